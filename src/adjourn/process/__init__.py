@@ -1,0 +1,1 @@
+"""Starts, gates, watches and kills what runs."""
