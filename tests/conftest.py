@@ -1,0 +1,16 @@
+"""What every test may ask for."""
+
+import pytest
+
+SHARES = ("ci", "full")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a person ask for the long sweeps; CI's share of them is the default."""
+    parser.addoption("--sweep", choices=SHARES, default="ci", help="how much of a long sweep to run: CI's share, or all of it")
+
+
+@pytest.fixture(scope="session")
+def sweep(pytestconfig: pytest.Config) -> str:
+    """Return the share of a long sweep to run: `ci` or `full`."""
+    return str(pytestconfig.getoption("--sweep"))
