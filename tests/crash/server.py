@@ -1,0 +1,107 @@
+"""Plays kill points, one line of JSON in and one out, in forks of a process that has everything imported already."""
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from tests.crash import inject
+from tests.crash.build import Tools
+from tests.crash.scenario import Point, Verdict, find
+from tests.crash.stage import Stage
+
+
+class Server:
+    """One stage, on which one kill point after another is played."""
+
+    def __init__(self, root: Path, *, tools: Tools) -> None:
+        self._root = root
+        self._stage = Stage(root / "stage", tools=tools)
+
+    def serve(self) -> None:
+        """Answer every line until there are no more."""
+        for line in sys.stdin:
+            point = msgspec.json.decode(line, type=Point)
+            self._answer(lambda point=point: self._verdict(point))
+
+    def _answer(self, work: Callable[[], msgspec.Struct]) -> None:
+        """Do the work in a fork, which prints the answer: nothing that it does wrong outlives it."""
+        child = os.fork()
+        if child == 0:
+            self._stage.adopt_orphans()
+            try:
+                answer = msgspec.json.encode(work())
+            except BaseException:  # noqa: BLE001: whatever it was, the driver must hear of it
+                answer = msgspec.json.encode({"fault": traceback.format_exc()})
+            os.write(1, answer + b"\n")
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    def _verdict(self, point: Point) -> Verdict:
+        scenario = find(point.scenario)
+        self._stage.restore(self._template(point.scenario))
+        self._stage.control.aim(point.aim)
+        begun = time.monotonic()
+        try:
+            ran = self._stage.play(lambda: scenario.step(self._stage), aim=point.aim)
+            shot = self._stage.shot(point.aim)
+            broken = scenario.aftermath(self._stage, ran)
+        finally:
+            self._stage.clear()
+        return Verdict(
+            point=point,
+            killed=shot.killed != 0,
+            what=shot.what,
+            calls=shot.calls,
+            trace=shot.trace,
+            seconds=time.monotonic() - begun,
+            broken=broken,
+        )
+
+    def _template(self, name: str) -> Path:
+        template = self._root / name.replace(":", ".")
+        if not template.exists():
+            self._empty()
+            find(name).setup(self._stage)
+            self._stage.clear()
+            self._stage.keep(template)
+        return template
+
+    def _empty(self) -> None:
+        empty = self._root / "empty"
+        (empty / "work").mkdir(parents=True, exist_ok=True)
+        self._stage.restore(empty)
+
+
+@contextlib.contextmanager
+def _root() -> Iterator[Path]:
+    root = Path("/dev/shm") / f"adjourn-crash-{os.getpid()}"  # noqa: S108: a tmpfs, and the name is ours
+    root.mkdir(mode=0o700)
+    server = os.getpid()
+    try:
+        yield root
+    finally:
+        if os.getpid() == server:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def main() -> None:
+    """Serve until stdin closes. The arguments are the two tools and the modules to import beforehand."""
+    library, effect, *modules = sys.argv[1:]
+    assert inject.loaded(), "start this with LD_PRELOAD"
+    for module in modules:
+        __import__(module)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with _root() as root:
+        Server(root, tools=Tools(library=library, effect=effect)).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Sweeps kill points over as many servers as there are processors."""
+
+import collections
+import contextlib
+import os
+import queue
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from tests.crash.build import REPOSITORY, Tools
+from tests.crash.inject import Aim, Mode
+from tests.crash.scenario import Point, Verdict
+
+KILLS = (Mode.BEFORE, Mode.AFTER, Mode.TORN)
+
+
+class Fault(Exception):
+    """The harness itself failed."""
+
+
+class Line:
+    """A server process to which one kill point at a time is sent."""
+
+    def __init__(self, tools: Tools, *, modules: Iterable[str]) -> None:
+        argv = [sys.executable, "-m", "tests.crash.server", tools.library, tools.effect, *modules]
+        env = _clean(os.environ) | {"LD_PRELOAD": tools.library}
+        self._server = subprocess.Popen(argv, cwd=REPOSITORY, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def play(self, point: Point) -> Verdict:
+        """Have one point played; raises what went wrong with the harness itself."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(msgspec.json.encode(point) + b"\n")
+        self._server.stdin.flush()
+        line = self._server.stdout.readline()
+        if not line or line.startswith(b'{"fault"'):
+            raise Fault(f"{point}\n{msgspec.json.decode(line)['fault'] if line else 'the server is gone'}")
+        return msgspec.json.decode(line, type=Verdict)
+
+    def close(self) -> None:
+        """Let it end; its directory goes with it."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.close()
+        self._server.wait(timeout=30)
+        self._server.stdout.close()
+
+
+class Sweep:
+    """Servers side by side, and what came of every point that they played."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        self._lines = lines
+
+    def points(self, scenario: str, *, role: str = "", instance: int = 0) -> list[Point]:
+        """Count the step's calls by playing it once unharmed; return every way to die in it."""
+        counted = self.play([Point(scenario=scenario, aim=Aim(role=role, instance=instance))])[0]
+        if counted.broken:
+            raise Fault(f"{scenario} breaks promises unharmed: {counted.broken}")
+        return [
+            Point(scenario=scenario, aim=Aim(at=at, mode=mode, role=role, instance=instance))
+            for at, letter in enumerate(counted.trace, start=1)
+            for mode in KILLS
+            if mode is not Mode.TORN or letter == "w"
+        ]
+
+    def play(self, points: Iterable[Point]) -> list[Verdict]:
+        """Play every point, on whichever server is free."""
+        waiting: queue.SimpleQueue[Point] = queue.SimpleQueue()
+        for point in points:
+            waiting.put(point)
+        verdicts: list[Verdict] = []
+        faults: list[BaseException] = []
+        threads = [threading.Thread(target=_drain, args=(line, waiting, verdicts, faults)) for line in self._lines]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for fault in faults:
+            raise fault
+        return verdicts
+
+
+def _drain(
+    line: Line, waiting: queue.SimpleQueue[Point], verdicts: list[Verdict], faults: list[BaseException]
+) -> None:
+    with contextlib.suppress(queue.Empty):
+        while not faults:
+            point = waiting.get_nowait()
+            try:
+                verdicts.append(line.play(point))
+            except BaseException as fault:  # noqa: BLE001: raised again by `play`, in the test's own thread
+                faults.append(fault)
+
+
+@contextlib.contextmanager
+def sweeping(tools: Tools, *, modules: Iterable[str], lines: int | None = None) -> Iterator[Sweep]:
+    """Start one server for each processor, with `modules` imported, and stop them in the end."""
+    count = lines or len(os.sched_getaffinity(0))
+    running = [Line(tools, modules=modules) for _ in range(count)]
+    try:
+        yield Sweep(running)
+    finally:
+        for line in running:
+            line.close()
+
+
+def share(points: list[Point], *, of: int, seed: int) -> list[Point]:
+    """Choose `of` points at random with a fixed seed; with fewer points each is played more than once."""
+    dice = random.Random(seed)  # noqa: S311: a fixed seed is the point
+    chosen = points * (of // len(points)) + dice.sample(points, of % len(points))
+    dice.shuffle(chosen)
+    return chosen
+
+
+def report(verdicts: list[Verdict]) -> str:
+    """Return one line for each broken promise, the most frequent first, with a point that shows it."""
+    seen: collections.Counter[str] = collections.Counter()
+    shown: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        for sentence in verdict.broken:
+            seen[sentence] += 1
+            shown.setdefault(sentence, verdict)
+    return "\n".join(f"{times}x {sentence} · first: {_where(shown[sentence])}" for sentence, times in seen.most_common())
+
+
+def _where(verdict: Verdict) -> str:
+    aim = verdict.point.aim
+    return f"{verdict.point.scenario} {aim.role} {aim.mode.name} call {aim.at} ({verdict.what})"
+
+
+def _clean(environ: os._Environ[str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(("ADJOURN_", "INJECT_", "AUTO_"))}

@@ -1,0 +1,145 @@
+"""Toy programs that keep or break the promises, so that the harness itself can be put to the test."""
+
+import ctypes
+import os
+from pathlib import Path
+
+import apsw
+
+from tests.crash.stage import Ran, Stage
+
+PR_SET_NAME = 15
+CALL = "call-1"
+
+
+def connect(path: str | Path, *, synchronous: str = "FULL") -> apsw.Connection:
+    """Open a database the way a careful program does."""
+    db = apsw.Connection(str(path))
+    db.execute(f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}")
+    return db
+
+
+def start_effect(stage: Stage) -> None:
+    """Start the outside effect and wait for it."""
+    child = os.fork()
+    if child == 0:
+        os.execve(stage.tools.effect, ["effect", str(stage.effects_file)], os.environ | {"ADJOURN_CALL_ID": CALL})
+    os.waitpid(child, 0)
+
+
+def call_it(name: str) -> None:
+    """Give this process its name."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+class OneCall:
+    """A store with one approved call; the step executes it, and the next command finishes what is left."""
+
+    def setup(self, stage: Stage) -> None:
+        stage.play(self._make)
+
+    def step(self, stage: Stage) -> int:
+        raise NotImplementedError
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        broken: list[str] = []
+        again = stage.play(lambda: self.step(stage))
+        if again.code != 0 or again.hung:
+            broken.append(f"the next command failed: {again.complained}")
+        if stage.survivors(patience=5):
+            broken.append("a process survived")
+        starts = [effect for effect in stage.effects() if effect.what == "start"]
+        if len(starts) > 1:
+            broken.append("the call started twice")
+        if ran.code == 0 and ran.said != "done\n":
+            broken.append("it said nothing")
+        db = connect(stage.work / "db")
+        if db.execute("PRAGMA integrity_check").get != "ok":
+            broken.append("the store is corrupt")
+        if not starts and db.execute("SELECT state FROM call").get == "done":
+            broken.append("done, but never started")
+        return broken
+
+    def _make(self) -> int:
+        db = connect("db")
+        db.execute("CREATE TABLE call (id TEXT PRIMARY KEY, state TEXT); INSERT INTO call VALUES ('call-1', 'approved')")
+        db.close()
+        return 0
+
+
+class Careful(OneCall):
+    """Commits that the call is executing before it starts, and never starts it again."""
+
+    def step(self, stage: Stage) -> int:
+        db = connect("db")
+        if db.execute("UPDATE call SET state = 'executing' WHERE state = 'approved' RETURNING 1").get:
+            start_effect(stage)
+            db.execute("UPDATE call SET state = 'done' WHERE state = 'executing'")
+        db.close()
+        print("done")
+        return 0
+
+
+class Careless(OneCall):
+    """Starts the call, and commits only then that it did."""
+
+    def step(self, stage: Stage) -> int:
+        db = connect("db")
+        if db.execute("SELECT 1 FROM call WHERE state = 'approved'").get:
+            start_effect(stage)
+            db.execute("UPDATE call SET state = 'done' WHERE state = 'approved'")
+        db.close()
+        print("done")
+        return 0
+
+
+class WithShim(OneCall):
+    """Has a shim execute the call; its result is a file, written whole or not at all."""
+
+    def step(self, stage: Stage) -> int:
+        db = connect("db")
+        if db.execute("UPDATE call SET state = 'executing' WHERE state = 'approved' RETURNING 1").get:
+            shim = os.fork()
+            if shim == 0:
+                self._be_shim(stage)
+            os.waitpid(shim, 0)
+        state = "done" if Path("result").exists() else "uncertain"
+        db.execute("UPDATE call SET state = ? WHERE state = 'executing'", (state,))
+        db.close()
+        print("done")
+        return 0
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        broken = super().aftermath(stage, ran)
+        state = connect(stage.work / "db").execute("SELECT state FROM call").get
+        if (state == "uncertain") == (stage.work / "result").exists():
+            broken.append(f"{state} with{'' if (stage.work / 'result').exists() else 'out'} a result")
+        return broken
+
+    def _be_shim(self, stage: Stage) -> None:
+        call_it("toy-shim")
+        start_effect(stage)
+        write_whole(Path("result"), b'{"exit": 0}')
+        os._exit(0)
+
+
+
+
+def write_whole(path: Path, body: bytes, *, sync_file: bool = True, sync_dir: bool = True) -> None:
+    """Write by temporary file, fsync, rename, fsync of the directory: or leave out a part of it."""
+    temporary = path.with_suffix(".tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.write(fd, body)
+    if sync_file:
+        os.fsync(fd)
+    os.close(fd)
+    temporary.rename(path)
+    if sync_dir:
+        fd = os.open(path.parent, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+
+
+careful = Careful()
+careless = Careless()
+with_shim = WithShim()
