@@ -1,12 +1,11 @@
 """Builds the injection library and the recorder of effects from their C sources."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import msgspec
-import pytest
+
+from tests.needs import needs
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
@@ -20,19 +19,10 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     effect: str
 
 
-def compiler() -> str:
-    """Return the C compiler; without one the test is skipped, and in CI it fails."""
-    found = shutil.which("gcc") or shutil.which("cc")
-    if found is None:
-        refuse = pytest.fail if os.environ.get("CI") else pytest.skip
-        refuse("the crash tests build a small LD_PRELOAD library: install gcc")
-    return found
-
-
 def build(into: Path) -> Tools:
     """Compile both into the directory `into`."""
     tools = Tools(library=str(into / "inject.so"), effect=str(into / "effect"))
-    gcc = compiler()
+    gcc = needs("gcc")
     _run(gcc, *COMMON, "-shared", "-fPIC", "-o", tools.library, str(HERE / "inject.c"), "-ldl", "-lpthread")
     _run(gcc, *COMMON, "-static", "-o", tools.effect, str(HERE / "effect.c"))
     return tools

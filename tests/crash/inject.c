@@ -2,7 +2,7 @@
  *
  * Loaded with LD_PRELOAD. A call is seen when it goes through the dynamic linker: everything that Python's os and socket
  * modules, apsw's bundled SQLite and dash do. Not seen: writes through a memory map (SQLite's -shm), stdio of C programs
- * (fwrite, printf), raw syscall(2) (pidfd_send_signal, io_uring), static programs.
+ * (fwrite, printf), system calls made in assembly or through io_uring, static programs.
  *
  * Closing, unlocking and reaping are not counted: a kill does the same to the world as they do.
  */
@@ -159,8 +159,8 @@ static size_t prefix(size_t size) {
 }
 
 /* Only writes can be torn; anything else that was to be torn does not happen. */
-#define WHOLE(hit) if ((hit) == TORN) die()
-#define DONE(hit) if ((hit) == AFTER) die()
+#define WHOLE(hit) do { if ((hit) == TORN) die(); } while (0)
+#define DONE(hit) do { if ((hit) == AFTER) die(); } while (0)
 
 /* ---- the journal ---- */
 
@@ -585,12 +585,30 @@ pid_t fork(void) {
     int hit = reached("fork", -1, "");
     WHOLE(hit);
     pid_t child = real();
-    if (child != 0) { DONE(hit); }
+    if (child != 0) DONE(hit);
     return child;
 }
 
 /* A wrapper cannot return twice into one frame, so vfork is a fork here. */
 pid_t vfork(void) { return fork(); }
+
+/* What has no function of its own in libc goes through syscall(2): clone3 as a fork, and signals by pidfd. */
+long syscall(long number, ...) {
+    REAL(syscall);
+    va_list rest;
+    long a[6];
+    va_start(rest, number);
+    for (int i = 0; i < 6; i++) a[i] = va_arg(rest, long);
+    va_end(rest);
+    int forks = number == SYS_clone || number == SYS_clone3;
+    if (!forks && number != SYS_pidfd_send_signal) return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    int hit = reached(forks ? "clone" : "pidfd_send_signal", -1, "");
+    WHOLE(hit);
+    long result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (forks && result == 0) child_begins();
+    else DONE(hit);
+    return result;
+}
 
 /* ---- for the driver ---- */
 

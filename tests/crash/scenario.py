@@ -1,7 +1,7 @@
 """What a crash scenario is, and the verdict on one kill point of it."""
 
 import importlib
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,14 +25,14 @@ class Scenario(Protocol):
         ...
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class Point(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One kill point of one scenario, named `module:attribute`."""
 
     scenario: str
     aim: Aim
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What came of one kill point."""
 
     point: Point
@@ -44,8 +44,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     broken: list[str] = []
 
 
-def find(name: str) -> Scenario:
-    """Return the scenario called `module:attribute`."""
+class Fault(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The harness itself failed."""
+
+    trace: str
+
+
+def find(name: str) -> Any:
+    """Return the scenario or story called `module:attribute`."""
     module, _, attribute = name.partition(":")
-    found: Scenario = getattr(importlib.import_module(module), attribute)
-    return found
+    return getattr(importlib.import_module(module), attribute)

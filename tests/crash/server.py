@@ -1,4 +1,4 @@
-"""Plays kill points, one line of JSON in and one out, in forks of a process that has everything imported already."""
+"""Plays kill points and power losses, one line of JSON in and one out, in forks of a process that has everything imported."""
 
 import contextlib
 import os
@@ -7,14 +7,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from tests.crash import inject
 from tests.crash.build import Tools
-from tests.crash.scenario import Point, Verdict, find
+from tests.crash.powerloss import Loss, Outage, suffer
+from tests.crash.scenario import Fault, Point, Verdict, find
 from tests.crash.stage import Stage
 
 
@@ -28,19 +29,20 @@ class Server:
     def serve(self) -> None:
         """Answer every line until there are no more."""
         for line in sys.stdin:
-            point = msgspec.json.decode(line, type=Point)
-            self._answer(lambda point=point: self._verdict(point))
+            self._answer(msgspec.json.decode(line, type=Point | Outage))
 
-    def _answer(self, work: Callable[[], msgspec.Struct]) -> None:
+    def _answer(self, job: Point | Outage) -> None:
         """Do the work in a fork, which prints the answer: nothing that it does wrong outlives it."""
         child = os.fork()
         if child == 0:
             self._stage.adopt_orphans()
+            answer: Verdict | Loss | Fault
             try:
-                answer = msgspec.json.encode(work())
-            except BaseException:  # noqa: BLE001: whatever it was, the driver must hear of it
-                answer = msgspec.json.encode({"fault": traceback.format_exc()})
-            os.write(1, answer + b"\n")
+                answer = self._verdict(job) if isinstance(job, Point) else self._loss(job)
+            except BaseException:  # noqa: BLE001 -- whatever it was, the driver must hear of it
+                answer = Fault(trace=traceback.format_exc())
+            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+            sys.stdout.buffer.flush()
             os._exit(0)
         os.waitpid(child, 0)
 
@@ -65,6 +67,10 @@ class Server:
             broken=broken,
         )
 
+    def _loss(self, outage: Outage) -> Loss:
+        self._empty()
+        return suffer(find(outage.story), self._stage, outage)
+
     def _template(self, name: str) -> Path:
         template = self._root / name.replace(":", ".")
         if not template.exists():
@@ -82,7 +88,7 @@ class Server:
 
 @contextlib.contextmanager
 def _root() -> Iterator[Path]:
-    root = Path("/dev/shm") / f"adjourn-crash-{os.getpid()}"  # noqa: S108: a tmpfs, and the name is ours
+    root = Path("/dev/shm") / f"adjourn-crash-{os.getpid()}"
     root.mkdir(mode=0o700)
     server = os.getpid()
     try:

@@ -77,6 +77,7 @@ class Stage:
         hung = code is None
         if code is None:
             code = _slay(child)
+        assert code != CRASHED, self._output("err", number)
         inject.mark(f"exit {number} {code}")
         return Ran(
             number=number,
@@ -103,7 +104,7 @@ class Stage:
             code = act()
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else int(left.code is not None)
-        except BaseException:  # noqa: BLE001: the child reports anything, and never returns into the driver
+        except BaseException:  # noqa: BLE001 -- the child reports anything, and never returns into the driver
             import traceback
 
             traceback.print_exc()

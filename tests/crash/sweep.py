@@ -1,26 +1,26 @@
-"""Sweeps kill points over as many servers as there are processors."""
+"""Sweeps kill points and power losses over as many servers as there are processors."""
 
 import collections
 import contextlib
 import os
-import queue
 import random
 import subprocess
 import sys
-import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from tests.crash.build import REPOSITORY, Tools
 from tests.crash.inject import Aim, Mode
-from tests.crash.scenario import Point, Verdict
+from tests.crash.powerloss import Loss, Outage
+from tests.crash.scenario import Fault, Point, Verdict
 
 KILLS = (Mode.BEFORE, Mode.AFTER, Mode.TORN)
 
 
-class Fault(Exception):
-    """The harness itself failed."""
+class HarnessFailed(Exception):
+    """Not the program under test is at fault, but what tests it."""
 
 
 class Line:
@@ -31,16 +31,23 @@ class Line:
         env = _clean(os.environ) | {"LD_PRELOAD": tools.library}
         self._server = subprocess.Popen(argv, cwd=REPOSITORY, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def play(self, point: Point) -> Verdict:
-        """Have one point played; raises what went wrong with the harness itself."""
+    def play(self, job: Point | Outage) -> Verdict | Loss:
+        """Have one job done; raises what went wrong with the harness itself."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        self._server.stdin.write(msgspec.json.encode(point) + b"\n")
+        self._server.stdin.write(msgspec.json.encode(job) + b"\n")
         self._server.stdin.flush()
         line = self._server.stdout.readline()
-        if not line or line.startswith(b'{"fault"'):
-            raise Fault(f"{point}\n{msgspec.json.decode(line)['fault'] if line else 'the server is gone'}")
-        return msgspec.json.decode(line, type=Verdict)
+        if not line:
+            raise HarnessFailed(f"{job}: the server is gone")
+        answer = msgspec.json.decode(line, type=Verdict | Loss | Fault)
+        if isinstance(answer, Fault):
+            raise HarnessFailed(f"{job}\n{answer.trace}")
+        return answer
+
+    def play_all(self, jobs: Iterable[Point | Outage]) -> list[Verdict | Loss]:
+        """Have one job after the other done."""
+        return [self.play(job) for job in jobs]
 
     def close(self) -> None:
         """Let it end; its directory goes with it."""
@@ -61,7 +68,7 @@ class Sweep:
         """Count the step's calls by playing it once unharmed; return every way to die in it."""
         counted = self.play([Point(scenario=scenario, aim=Aim(role=role, instance=instance))])[0]
         if counted.broken:
-            raise Fault(f"{scenario} breaks promises unharmed: {counted.broken}")
+            raise HarnessFailed(f"{scenario} breaks promises unharmed: {counted.broken}")
         return [
             Point(scenario=scenario, aim=Aim(at=at, mode=mode, role=role, instance=instance))
             for at, letter in enumerate(counted.trace, start=1)
@@ -71,31 +78,17 @@ class Sweep:
 
     def play(self, points: Iterable[Point]) -> list[Verdict]:
         """Play every point, on whichever server is free."""
-        waiting: queue.SimpleQueue[Point] = queue.SimpleQueue()
-        for point in points:
-            waiting.put(point)
-        verdicts: list[Verdict] = []
-        faults: list[BaseException] = []
-        threads = [threading.Thread(target=_drain, args=(line, waiting, verdicts, faults)) for line in self._lines]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for fault in faults:
-            raise fault
-        return verdicts
+        return [answer for answer in self._share_out(points) if isinstance(answer, Verdict)]
 
+    def suffer(self, outages: Iterable[Outage]) -> list[Loss]:
+        """Judge every outage, on whichever server is free."""
+        return [answer for answer in self._share_out(outages) if isinstance(answer, Loss)]
 
-def _drain(
-    line: Line, waiting: queue.SimpleQueue[Point], verdicts: list[Verdict], faults: list[BaseException]
-) -> None:
-    with contextlib.suppress(queue.Empty):
-        while not faults:
-            point = waiting.get_nowait()
-            try:
-                verdicts.append(line.play(point))
-            except BaseException as fault:  # noqa: BLE001: raised again by `play`, in the test's own thread
-                faults.append(fault)
+    def _share_out(self, jobs: Iterable[Point | Outage]) -> list[Verdict | Loss]:
+        waiting = iter(list(jobs))  # one list iterator for all threads: each job is taken once
+        with ThreadPoolExecutor(len(self._lines)) as threads:
+            shares = [threads.submit(line.play_all, waiting) for line in self._lines]
+            return [answer for done in shares for answer in done.result()]
 
 
 @contextlib.contextmanager
@@ -112,7 +105,7 @@ def sweeping(tools: Tools, *, modules: Iterable[str], lines: int | None = None) 
 
 def share(points: list[Point], *, of: int, seed: int) -> list[Point]:
     """Choose `of` points at random with a fixed seed; with fewer points each is played more than once."""
-    dice = random.Random(seed)  # noqa: S311: a fixed seed is the point
+    dice = random.Random(seed)
     chosen = points * (of // len(points)) + dice.sample(points, of % len(points))
     dice.shuffle(chosen)
     return chosen

@@ -1,21 +1,26 @@
 """Toy programs that keep or break the promises, so that the harness itself can be put to the test."""
 
+import contextlib
 import ctypes
+import functools
 import os
+import sys
 from pathlib import Path
 
 import apsw
 
+from tests.crash.powerloss import Known
 from tests.crash.stage import Ran, Stage
 
 PR_SET_NAME = 15
 CALL = "call-1"
+BODY = b"dear reader" * 200
 
 
 def connect(path: str | Path, *, synchronous: str = "FULL") -> apsw.Connection:
     """Open a database the way a careful program does."""
     db = apsw.Connection(str(path))
-    db.execute(f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}")
+    db.execute(f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}").fetchall()
     return db
 
 
@@ -123,8 +128,6 @@ class WithShim(OneCall):
         os._exit(0)
 
 
-
-
 def write_whole(path: Path, body: bytes, *, sync_file: bool = True, sync_dir: bool = True) -> None:
     """Write by temporary file, fsync, rename, fsync of the directory: or leave out a part of it."""
     temporary = path.with_suffix(".tmp")
@@ -143,3 +146,110 @@ def write_whole(path: Path, body: bytes, *, sync_file: bool = True, sync_dir: bo
 careful = Careful()
 careless = Careless()
 with_shim = WithShim()
+
+
+class Diary:
+    """Writes one row per command and says so; a row that was told of must be there after a power loss."""
+
+    def __init__(self, *, synchronous: str) -> None:
+        self._synchronous = synchronous
+
+    def setup(self, stage: Stage) -> None:
+        pass
+
+    def tell(self, stage: Stage) -> None:
+        for number in range(6):
+            stage.play(functools.partial(self._write, number))
+
+    def judge(self, stage: Stage, known: Known, *, thorough: bool) -> list[str]:
+        del thorough
+        told = {int(text) for text in known.said.values() if text.endswith("\n")}
+        try:
+            there = self._entries(stage.work / "db")
+        except apsw.Error:
+            return ["the diary is damaged"]
+        return [] if told <= there else ["an acknowledged entry is lost"]
+
+    def _entries(self, path: Path) -> set[int]:
+        with contextlib.closing(connect(path)) as db:
+            if db.execute("PRAGMA integrity_check").get != "ok":
+                raise apsw.CorruptError
+            if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'entry'").get:
+                return set()
+            return {row[0] for row in db.execute("SELECT number FROM entry")}
+
+    def _write(self, number: int) -> int:
+        db = connect("db", synchronous=self._synchronous)
+        db.execute("CREATE TABLE IF NOT EXISTS entry (number INTEGER, body BLOB)")
+        db.execute("INSERT INTO entry VALUES (?, randomblob(6000))", (number,))
+        print(number)
+        sys.stdout.flush()
+        if number % 2:  # else the log stays, as after a kill
+            db.close()
+        return 0
+
+
+class Letter:
+    """Writes a file that must be there, and whole, once it was told of."""
+
+    def __init__(self, *, sync_file: bool = True, sync_dir: bool = True) -> None:
+        self._sync_file = sync_file
+        self._sync_dir = sync_dir
+
+    def setup(self, stage: Stage) -> None:
+        pass
+
+    def tell(self, stage: Stage) -> None:
+        stage.play(self._write)
+
+    def judge(self, stage: Stage, known: Known, *, thorough: bool) -> list[str]:
+        del thorough
+        path = stage.work / "letter"
+        body = path.read_bytes() if path.exists() else None
+        broken: list[str] = []
+        if body is None and known.said:
+            broken.append("an acknowledged letter is lost")
+        if body is not None and body != BODY:
+            broken.append("the letter is damaged")
+        return broken
+
+    def _write(self) -> int:
+        write_whole(Path("letter"), BODY, sync_file=self._sync_file, sync_dir=self._sync_dir)
+        print("sent")
+        return 0
+
+
+class Gate(Careful):
+    """Executes the one call; after a power loss a call that started must not be startable again."""
+
+    def __init__(self, *, synchronous: str) -> None:
+        self._synchronous = synchronous
+
+    def tell(self, stage: Stage) -> None:
+        stage.play(lambda: self._execute(stage))
+
+    def judge(self, stage: Stage, known: Known, *, thorough: bool) -> list[str]:
+        del thorough
+        db = connect(stage.work / "db")
+        state = db.execute("SELECT state FROM call").get
+        db.close()
+        started = any(effect.what == "start" for effect in known.effects)
+        return ["a call that started would start again"] if started and state == "approved" else []
+
+    def _execute(self, stage: Stage) -> int:
+        db = connect("db", synchronous=self._synchronous)
+        db.execute("UPDATE call SET state = 'executing' WHERE state = 'approved'")
+        start_effect(stage)
+        db.execute("UPDATE call SET state = 'done' WHERE state = 'executing'")
+        db.close()
+        return 0
+
+
+diary = Diary(synchronous="FULL")
+diary_unsynced = Diary(synchronous="OFF")
+diary_late = Diary(synchronous="NORMAL")
+letter = Letter()
+letter_without_body = Letter(sync_file=False)
+letter_without_name = Letter(sync_dir=False)
+gate = Gate(synchronous="FULL")
+gate_unsynced = Gate(synchronous="NORMAL")
