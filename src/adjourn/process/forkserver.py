@@ -1,22 +1,113 @@
 """Forks shims from a small process that has neither store nor threads."""
 
-from typing import Self
+import _thread
+import contextlib
+import gc
+import os
+import signal
+import socket
+from typing import NoReturn, Self
 
-from adjourn.process.shim import Shim, ShimSpec
+import msgspec
+
+from adjourn.process.pinned import Pinned
+from adjourn.process.shim import Ready, Shim, ShimFailed, ShimSpec
+from adjourn.process.signals import restore_defaults
+from adjourn.process.wire import Request, receive_reply, send_request
+
+_CHANNEL = 3  # the server's only descriptor beside the standard ones
+_UNEXPECTED = 70
 
 
 class ForkServer:
-    """The supervisor's end of the fork server."""
+    """The supervisor's end of its fork server; any thread may use it."""
+
+    def __init__(self, channel: socket.socket, *, pid: int) -> None:
+        self.pid = pid
+        self._channel = channel
+        self._turn = _thread.allocate_lock()
 
     @classmethod
     def start(cls) -> Self:
         """Fork the server; call it before the store is opened or a thread exists."""
-        raise NotImplementedError
+        ours, theirs = socket.socketpair()
+        # No signal, least of all the terminal's, may find the server before it is in a session of its own.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _be_server(theirs.fileno())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        theirs.close()
+        return cls(ours, pid=pid)
 
     def fork_shim(self, spec: ShimSpec) -> Shim:
         """Return a shim that is ready and waits at its gate, or raise ShimFailed with nothing left running."""
-        raise NotImplementedError
+        reading, gate = os.pipe()
+        report, reporting = os.pipe()
+        try:
+            pinned = self._ask(Request(spec, reading, reporting))
+        except OSError as error:
+            os.close(gate)
+            os.close(report)
+            raise ShimFailed(f"the fork server gave no process: {error.strerror or 'it is gone'}") from None
+        finally:
+            os.close(reading)
+            os.close(reporting)
+        return _made_ready(pinned, gate=gate, report=report)
 
     def close(self) -> None:
         """Let the server go; shims that live are not disturbed."""
-        raise NotImplementedError
+        self._channel.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+
+    def _ask(self, request: Request) -> Pinned:
+        with self._turn:
+            send_request(self._channel, request)
+            return Pinned(receive_reply(self._channel))
+
+
+def _made_ready(pinned: Pinned, *, gate: int, report: int) -> Shim:
+    try:
+        ready = _read_ready(report)
+    finally:
+        os.close(report)
+    if ready.record:
+        return Shim(pinned, identity=ready.record.identity, gate=gate)
+    os.close(gate)
+    pinned.gone(within=None)
+    pinned.close()
+    raise ShimFailed(ready.error)
+
+
+def _read_ready(report: int) -> Ready:
+    content = b""
+    while piece := os.read(report, 65536):
+        content += piece
+    return msgspec.json.decode(content, type=Ready) if content else Ready(error="the shim died before it was ready")
+
+
+def _be_server(channel: int) -> NoReturn:
+    """Turn this fork of the supervisor into its fork server; never return into the supervisor's frames."""
+    try:
+        gc.disable()  # nor run finalizers of what is the supervisor's
+        os.setsid()
+        os.chdir("/")
+        _keep_only(channel)
+        restore_defaults()
+        # Loaded here, for the supervisor has no use for it.
+        from adjourn.process.server import Server
+
+        Server(socket.socket(fileno=_CHANNEL)).serve()
+    finally:
+        os._exit(_UNEXPECTED)
+
+
+def _keep_only(channel: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.dup2(channel, _CHANNEL, inheritable=False)
+    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))

@@ -1,11 +1,18 @@
 """Names processes so that a reused pid is never taken for the old one."""
 
 import os
+from typing import NamedTuple
 
 from adjourn.core.identity import ProcessId
 
-_DEAD = (b"Z", b"X")
-_STATE, _START_TIME = 0, 19  # fields 3 and 22 of /proc/PID/stat, counted after the command's name
+
+class Seen(NamedTuple):
+    """A living process as /proc showed it at one moment."""
+
+    pid: int
+    parent: int
+    session: int
+    start_time: int
 
 
 def boot_id() -> str:
@@ -15,10 +22,8 @@ def boot_id() -> str:
 
 def identify(pid: int) -> ProcessId | None:
     """Return the name of the process that has `pid` now, or None if none lives there."""
-    fields = stat_fields(pid)
-    if fields is None or fields[_STATE] in _DEAD:
-        return None
-    return ProcessId(boot_id=boot_id(), pid=pid, start_time=int(fields[_START_TIME]))
+    seen = look_at(pid)
+    return ProcessId(boot_id=boot_id(), pid=pid, start_time=seen.start_time) if seen else None
 
 
 def is_alive(process: ProcessId) -> bool:
@@ -26,14 +31,19 @@ def is_alive(process: ProcessId) -> bool:
     return identify(process.pid) == process
 
 
-def stat_fields(pid: int | str) -> list[bytes] | None:
-    """Return the fields of /proc/PID/stat from the state on, or None if there is no such process."""
+def look_at(pid: int) -> Seen | None:
+    """Return the process that has `pid` now, or None if none lives there."""
     try:
         stat = _read(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name may hold blanks and parentheses; nothing after the last one does.
-    return stat[stat.rindex(b")") + 2 :].split()
+    # The name may hold blanks and parentheses; nothing after its last one does.
+    state, parent, _, session, *others = stat[stat.rindex(b")") + 2 :].split()
+    threads, start_time = int(others[13]), int(others[15])
+    # A zombie with threads is a process that lives on without its first thread.
+    if state in {b"Z", b"X"} and threads <= 1:
+        return None
+    return Seen(pid, int(parent), int(session), start_time)
 
 
 def _read(path: str) -> bytes:

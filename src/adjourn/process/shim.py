@@ -1,93 +1,162 @@
 """A shim as its supervisor sees it: what to run, the gate, the signals, the result."""
 
-from typing import Literal
+import os
+import signal
+from typing import Literal, TypeVar
 
 import msgspec
 
+from adjourn.core.errors import AdjournError
 from adjourn.core.identity import ProcessId
+from adjourn.process.identity import boot_id
+from adjourn.process.lock import is_held
+from adjourn.process.pinned import Pinned
 
-MIB = 1024 * 1024
+Kept = TypeVar("Kept")
+
+LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
 
-class ShimFailed(Exception):
+class ShimFailed(AdjournError):
     """The shim could not be made ready; nothing of it runs."""
 
+    code = "shim_failed"
 
-class GateShut(Exception):
+
+class GateShut(AdjournError):
     """The shim was gone before its gate opened: the child never ran and never will."""
+
+    code = "gate_shut"
 
 
 class ShimSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a shim needs to know to run one child."""
+    """All that a shim needs to know to run one child; its paths are absolute."""
 
     run_dir: str
     argv: tuple[str, ...]
     cwd: str
-    env: dict[str, str]
-    interrupt: int = 2
-    grace: float = 5.0
-    output_cap: int = 16 * MIB
-    grant: bytes = b""
+    env: dict[str, str]  # the child's whole environment; its PATH finds the command
+    interrupt: int = signal.SIGINT.value  # what the child gets on the first interrupt
+    grace: float = 5.0  # seconds that it then has
+    output_cap: int = 16 * 1024 * 1024  # bytes of each stream's head
+    grant: bytes = b""  # what the child finds in the pipe that ADJOURN_GRANT_FD names
     use_cgroup: bool = True
+
+
+class ShimRecord(ProcessId, frozen=True, kw_only=True, omit_defaults=True):
+    """Who the shim is, and how to find what it started should it die before its time."""
+
+    cgroup: str | None = None
+    child: int | None = None  # the child's pid and session
+    child_start_time: int | None = None
+    pipes: tuple[int, ...] = ()  # inodes of the child's stdout and stderr
+
+    @property
+    def identity(self) -> ProcessId:
+        """Return the shim's name."""
+        return ProcessId(boot_id=self.boot_id, pid=self.pid, start_time=self.start_time)
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a shim tells its supervisor when it stands at the gate, or why it does not."""
+
+    record: ShimRecord | None = None
+    error: str = ""
 
 
 class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of the child, as its shim wrote it down."""
 
-    started: bool
+    started: bool  # False only if the child's program provably never ran
     exit_code: int | None = None
     signal: int | None = None
-    error: str | None = None
-    interrupted: bool = False
+    error: str | None = None  # why it could not be started
+    interrupted: bool = False  # an interrupt came while it ran, or before
     killed: Literal["grace", "second interrupt", "kill"] | None = None
     began_at: int | None = None  # milliseconds since the epoch
     ended_at: int | None = None
-    stdout_bytes: int = 0
-    stdout_left_out: int = 0
+    stdout_bytes: int = 0  # how much it printed
+    stdout_left_out: int = 0  # how much of that is not in the file
     stderr_bytes: int = 0
     stderr_left_out: int = 0
-    survivors: int = 0
+    survivors: int = 0  # processes that even SIGKILL did not end, or that belong to somebody else
 
 
 class Shim:
-    """A living or dead shim, held by its pidfd."""
+    """A shim held by its pidfd, and its gate if it is still ours to open."""
 
-    identity: ProcessId
+    def __init__(self, pinned: Pinned, *, identity: ProcessId, gate: int = -1) -> None:
+        self.identity = identity
+        self._pinned = pinned
+        self._gate = gate
 
     def fileno(self) -> int:
         """Return the pidfd; it polls readable once the shim is gone."""
-        raise NotImplementedError
+        return self._pinned.fileno()
 
     def open_gate(self) -> None:
-        """Let the child start; raise GateShut if the shim is provably gone, so that it never will."""
-        raise NotImplementedError
+        """Let the child start; raise GateShut if the shim is gone, so that it provably never will."""
+        gate, self._gate = self._gate, -1
+        if gate < 0:
+            # Not GateShut: that would say that the child never ran.
+            raise RuntimeError("a gate opens once, and only for the supervisor that made it")
+        try:
+            os.write(gate, b"!")
+        except BrokenPipeError:
+            raise GateShut("the process that should have started the command was gone before it did") from None
+        finally:
+            os.close(gate)
 
     def shut_gate(self) -> None:
         """Make sure that the child never starts, unless the gate was opened before."""
-        raise NotImplementedError
+        gate, self._gate = self._gate, -1
+        if gate >= 0:
+            os.close(gate)
 
     def interrupt(self) -> None:
-        """Have one interrupt forwarded to the child; the second call kills its tree."""
-        raise NotImplementedError
+        """Have one interrupt passed on to the child, and its tree killed after the grace; the second time, at once."""
+        self._pinned.send(signal.SIGINT)
 
     def kill(self) -> None:
         """Have the child's whole tree killed at once."""
-        raise NotImplementedError
+        self._pinned.send(signal.SIGUSR1)
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until the shim is gone, or `timeout` seconds; say whether it is gone."""
-        raise NotImplementedError
+        return self._pinned.gone(within=timeout)
 
     def close(self) -> None:
-        """Let go of the shim; one whose gate was never opened then ends without starting its child."""
-        raise NotImplementedError
+        """Let go of the shim; if its gate was never opened, it ends without starting its child."""
+        self.shut_gate()
+        self._pinned.close()
 
 
 def adopt(run_dir: str, identity: ProcessId) -> Shim | None:
-    """Return the shim that another supervisor started, if that very process still lives."""
-    raise NotImplementedError
+    """Return the shim that another supervisor started, if that very process still lives and holds its lock."""
+    if identity.boot_id != boot_id():
+        return None
+    pinned = Pinned.pin(identity.pid, if_it=lambda seen: seen.start_time == identity.start_time)
+    if pinned is None:
+        return None
+    if is_held(f"{run_dir}/{LOCK}"):
+        return Shim(pinned, identity=identity)
+    pinned.close()
+    return None
 
 
 def read_result(run_dir: str) -> ShimResult | None:
-    """Return what the shim wrote down, or None if it has not (yet)."""
-    raise NotImplementedError
+    """Return what the shim wrote down, or None if there is nothing, or nothing whole."""
+    return _read(f"{run_dir}/{RESULT}", ShimResult)
+
+
+def read_record(run_dir: str) -> ShimRecord | None:
+    """Return who the shim of this run is or was, or None if there was none."""
+    return _read(f"{run_dir}/{RECORD}", ShimRecord)
+
+
+def _read(path: str, kind: type[Kept]) -> Kept | None:
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=kind)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None

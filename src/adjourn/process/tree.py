@@ -1,6 +1,143 @@
 """Kills process trees to the last member, and never a stranger."""
 
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+from adjourn.process.cgroup import Cgroup
+from adjourn.process.identity import Seen, boot_id, look_at
+from adjourn.process.pinned import Pinned
+from adjourn.process.shim import ShimRecord, read_record
+
+_PATIENCE = 5.0  # seconds; who is not gone by then sleeps in the kernel for good, or is not ours to kill
+_MOMENT = 0.05  # seconds; what one round of kills gets to take effect
+_PAUSE = 0.001
+
+
+def kill_children(reap: Callable[[], bool]) -> int:
+    """Kill all descendants of this process, which is a subreaper; return how many withstood it.
+
+    `reap` collects the dead and says whether children are left.
+    """
+    me = os.getpid()
+    deadline = time.monotonic() + _PATIENCE
+    while reap():
+        withstood = kill_all(lambda process: process.parent == me)
+        if time.monotonic() > deadline:
+            return len(withstood)
+        if not withstood:
+            time.sleep(_PAUSE)
+    return 0
+
 
 def kill_leftovers(run_dir: str, run_id: str) -> int:
-    """Kill what is still alive of a run whose shim was killed; return how many there were."""
-    raise NotImplementedError
+    """Kill what is still alive of a run whose shim is dead, the caller excepted; return how many that were.
+
+    A member is known by its control group, by the ADJOURN_RUN_ID that it was started with, by its session, or by an ancestor.
+    """
+    record = read_record(run_dir)
+    if record and record.boot_id != boot_id():
+        return 0
+    group = Cgroup(record.cgroup) if record and record.cgroup else None
+    deadline = time.monotonic() + _PATIENCE
+    killed: set[tuple[int, int]] = set()
+    while (found := kill_all(_member_of(record, run_id))) and time.monotonic() < deadline:
+        killed |= {(process.pid, process.start_time) for process in found}
+        if group and not group.holds("self"):
+            group.kill()
+    if group:
+        group.remove()
+    return len(killed)
+
+
+def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
+    """Kill the processes that pass the test and all below them; return them.
+
+    All are stopped before the first is killed: the stopped neither fork nor reap, so that none is missed and no pid changes hands.
+    """
+    frozen: dict[Seen, Pinned] = {}
+    while _freeze_more(frozen, is_ours):
+        pass
+    for pinned in frozen.values():
+        pinned.send(signal.SIGKILL)
+    deadline = time.monotonic() + _MOMENT
+    for pinned in frozen.values():
+        pinned.gone(within=max(0, deadline - time.monotonic()))
+        pinned.close()
+    return set(frozen)
+
+
+def _freeze_more(frozen: dict[Seen, Pinned], is_ours: Callable[[Seen], bool]) -> bool:
+    """Stop the members that were not found before; say whether there were any."""
+    known = {process.pid: pinned for process, pinned in frozen.items()}
+    before = len(frozen)
+
+    def belongs(process: Seen) -> bool:
+        parent = known.get(process.parent)
+        return is_ours(process) or (parent is not None and not parent.gone())
+
+    for process in _others():
+        if process.pid not in known and belongs(process) and (pinned := Pinned.pin(process.pid, if_it=belongs)):
+            pinned.send(signal.SIGSTOP)
+            known[process.pid] = frozen[process] = pinned
+    return len(frozen) > before
+
+
+def _others() -> Iterator[Seen]:
+    """Yield every living process but this one, parents mostly before their children."""
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):
+        if pid != os.getpid() and (process := look_at(pid)):
+            yield process
+
+
+def _member_of(record: ShimRecord | None, run_id: str) -> Callable[[Seen], bool]:
+    """Return the test that only members of the run pass."""
+    mark = f"ADJOURN_RUN_ID={run_id}".encode()
+
+    def is_member(process: Seen) -> bool:
+        if mark in _environment(process.pid):
+            return True
+        return record is not None and (_in_group(process, record) or _in_session(process, record))
+
+    return is_member
+
+
+def _in_group(process: Seen, record: ShimRecord) -> bool:
+    return record.cgroup is not None and Cgroup(record.cgroup).holds(process.pid)
+
+
+def _in_session(process: Seen, record: ShimRecord) -> bool:
+    """Say whether the process is in the child's session.
+
+    The number alone proves nothing: a later session may have got it. So either its leader is still the child, or the process
+    holds a pipe that the shim made for the child.
+    """
+    if record.child is None or process.session != record.child:
+        return False
+    leader = look_at(record.child)
+    return leader.start_time == record.child_start_time if leader else _holds_a_pipe(process.pid, record.pipes)
+
+
+def _environment(pid: int) -> list[bytes]:
+    """Return what the process had as its environment when its program started, or nothing if we may not look."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            return environment.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def _holds_a_pipe(pid: int, inodes: tuple[int, ...]) -> bool:
+    wanted = {f"pipe:[{inode}]" for inode in inodes}
+    with contextlib.suppress(OSError):
+        return any(_target(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd"))
+    return False
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""

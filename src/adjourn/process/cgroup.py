@@ -1,0 +1,73 @@
+"""A control group of version 2 around one child: no fork leaves it, and one write kills all that is in it."""
+
+import contextlib
+import os
+import time
+from typing import Self
+
+_MOUNTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+_PATIENCE = 0.5  # seconds; the kernel needs a moment to see off the last member
+_PAUSE = 0.001
+
+
+def usable_folder() -> str | None:
+    """Return where this process may make control groups, or None: then everything goes without them."""
+    own = membership("self")
+    if own is None:
+        return None
+    folders = (mount + own.rstrip("/") for mount in _MOUNTS if os.path.exists(f"{mount}/cgroup.controllers"))
+    return next((folder for folder in folders if os.access(folder, os.W_OK)), None)
+
+
+def membership(pid: int | str) -> str | None:
+    """Return the control group of a process as the kernel writes it, or None if it has none."""
+    try:
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8") as lines:
+            return next((line[3:].rstrip("\n") for line in lines if line.startswith("0::")), None)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+class Cgroup:
+    """One control group of ours; its name is never used twice."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @classmethod
+    def make(cls, path: str) -> Self | None:
+        """Make the group, or return None where that is not allowed or would be no help."""
+        group = cls(path)
+        try:
+            os.mkdir(path)
+        except OSError:
+            return None
+        if os.path.exists(f"{path}/cgroup.kill"):
+            return group
+        group.remove()
+        return None
+
+    def open(self) -> int:
+        """Return a descriptor of the group, to fork into it."""
+        return os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def holds(self, pid: int | str) -> bool:
+        """Say whether the process is in this group or in one below it."""
+        return os.path.basename(self.path) in (membership(pid) or "").split("/")
+
+    def kill(self) -> None:
+        """Kill all members, also those below and those that are just being forked."""
+        with contextlib.suppress(OSError), open(f"{self.path}/cgroup.kill", "w", encoding="ascii") as switch:
+            switch.write("1")
+
+    def remove(self) -> None:
+        """Remove the group once its last member is gone; one that does not go is left behind."""
+        deadline = time.monotonic() + _PATIENCE
+        while not self._removed() and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+
+    def _removed(self) -> bool:
+        for folder, _, _ in os.walk(self.path, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        return not os.path.exists(self.path)

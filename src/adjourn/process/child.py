@@ -1,0 +1,125 @@
+"""Starts the child: one fork, one exec, nothing handed down but what is meant for it."""
+
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Iterator
+from typing import NoReturn
+
+from adjourn.process import linux
+from adjourn.process.shim import ShimSpec
+
+_COULD_NOT_START = 127
+_IGNORED_BY_SHIMS = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)  # all that an exec would not set back by itself
+
+
+class CannotStart(Exception):  # noqa: N818 it never leaves the child but as a sentence
+    """Why the child's program could not be started."""
+
+
+class Birth:
+    """What a child is made from, got ready while the gate is shut."""
+
+    def __init__(self, spec: ShimSpec, *, stdout: int, stderr: int) -> None:
+        self._argv, self._env, self._cwd = spec.argv, spec.env, spec.cwd
+        self._streams = (os.open(os.devnull, os.O_RDONLY), stdout, stderr)
+        self.report, self._report = os.pipe()
+        os.set_blocking(self.report, False)
+        self._grant = -1
+        if spec.grant:
+            self._grant = _pipe_with(spec.grant)
+            self._env = spec.env | {"ADJOURN_GRANT_FD": str(self._grant)}
+
+    def fork(self, cgroup: int | None) -> int:
+        """Return the child's pid; `report` ends when it has become its program, or says why it could not."""
+        parent = os.getpid()
+        pid = _fork(cgroup)
+        if pid == 0:
+            self._be_born(parent)
+        for fd in {self._report, self._grant, *self._streams} - {-1}:
+            os.close(fd)
+        return pid
+
+    def _be_born(self, parent: int) -> NoReturn:
+        try:
+            os.setsid()
+            linux.die_with(parent)
+            self._hand_down()
+            _enter(self._cwd)
+            _become(self._argv, self._env)
+        except BaseException as error:  # noqa: BLE001 a copy of the shim must not go on as a second shim
+            os.write(self._report, _sentence(error, self._argv).encode(errors="backslashreplace"))
+        finally:
+            os._exit(_COULD_NOT_START)
+
+    def _hand_down(self) -> None:
+        """Set what the exec will leave as it is; every other descriptor closes by itself."""
+        for number, stream in enumerate(self._streams):
+            os.dup2(stream, number)
+        if self._grant >= 0:
+            os.set_inheritable(self._grant, True)
+        for number in _IGNORED_BY_SHIMS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _fork(cgroup: int | None) -> int:
+    if cgroup is not None:
+        with contextlib.suppress(OSError):  # an older kernel, or a container that forbids it
+            return linux.fork_into(cgroup)
+    return os.fork()
+
+
+def _pipe_with(content: bytes) -> int:
+    """Return the reading end of a pipe that holds exactly this."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    try:
+        if os.write(writing, content) < len(content):
+            raise OSError(errno.E2BIG, "the grant is too long for a pipe")
+    finally:
+        os.close(writing)
+    return reading
+
+
+def _enter(cwd: str) -> None:
+    try:
+        os.chdir(cwd)
+    except FileNotFoundError:
+        raise CannotStart(f"no such directory: {cwd}") from None
+    except OSError as error:
+        raise CannotStart(f"cannot enter {cwd}: {error.strerror}") from None
+
+
+def _become(argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
+    """Turn this process into the first program of that name that may be run."""
+    refused: OSError | None = None
+    for path in _candidates(argv[0], env):
+        try:
+            os.execve(path, argv, env)
+        except (FileNotFoundError, NotADirectoryError):
+            if os.path.exists(path):
+                raise CannotStart(f"cannot run {path}: the interpreter that it names is missing") from None
+        except PermissionError as error:
+            refused = error
+    if refused:
+        raise refused
+    raise CannotStart(f"no such command: {argv[0]}")
+
+
+def _candidates(name: str, env: dict[str, str]) -> Iterator[str]:
+    if "/" in name:
+        yield name
+    elif name:
+        yield from (os.path.join(folder, name) for folder in env.get("PATH", os.defpath).split(os.pathsep))
+
+
+def _sentence(error: BaseException, argv: tuple[str, ...]) -> str:
+    match error:
+        case CannotStart():
+            return str(error)
+        case OSError():
+            return f"cannot run {argv[0]}: {error.strerror}"
+        case _:
+            return f"cannot run {' '.join(argv[:1])}: {error}"

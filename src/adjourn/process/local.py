@@ -1,0 +1,73 @@
+"""What this machine knows of the runs of one store: which processes live, and what dead ones left behind."""
+
+import os
+
+import msgspec
+
+from adjourn.core.identity import ProcessId
+from adjourn.core.outcome import Exit
+from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Vanished
+from adjourn.process import lock
+
+_MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
+_TAIL = 256 * 1024
+
+
+class LocalProcesses:
+    """Processes of this machine, told apart by what they hold and what they wrote."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether that supervisor still holds its lock."""
+        return lock.is_held(supervisor_lock(self._root, supervisor))
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
+        from adjourn.process import shim as shims  # noqa: PLC0415 -- only a run whose supervisor died needs it
+
+        place = run_directory(self._root, run_id)
+        # Alive first, result second: a shim that ends between the two looks has left its result.
+        living = shims.adopt(place, shim)
+        if living is not None:
+            has_ended = living.wait(_MOMENT)
+            living.close()
+            if not has_ended:
+                return StillRuns()
+        return self.left_behind(run_id)
+
+    def left_behind(self, run_id: str) -> ShimState:
+        """Say what a shim that is gone left behind."""
+        from adjourn.process import shim as shims  # noqa: PLC0415 -- see above
+        from adjourn.process.tree import kill_leftovers  # noqa: PLC0415 -- see above
+
+        place = run_directory(self._root, run_id)
+        result = shims.read_result(place)
+        if result is None:
+            kill_leftovers(place, run_id)
+            return Vanished()
+        if not (result.started or result.error or result.interrupted):
+            return NeverStarted()
+        exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=result.error)
+        return Ended(msgspec.structs.replace(exit_, output=last_output(place)))
+
+
+def run_directory(root: str, run_id: str) -> str:
+    """Return where a run keeps its files."""
+    return os.path.join(root, "runs", run_id)
+
+
+def supervisor_lock(root: str, supervisor: str) -> str:
+    """Return the lock that a supervisor holds while it lives."""
+    return os.path.join(root, "supervisors", f"{supervisor}.lock")
+
+
+def last_output(place: str) -> str:
+    """Return the end of what a run printed on stdout."""
+    try:
+        with open(os.path.join(place, "stdout"), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""

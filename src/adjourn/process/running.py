@@ -1,0 +1,218 @@
+"""Runs one child: pumps its output, obeys signals, and ends its tree with it."""
+
+import contextlib
+import math
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from adjourn.process.cgroup import Cgroup
+from adjourn.process.child import Birth
+from adjourn.process.identity import identify, look_at
+from adjourn.process.lock import hold
+from adjourn.process.output import Output
+from adjourn.process.result import ResultFile
+from adjourn.process.shim import LOCK, RECORD, ShimRecord, ShimResult, ShimSpec
+from adjourn.process.signals import SignalBox
+from adjourn.process.tree import kill_children
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+KILL = signal.SIGUSR1
+_LONGEST_ERROR = 500  # characters, so that the result fits into its room
+
+
+class Prepared:
+    """All that can be made, and can fail, while the gate is still shut."""
+
+    def __init__(self, spec: ShimSpec, *, cgroups: str | None) -> None:
+        self._run_dir = spec.run_dir
+        self._lock = hold(f"{spec.run_dir}/{LOCK}")
+        self.result = ResultFile(spec.run_dir)
+        self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
+        self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
+        self.birth = Birth(spec, stdout=self.stdout.child_end, stderr=self.stderr.child_end)
+        self.record = _record(self.stdout, self.stderr, cgroups=cgroups if spec.use_cgroup else None)
+        self._write_record()
+        self.group = Cgroup.make(self.record.cgroup) if self.record.cgroup else None
+
+    def add_child(self, pid: int) -> None:
+        """Write down who the child is; a disk without room for that is no reason not to run it."""
+        seen = look_at(pid)
+        self.record = msgspec.structs.replace(self.record, child=pid, child_start_time=seen and seen.start_time)
+        with contextlib.suppress(OSError):
+            self._write_record()
+
+    def clean_up(self) -> None:
+        """Remove what only the living needed."""
+        if self.group:
+            self.group.remove()
+
+    def _write_record(self) -> None:
+        draft = f"{self._run_dir}/shim.tmp"
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(fd, msgspec.json.encode(self.record))
+        finally:
+            os.close(fd)
+        os.rename(draft, f"{self._run_dir}/{RECORD}")
+
+
+class Running:
+    """One child, from its fork until nothing of its tree is left."""
+
+    def __init__(self, spec: ShimSpec, prepared: Prepared, signals: SignalBox) -> None:
+        self._spec = spec
+        self._prepared = prepared
+        self._signals = signals
+        self._child = -1
+        self._executed = False
+        self._complaint = b""
+        self._status: int | None = None
+        self._deadline: float | None = None
+        self._killed: Literal["grace", "second interrupt", "kill"] | None = None
+        self._interrupted = False
+        self._survivors = 0
+        self._poll = select.poll()
+        self._sources: dict[int, Callable[[], None]] = {}
+
+    def run(self) -> ShimResult:
+        """Run the child to its end and say what became of it."""
+        began_at = _now()
+        try:
+            self._start()
+        except OSError as error:
+            return ShimResult(
+                started=False, error=f"cannot start a process: {error.strerror}", began_at=began_at, ended_at=_now()
+            )
+        while self._status is None:
+            self._step()
+        self._end_tree()
+        self._hear()
+        return self._told(self._status, began_at=began_at, ended_at=_now())
+
+    def _start(self) -> None:
+        group = self._prepared.group.open() if self._prepared.group else None
+        self._child = self._prepared.birth.fork(group)
+        self._prepared.add_child(self._child)
+        self._watch(self._signals.fileno(), self._signals.clear)
+        self._watch(self._prepared.birth.report, self._hear)
+        for output in (self._prepared.stdout, self._prepared.stderr):
+            self._watch(output.fileno(), lambda output=output: self._pump(output))
+
+    def _step(self) -> None:
+        for fd, _ in self._poll.poll(self._patience()):
+            self._sources[fd]()
+        self._reap()
+        if self._status is None:
+            self._obey()
+
+    def _watch(self, fd: int, act: Callable[[], None]) -> None:
+        self._sources[fd] = act
+        self._poll.register(fd, select.POLLIN)
+
+    def _patience(self) -> int | None:
+        if self._deadline is None:
+            return None
+        return max(0, math.ceil((self._deadline - time.monotonic()) * 1000))
+
+    def _pump(self, output: Output) -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not output.pump():
+                self._poll.unregister(output)
+
+    def _hear(self) -> None:
+        """Learn from the child that it became its program, or why it could not."""
+        if self._executed:
+            return
+        with contextlib.suppress(BlockingIOError):
+            while heard := os.read(self._prepared.birth.report, 4096):
+                self._complaint += heard
+            self._executed = True
+            self._poll.unregister(self._prepared.birth.report)
+
+    def _reap(self) -> bool:
+        """Collect the dead among the children, adopted ones too; say whether any child is left."""
+        try:
+            while (dead := os.waitpid(-1, os.WNOHANG))[0]:
+                if dead[0] == self._child:
+                    self._status = dead[1]
+        except ChildProcessError:
+            return False
+        return True
+
+    def _obey(self) -> None:
+        """Do what the signals so far demand of a child that is alive."""
+        interrupts = self._signals.count(*INTERRUPTS)
+        self._interrupted = interrupts > 0
+        if self._signals.count(KILL):
+            self._kill("kill")
+        elif interrupts > 1:
+            self._kill("second interrupt")
+        elif self._deadline is not None and time.monotonic() >= self._deadline:
+            self._kill("grace")
+        elif interrupts and self._executed and self._deadline is None:
+            os.killpg(self._child, self._spec.interrupt)
+            self._deadline = time.monotonic() + self._spec.grace
+
+    def _kill(self, why: Literal["grace", "second interrupt", "kill"]) -> None:
+        self._killed = why
+        self._end_tree()
+
+    def _end_tree(self) -> None:
+        if not self._reap():
+            return
+        if self._prepared.group:
+            self._prepared.group.kill()
+        _allow_many_descriptors()
+        self._survivors = kill_children(self._reap)
+
+    def _told(self, status: int, *, began_at: int, ended_at: int) -> ShimResult:
+        """Return the result; only a tree that is dead can have no more to say."""
+        for output in (self._prepared.stdout, self._prepared.stderr):
+            output.drain()
+            output.finish()
+        code = os.waitstatus_to_exitcode(status)
+        complaint = self._complaint.decode(errors="replace")[:_LONGEST_ERROR]
+        return ShimResult(
+            started=not complaint,
+            exit_code=code if code >= 0 and not complaint else None,
+            signal=-code if code < 0 else None,
+            error=complaint or None,
+            interrupted=self._interrupted,
+            killed=self._killed if code == -signal.SIGKILL else None,
+            began_at=began_at,
+            ended_at=ended_at,
+            stdout_bytes=self._prepared.stdout.total,
+            stdout_left_out=self._prepared.stdout.left_out,
+            stderr_bytes=self._prepared.stderr.total,
+            stderr_left_out=self._prepared.stderr.left_out,
+            survivors=self._survivors,
+        )
+
+
+def _record(stdout: Output, stderr: Output, *, cgroups: str | None) -> ShimRecord:
+    me = identify(os.getpid())
+    assert me is not None  # noqa: S101 whoever asks lives
+    return ShimRecord(
+        boot_id=me.boot_id,
+        pid=me.pid,
+        start_time=me.start_time,
+        cgroup=f"{cgroups}/adjourn-{me.pid}-{me.start_time}" if cgroups else None,
+        pipes=(os.fstat(stdout.fileno()).st_ino, os.fstat(stderr.fileno()).st_ino),
+    )
+
+
+def _allow_many_descriptors() -> None:
+    """Make room for a pidfd of each member of a large tree; nothing is started from here on that would inherit it."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

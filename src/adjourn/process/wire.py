@@ -1,0 +1,65 @@
+"""What a supervisor and its fork server say to each other, descriptors included."""
+
+import marshal
+import os
+import socket
+import struct
+from typing import NamedTuple
+
+import msgspec
+
+from adjourn.process.shim import ShimSpec
+
+_LENGTH = struct.Struct("=I")  # how long the request is that follows
+_REPLY = struct.Struct("=i")  # the shim's pid, or an error's number below zero
+
+
+class Request(NamedTuple):
+    """A shim that is wanted, the end of the gate that it waits at, and where it reports that it does."""
+
+    spec: ShimSpec
+    gate: int
+    report: int
+
+
+def send_request(channel: socket.socket, request: Request) -> None:
+    """Ask for a shim; the descriptors stay the caller's to close."""
+    # marshal, for argv and environment may hold bytes that are no text, which JSON cannot carry.
+    body = marshal.dumps(msgspec.structs.asdict(request.spec))
+    socket.send_fds(channel, [_LENGTH.pack(len(body))], [request.gate, request.report])
+    channel.sendall(body)
+
+
+def receive_request(channel: socket.socket) -> Request | None:
+    """Return the next request, or None if there will be no more."""
+    flags = socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC
+    head, fds, _, _ = socket.recv_fds(channel, _LENGTH.size, 2, flags)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    body = channel.recv(length, socket.MSG_WAITALL)
+    if len(body) < length:
+        return None
+    gate, report = fds
+    return Request(ShimSpec(**marshal.loads(body)), gate, report)  # noqa: S302 the supervisor made it, and forked this process
+
+
+def send_reply(channel: socket.socket, *, pidfd: int) -> None:
+    """Hand over the shim."""
+    socket.send_fds(channel, [_REPLY.pack(0)], [pidfd])
+
+
+def send_refusal(channel: socket.socket, error: OSError) -> None:
+    """Say why there is no shim."""
+    channel.sendall(_REPLY.pack(error.errno or -1))
+
+
+def receive_reply(channel: socket.socket) -> int:
+    """Return the shim's pidfd, or raise the OSError that kept it from being forked."""
+    body, fds, _, _ = socket.recv_fds(channel, _REPLY.size, 1, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC)
+    if len(body) < _REPLY.size:
+        raise ConnectionResetError
+    (number,) = _REPLY.unpack(body)
+    if number:
+        raise OSError(number, os.strerror(number))
+    return fds[0]
