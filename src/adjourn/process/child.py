@@ -1,4 +1,4 @@
-"""Starts the child: one fork, one exec, nothing handed down but what is meant for it."""
+"""Makes the child: one fork, one exec, nothing handed down but what is meant for it."""
 
 import contextlib
 import errno
@@ -14,40 +14,56 @@ _COULD_NOT_START = 127
 _IGNORED_BY_SHIMS = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)  # all that an exec would not set back by itself
 
 
-class CannotStart(Exception):  # noqa: N818 it never leaves the child but as a sentence
+class CannotStart(Exception):
     """Why the child's program could not be started."""
 
 
-class Birth:
-    """What a child is made from, got ready while the gate is shut."""
+class Child:
+    """A child that is forked and made ready, and becomes its program when it is told to."""
 
-    def __init__(self, spec: ShimSpec, *, stdout: int, stderr: int) -> None:
+    def __init__(self, spec: ShimSpec, *, stdout: int, stderr: int, cgroup: int | None) -> None:
         self._argv, self._env, self._cwd = spec.argv, spec.env, spec.cwd
         self._streams = (os.open(os.devnull, os.O_RDONLY), stdout, stderr)
-        self.report, self._report = os.pipe()
-        os.set_blocking(self.report, False)
         self._grant = -1
         if spec.grant:
             self._grant = _pipe_with(spec.grant)
             self._env = spec.env | {"ADJOURN_GRANT_FD": str(self._grant)}
+        self._go, self._start = os.pipe()
+        self.report, self._report = os.pipe()
+        os.set_blocking(self.report, False)
+        self.pid = self._fork(cgroup)
 
-    def fork(self, cgroup: int | None) -> int:
-        """Return the child's pid; `report` ends when it has become its program, or says why it could not."""
+    def start(self) -> None:
+        """Let it become its program; BrokenPipeError means that it is dead and never did.
+
+        Then `report` ends when it has done so, or says why it could not.
+        """
+        os.write(self._start, b"!")
+        os.close(self._start)
+
+    def dismiss(self) -> None:
+        """End it before it was started."""
+        os.close(self._start)
+        os.waitpid(self.pid, 0)
+
+    def _fork(self, cgroup: int | None) -> int:
         parent = os.getpid()
         pid = _fork(cgroup)
         if pid == 0:
             self._be_born(parent)
-        for fd in {self._report, self._grant, *self._streams} - {-1}:
+        for fd in {self._go, self._report, self._grant, *self._streams} - {-1}:
             os.close(fd)
         return pid
 
     def _be_born(self, parent: int) -> NoReturn:
         try:
+            os.close(self._start)
             os.setsid()
             linux.die_with(parent)
             self._hand_down()
-            _enter(self._cwd)
-            _become(self._argv, self._env)
+            if os.read(self._go, 1):
+                _enter(self._cwd)
+                _become(self._argv, self._env)
         except BaseException as error:  # noqa: BLE001 a copy of the shim must not go on as a second shim
             os.write(self._report, _sentence(error, self._argv).encode(errors="backslashreplace"))
         finally:
@@ -58,7 +74,7 @@ class Birth:
         for number, stream in enumerate(self._streams):
             os.dup2(stream, number)
         if self._grant >= 0:
-            os.set_inheritable(self._grant, True)
+            os.set_inheritable(self._grant, True)  # noqa: FBT003 it takes no keyword
         for number in _IGNORED_BY_SHIMS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

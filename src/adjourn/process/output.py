@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import mmap
 import os
 import struct
 import termios
@@ -26,7 +27,7 @@ class Output:
         self._room = cap
         self._head = 0
         self._tail = 0
-        self._ring = memoryview(bytearray(TAIL))
+        self._ring = memoryview(mmap.mmap(-1, TAIL))  # memory only for what is used of it
         self._next = 0
         self.total = 0
 

@@ -8,12 +8,14 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
 
+from adjourn.core.identity import ProcessId
 from adjourn.process.cgroup import Cgroup
-from adjourn.process.child import Birth
+from adjourn.process.child import Child
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lock import hold
 from adjourn.process.output import Output
@@ -31,36 +33,49 @@ class Prepared:
     """All that can be made, and can fail, while the gate is still shut."""
 
     def __init__(self, spec: ShimSpec, *, cgroups: str | None) -> None:
-        self._run_dir = spec.run_dir
         self._lock = hold(f"{spec.run_dir}/{LOCK}")
         self.result = ResultFile(spec.run_dir)
         self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
-        self.birth = Birth(spec, stdout=self.stdout.child_end, stderr=self.stderr.child_end)
-        self.record = _record(self.stdout, self.stderr, cgroups=cgroups if spec.use_cgroup else None)
-        self._write_record()
-        self.group = Cgroup.make(self.record.cgroup) if self.record.cgroup else None
+        me = _myself()
+        self.group = Cgroup.make(f"{cgroups}/adjourn-{me.pid}-{me.start_time}") if cgroups and spec.use_cgroup else None
+        self.child = self._forked(spec)
+        self.record = self._recorded(me)
+        try:
+            _write_record(spec.run_dir, self.record)
+        except OSError:
+            self.dismiss()
+            raise
 
-    def add_child(self, pid: int) -> None:
-        """Write down who the child is; a disk without room for that is no reason not to run it."""
-        seen = look_at(pid)
-        self.record = msgspec.structs.replace(self.record, child=pid, child_start_time=seen and seen.start_time)
-        with contextlib.suppress(OSError):
-            self._write_record()
+    def dismiss(self) -> None:
+        """Undo what would outlive this process; the child was not started and never will be."""
+        self.child.dismiss()
+        self.clean_up()
 
     def clean_up(self) -> None:
         """Remove what only the living needed."""
         if self.group:
             self.group.remove()
 
-    def _write_record(self) -> None:
-        draft = f"{self._run_dir}/shim.tmp"
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    def _forked(self, spec: ShimSpec) -> Child:
+        group = self.group.open() if self.group else None
         try:
-            os.write(fd, msgspec.json.encode(self.record))
-        finally:
-            os.close(fd)
-        os.rename(draft, f"{self._run_dir}/{RECORD}")
+            return Child(spec, stdout=self.stdout.child_end, stderr=self.stderr.child_end, cgroup=group)
+        except OSError:
+            self.clean_up()
+            raise
+
+    def _recorded(self, me: ProcessId) -> ShimRecord:
+        child = look_at(self.child.pid)
+        return ShimRecord(
+            boot_id=me.boot_id,
+            pid=me.pid,
+            start_time=me.start_time,
+            cgroup=self.group.path if self.group else None,
+            child=self.child.pid,
+            child_start_time=child.start_time if child else 0,
+            pipes=(os.fstat(self.stdout.fileno()).st_ino, os.fstat(self.stderr.fileno()).st_ino),
+        )
 
 
 class Running:
@@ -70,7 +85,7 @@ class Running:
         self._spec = spec
         self._prepared = prepared
         self._signals = signals
-        self._child = -1
+        self._child = prepared.child
         self._executed = False
         self._complaint = b""
         self._status: int | None = None
@@ -85,25 +100,21 @@ class Running:
         """Run the child to its end and say what became of it."""
         began_at = _now()
         try:
-            self._start()
-        except OSError as error:
-            return ShimResult(
-                started=False, error=f"cannot start a process: {error.strerror}", began_at=began_at, ended_at=_now()
-            )
+            self._child.start()
+        except BrokenPipeError:
+            self._complaint = b"it died before it became the command"
+        self._watch_all()
         while self._status is None:
             self._step()
         self._end_tree()
         self._hear()
         return self._told(self._status, began_at=began_at, ended_at=_now())
 
-    def _start(self) -> None:
-        group = self._prepared.group.open() if self._prepared.group else None
-        self._child = self._prepared.birth.fork(group)
-        self._prepared.add_child(self._child)
+    def _watch_all(self) -> None:
         self._watch(self._signals.fileno(), self._signals.clear)
-        self._watch(self._prepared.birth.report, self._hear)
+        self._watch(self._child.report, self._hear)
         for output in (self._prepared.stdout, self._prepared.stderr):
-            self._watch(output.fileno(), lambda output=output: self._pump(output))
+            self._watch(output.fileno(), partial(self._pump, output))
 
     def _step(self) -> None:
         for fd, _ in self._poll.poll(self._patience()):
@@ -131,16 +142,16 @@ class Running:
         if self._executed:
             return
         with contextlib.suppress(BlockingIOError):
-            while heard := os.read(self._prepared.birth.report, 4096):
+            while heard := os.read(self._child.report, 4096):
                 self._complaint += heard
             self._executed = True
-            self._poll.unregister(self._prepared.birth.report)
+            self._poll.unregister(self._child.report)
 
     def _reap(self) -> bool:
         """Collect the dead among the children, adopted ones too; say whether any child is left."""
         try:
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
-                if dead[0] == self._child:
+                if dead[0] == self._child.pid:
                     self._status = dead[1]
         except ChildProcessError:
             return False
@@ -157,7 +168,7 @@ class Running:
         elif self._deadline is not None and time.monotonic() >= self._deadline:
             self._kill("grace")
         elif interrupts and self._executed and self._deadline is None:
-            os.killpg(self._child, self._spec.interrupt)
+            os.killpg(self._child.pid, self._spec.interrupt)
             self._deadline = time.monotonic() + self._spec.grace
 
     def _kill(self, why: Literal["grace", "second interrupt", "kill"]) -> None:
@@ -196,16 +207,20 @@ class Running:
         )
 
 
-def _record(stdout: Output, stderr: Output, *, cgroups: str | None) -> ShimRecord:
+def _myself() -> ProcessId:
     me = identify(os.getpid())
     assert me is not None  # noqa: S101 whoever asks lives
-    return ShimRecord(
-        boot_id=me.boot_id,
-        pid=me.pid,
-        start_time=me.start_time,
-        cgroup=f"{cgroups}/adjourn-{me.pid}-{me.start_time}" if cgroups else None,
-        pipes=(os.fstat(stdout.fileno()).st_ino, os.fstat(stderr.fileno()).st_ino),
-    )
+    return me
+
+
+def _write_record(run_dir: str, record: ShimRecord) -> None:
+    draft = f"{run_dir}/shim.tmp"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(fd, msgspec.json.encode(record))
+    finally:
+        os.close(fd)
+    os.rename(draft, f"{run_dir}/{RECORD}")
 
 
 def _allow_many_descriptors() -> None:

@@ -9,10 +9,9 @@ import socket
 
 from adjourn.process import linux
 from adjourn.process.cgroup import usable_folder
-from adjourn.process.identity import Seen
 from adjourn.process.inside import live
 from adjourn.process.signals import SignalBox
-from adjourn.process.tree import kill_all
+from adjourn.process.tree import children, kill_children
 from adjourn.process.wire import Request, receive_request, send_refusal, send_reply
 
 
@@ -26,7 +25,6 @@ class Server:
         self._signals = SignalBox((signal.SIGCHLD,))
         self._cgroups = usable_folder()
         self._shims: set[int] = set()
-        self._orphans = False
         self._listening = True
         self._poll = select.poll()
         self._poll.register(self._channel, select.POLLIN)
@@ -38,21 +36,24 @@ class Server:
         while self._listening or self._shims:
             ready = [fd for fd, _ in self._poll.poll()]
             self._signals.clear()
-            self._reap()
-            if self._orphans:
-                self._orphans = bool(kill_all(self._is_orphan))
+            if self._a_shim_was_killed():
+                kill_children(self._reap_orphans, spare=self._shims)
             if self._channel.fileno() in ready:
                 self._answer()
 
-    def _reap(self) -> None:
+    def _a_shim_was_killed(self) -> bool:
+        """Reap the dead; say whether a shim is among them that did not end well, and so did not end its tree."""
+        found = False
         with contextlib.suppress(ChildProcessError):
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
-                # A shim that ended well has ended its tree. Of one that was killed, the orphans are now this process's children.
-                self._orphans |= dead[0] in self._shims and dead[1] != 0
+                found |= dead[0] in self._shims and dead[1] != 0
                 self._shims.discard(dead[0])
+        return found
 
-    def _is_orphan(self, process: Seen) -> bool:
-        return process.parent == os.getpid() and process.pid not in self._shims
+    def _reap_orphans(self) -> bool:
+        """Reap the dead; say whether orphans are left that a killed shim left to this process, the next subreaper."""
+        self._a_shim_was_killed()
+        return not self._shims.issuperset(children())
 
     def _answer(self) -> None:
         request = receive_request(self._channel)

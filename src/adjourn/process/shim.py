@@ -47,9 +47,9 @@ class ShimRecord(ProcessId, frozen=True, kw_only=True, omit_defaults=True):
     """Who the shim is, and how to find what it started should it die before its time."""
 
     cgroup: str | None = None
-    child: int | None = None  # the child's pid and session
-    child_start_time: int | None = None
-    pipes: tuple[int, ...] = ()  # inodes of the child's stdout and stderr
+    child: int  # its pid, and its session's number
+    child_start_time: int
+    pipes: tuple[int, ...]  # inodes of the child's stdout and stderr
 
     @property
     def identity(self) -> ProcessId:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from adjourn.process.cgroup import Cgroup
 from adjourn.process.identity import Seen, boot_id, look_at
@@ -13,22 +13,20 @@ from adjourn.process.shim import ShimRecord, read_record
 
 _PATIENCE = 5.0  # seconds; who is not gone by then sleeps in the kernel for good, or is not ours to kill
 _MOMENT = 0.05  # seconds; what one round of kills gets to take effect
-_PAUSE = 0.001
+_STRIKES = 16
 
 
-def kill_children(reap: Callable[[], bool]) -> int:
+def kill_children(reap: Callable[[], bool], *, spare: Collection[int] = ()) -> int:
     """Kill all descendants of this process, which is a subreaper; return how many withstood it.
 
-    `reap` collects the dead and says whether children are left.
+    `reap` collects the dead and says whether there are children left, beside those to spare.
     """
     me = os.getpid()
     deadline = time.monotonic() + _PATIENCE
-    while reap():
-        withstood = kill_all(lambda process: process.parent == me)
+    while _strike(reap, spare):
+        withstood = kill_all(lambda process: process.parent == me and process.pid not in spare)
         if time.monotonic() > deadline:
             return len(withstood)
-        if not withstood:
-            time.sleep(_PAUSE)
     return 0
 
 
@@ -55,7 +53,7 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
 def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
     """Kill the processes that pass the test and all below them; return them.
 
-    All are stopped before the first is killed: the stopped neither fork nor reap, so that none is missed and no pid changes hands.
+    All are stopped before the first is killed: the stopped neither fork nor reap, so none is missed and no pid changes hands.
     """
     frozen: dict[Seen, Pinned] = {}
     while _freeze_more(frozen, is_ours):
@@ -67,6 +65,30 @@ def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
         pinned.gone(within=max(0, deadline - time.monotonic()))
         pinned.close()
     return set(frozen)
+
+
+def children() -> list[int]:
+    """Return the pids of this process's children; each stays taken until this process reaps it."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:
+            return [int(pid) for pid in listed.read().split()]
+    except FileNotFoundError:  # a kernel that keeps no such list
+        return [process.pid for process in _others() if process.parent == os.getpid()]
+
+
+def _strike(reap: Callable[[], bool], spare: Collection[int]) -> bool:
+    """Kill the children that this process has right now, some times over; say whether any are left.
+
+    This catches what forks and exits so fast that it is gone before a look at all processes gets to it, for an orphan becomes
+    a child of this process at once.
+    """
+    for _ in range(_STRIKES):
+        if not reap():
+            return False
+        for pid in set(children()).difference(spare):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+    return True
 
 
 def _freeze_more(frozen: dict[Seen, Pinned], is_ours: Callable[[Seen], bool]) -> bool:
@@ -114,7 +136,7 @@ def _in_session(process: Seen, record: ShimRecord) -> bool:
     The number alone proves nothing: a later session may have got it. So either its leader is still the child, or the process
     holds a pipe that the shim made for the child.
     """
-    if record.child is None or process.session != record.child:
+    if process.session != record.child:
         return False
     leader = look_at(record.child)
     return leader.start_time == record.child_start_time if leader else _holds_a_pipe(process.pid, record.pipes)

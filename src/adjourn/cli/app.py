@@ -1,0 +1,119 @@
+"""The command itself: finds the verb, and turns every error into a sentence and an exit code."""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from adjourn.cli.session import Session
+from adjourn.core import exits
+from adjourn.core.errors import AdjournError, Misuse
+
+VERBS = {
+    "run": "Run a command under adjourn; it may stop for a person.",
+    "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
+    "inbox": "List what waits for a person.",
+    "approve": "Approve calls.",
+    "reject": "Reject calls.",
+    "answer": "Answer a question.",
+    "settle": "Say what became of an uncertain call.",
+    "resume": "Go on with a task, with decisions or an answer if you like.",
+    "restart": "Run a task again from nothing; its history stays.",
+    "pause": "Interrupt a running task; it can be resumed.",
+    "cancel": "End a task.",
+    "tasks": "List tasks, newest first.",
+    "show": "Show a task: its state, asks, calls and history.",
+    "runs": "List the runs of a task.",
+    "logs": "Print what a task printed.",
+    "wait": "Wait until tasks have ended or need a person.",
+    "prune": "Forget ended tasks.",
+    "store": "Look after the store.",
+    "demo": "Show a pause and a resume, in a directory of its own.",
+    "completion": "Print the line that turns on shell completion.",
+}
+
+
+class Verbs(click.Group):
+    """Imports a verb only when it is asked for: starting is a hot path."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order in which one meets them."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(f"adjourn.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 -- our own table
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs without importing them."""
+        del ctx
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="adjourn")
+def cli() -> None:
+    """Let a headless agent or tool stop for a person, leave, and come back with the answer.
+
+    \b
+    adjourn run -- ./deploy.sh        run a command; it exits 10 when it needs a person
+    adjourn inbox                     see what waits
+    adjourn approve ASK               decide
+    adjourn resume TASK               go on
+
+    `adjourn -c ID …` is `adjourn resume ID …`.
+    Exit codes: 0 completed, 1 failed, 2 usage, 3 not found, 4 conflict, 5 not allowed, 6 cannot be resumed, 10 paused.
+    """
+
+
+def run(argv: list[str]) -> int:
+    """Run one command line and return its exit code. Nothing that a person can cause shows a traceback."""
+    session = Session(wants_json=_wants_json(argv))
+    try:
+        code = _dispatch(_spelled_out(argv), session)
+    except AdjournError as error:
+        code = session.fail(error)
+    except click.ClickException as error:
+        code = session.fail(Misuse(error.format_message(), way_out=_help_for(error)))
+    except click.Abort:
+        code = session.stopped()
+    except OSError as error:
+        code = session.fail(AdjournError(f"{error.filename or 'the system'}: {error.strerror}"))
+    except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
+        code = session.fail(_defect(error, session))
+    return session.flushed(code)
+
+
+def _dispatch(argv: list[str], session: Session) -> int:
+    result: Any = cli.main(args=argv, prog_name="adjourn", standalone_mode=False, obj=session)
+    return result if isinstance(result, int) else exits.COMPLETED
+
+
+def _spelled_out(argv: list[str]) -> list[str]:
+    """Accept the short spelling `-c ID …` for `resume ID …`."""
+    return ["resume", *argv[1:]] if argv[:1] == ["-c"] else argv
+
+
+def _wants_json(argv: list[str]) -> bool:
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    return "--output=json" in own or ("--output", "json") in zip(own, own[1:], strict=False)
+
+
+def _help_for(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{context.command_path} --help" if context else "adjourn --help"
+
+
+def _defect(error: Exception, session: Session) -> AdjournError:
+    if session.verbose:
+        import traceback  # noqa: PLC0415 -- never needed, one hopes
+
+        traceback.print_exception(error)
+    return AdjournError(f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it")

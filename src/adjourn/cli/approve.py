@@ -1,0 +1,16 @@
+"""adjourn approve: let calls run."""
+
+import click
+
+from adjourn.cli.decide import asked, record
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core.ask import Reply, Verb
+
+
+@verb("approve")
+@click.argument("asks", nargs=-1, required=True, metavar="ASK...")
+@click.option("--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved).")
+def command(session: Session, *, asks: tuple[str, ...], value: str | None) -> int:
+    """Approve calls: all of them, or none if one cannot be."""
+    return record(session, [Reply(ask_id=ask.id, verb=Verb.APPROVE, text=value) for ask in asked(session, asks)])

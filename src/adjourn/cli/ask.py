@@ -1,0 +1,37 @@
+"""adjourn ask: inside a run, print the answer or leave a question."""
+
+import os
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core import exits
+from adjourn.core.ask import Question
+from adjourn.core.errors import Misuse
+from adjourn.core.states import AskState
+
+
+@verb("ask")
+@click.argument("question")
+@click.option("--choice", "choices", multiple=True, metavar="TEXT", help="An allowed answer; repeat it for each.")
+@click.option("--key", metavar="NAME", help="The question's name; by default its text. The n-th ask of a name gets the n-th answer.")
+def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None) -> int:
+    """Print the answer to QUESTION if there is one; else register it and exit 10.
+
+    \b
+    answer=$(adjourn ask "Deploy to prod?" --choice yes --choice no) || exit $?
+    """
+    run_id = os.environ.get("ADJOURN_RUN_ID")
+    if not run_id:
+        raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")
+    ask = session.controller.ask(run_id, Question(prompt=question, key=key or question, choices=choices))
+    if ask.state is not AskState.ANSWERED:
+        if session.verbose:
+            session.warn(f"adjourn: waits for an answer: {ask.id}")
+        return exits.PAUSED
+    if session.wants_json:
+        session.document({"schema_version": 1, "ask_id": ask.id, "answer": ask.reply, "settled_by": ask.settled_by})
+    else:
+        session.say(ask.reply or "")
+    return exits.COMPLETED

@@ -1,0 +1,55 @@
+"""What approve, reject and answer have in common: record replies, and say what happens next."""
+
+from collections.abc import Sequence
+
+from adjourn.cli.hint import command
+from adjourn.cli.session import Session
+from adjourn.core.ask import Ask, Reply
+from adjourn.core.render import visible
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
+
+
+def record(session: Session, replies: Sequence[Reply]) -> int:
+    """Record replies, all or none, and print a receipt for each."""
+    controller = session.controller
+    settled = controller.decide(replies, by=session.principal)
+    with controller.store.read() as view:
+        tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
+    if session.wants_json:
+        _say_json(session, settled, tasks)
+    else:
+        _say_text(session, settled, tasks)
+    return 0
+
+
+def _say_json(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) -> None:
+    from adjourn.core.manifest import ask_doc  # noqa: PLC0415 -- text mode needs none of it
+
+    with session.controller.store.read() as view:
+        docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in settled]
+    states = {task.id: task.state for task in tasks.values()}
+    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states})
+
+
+def _say_text(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) -> None:
+    for ask in settled:
+        said = f": {visible(ask.reply)}" if ask.reply else ""
+        session.say(f"{ask.state} {ask.id}{said}")
+    for task in tasks.values():
+        session.say(_what_next(session, task))
+
+
+def _what_next(session: Session, task: Task) -> str:
+    match task.state:
+        case TaskState.QUEUED:
+            return f"Resume with: {command(session, 'resume', task.id)}"
+        case TaskState.WAITING:
+            return f"Still open:  {command(session, 'show', task.id)}"
+        case _:
+            return f"Task {task.id} is {task.state}."
+
+
+def asked(session: Session, ids: Sequence[str]) -> list[Ask]:
+    """Find asks by their ids or prefixes."""
+    return [session.controller.find_ask(text) for text in ids]

@@ -1,0 +1,98 @@
+"""The exact next command, ready to paste."""
+
+import os
+import sys
+
+from adjourn.cli.session import Session
+from adjourn.core.ask import Ask, AskKind
+from adjourn.core.manifest import Scene
+from adjourn.core.render import command_line
+from adjourn.core.states import TaskState
+
+
+def command(session: Session, *words: str) -> str:
+    """Return a command line of this very program on this very store."""
+    store = ["--store", session.root] if session.given_store else []
+    return command_line([_program(), *words, *store])
+
+
+def _program() -> str:
+    """Return `adjourn` if a shell finds us under that name, else the path it was called by."""
+    called = os.path.abspath(sys.argv[0])
+    for place in os.environ.get("PATH", "").split(os.pathsep):
+        found = os.path.join(place, "adjourn")
+        if os.access(found, os.X_OK):
+            return "adjourn" if os.path.realpath(found) == os.path.realpath(called) else _path_of(called)
+    return _path_of(called)
+
+
+def _path_of(called: str) -> str:
+    return called if os.path.basename(called) == "adjourn" else "adjourn"
+
+
+def resume_hint(session: Session, scene: Scene) -> str:
+    """Return one command that goes on headless, exactly as printed."""
+    task, run = scene.task, scene.run
+    checkpoint = (run.checkpoint_id if run else None) or task.id
+    match task.state:
+        case TaskState.PAUSED:
+            return command(session, "-c", checkpoint)
+        case TaskState.WAITING:
+            return _reply_hint(session, scene, checkpoint)
+        case TaskState.QUEUED:
+            return command(session, "resume", task.id)
+        case TaskState.RUNNING:
+            return command(session, "wait", task.id)
+        case TaskState.FAILED | TaskState.CANCELED | TaskState.SUCCEEDED:
+            return command(session, "restart", task.id)
+
+
+def _reply_hint(session: Session, scene: Scene, checkpoint: str) -> str:
+    asks = scene.open_asks
+    uncertain = next((ask for ask in asks if ask.kind is AskKind.UNCERTAIN), None)
+    if uncertain:
+        return command(session, "settle", f"{scene.task.id}.tc_{uncertain.call}", "it-ran")
+    approvals = [word for ask in asks if ask.kind is AskKind.APPROVAL for word in ("--approve", f"tc_{ask.call}")]
+    if approvals:
+        return command(session, "-c", checkpoint, *approvals)
+    if len(asks) == 1:
+        return command(session, "-c", checkpoint, _example(asks[0]))
+    answers = [word for ask in asks for word in ("--answer", f"{ask.key}={_example(ask)}")]
+    return command(session, "-c", checkpoint, *answers) if answers else command(session, "show", scene.task.id)
+
+
+def _example(ask: Ask) -> str:
+    return ask.choices[0] if ask.choices else "your answer"
+
+
+def next_step(session: Session, scene: Scene) -> list[str]:
+    """Say how to go on, one line per way."""
+    task = scene.task
+    match task.state:
+        case TaskState.WAITING:
+            lines = [line for ask in scene.open_asks for line in _ways_to_settle(session, ask)]
+            return [*lines, f"Then:         {command(session, 'resume', task.id)}"] if lines else []
+        case TaskState.PAUSED:
+            return [f"Resume with: {command(session, 'resume', task.id)}", f"Restart with: {command(session, 'restart', task.id)}"]
+        case TaskState.QUEUED:
+            return [f"Start with:   {command(session, 'resume', task.id)}"]
+        case TaskState.RUNNING:
+            return [f"Wait with:    {command(session, 'wait', task.id)}"]
+        case TaskState.FAILED | TaskState.CANCELED:
+            return [f"Restart with: {command(session, 'restart', task.id)}"]
+        case TaskState.SUCCEEDED:
+            return []
+
+
+def _ways_to_settle(session: Session, ask: Ask) -> list[str]:
+    match ask.kind:
+        case AskKind.APPROVAL:
+            return [
+                f"Approve with: {command(session, 'approve', ask.id)}",
+                f"Reject with:  {command(session, 'reject', ask.id)}",
+            ]
+        case AskKind.QUESTION:
+            return [f"Answer with:  {command(session, 'answer', ask.id, _example(ask))}"]
+        case AskKind.UNCERTAIN:
+            call = f"{ask.task_id}.tc_{ask.call}"
+            return [f"Settle with:  {command(session, 'settle', call)} it-ran|it-did-not|run-again"]

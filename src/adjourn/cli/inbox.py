@@ -1,0 +1,63 @@
+"""adjourn inbox: what waits for a person."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core.ask import Ask, AskKind
+from adjourn.core.render import visible
+from adjourn.core.task import Task
+from adjourn.core.when import ago
+from adjourn.ports import View
+from adjourn.wiring import now
+
+
+@verb("inbox")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="How many to show.")
+@click.option("--after", metavar="ASK", help="Show those that came after this one.")
+def command(session: Session, *, limit: int, after: str | None) -> None:
+    """List the open asks of all tasks, oldest first."""
+    if not session.has_store:
+        _say(session, [], 0)
+        return
+    start = session.controller.find_ask(after).id if after else None
+    with session.controller.store.read() as view:
+        asks = view.open_asks(limit=limit, after=start)
+        count = view.count_open_asks()
+        if session.wants_json:
+            _say_json(session, view, asks, count)
+            return
+        rows = [_row(view, ask) for ask in asks]
+    _say(session, rows, count)
+
+
+def _row(view: View, ask: Ask) -> tuple[str, str, str, str, str]:
+    task = view.task(ask.task_id)
+    return (ask.id[:8], ask.kind, ask.task_id[:8], ago(ask.created_at, now=now()), _gist(ask, task))
+
+
+def _gist(ask: Ask, task: Task) -> str:
+    if ask.kind is AskKind.QUESTION:
+        return visible(ask.prompt[:400])
+    return visible(" ".join(task.spec.argv)[:400])
+
+
+def _say(session: Session, rows: list[tuple[str, str, str, str, str]], count: int) -> None:
+    from adjourn.cli.present import table  # noqa: PLC0415 -- JSON mode needs none of it
+
+    if session.wants_json:
+        session.document({"schema_version": 1, "count": 0, "asks": []})
+        return
+    if not rows:
+        session.say("Nothing waits for you.")
+        return
+    session.say(table(session, ("ASK", "KIND", "TASK", "SINCE", "WHAT"), rows, colour_by=1))
+    if count > len(rows):
+        session.say(f"\n{len(rows)} of {count:,}; the rest: adjourn inbox --limit {count} (or --after {rows[-1][0]})")
+
+
+def _say_json(session: Session, view: View, asks: list[Ask], count: int) -> None:
+    from adjourn.core.manifest import ask_doc  # noqa: PLC0415 -- text mode needs none of it
+
+    docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in asks]
+    session.document({"schema_version": 1, "count": count, "asks": docs})

@@ -1,0 +1,66 @@
+"""adjourn logs: what a task printed."""
+
+import os
+import sys
+
+import click
+
+from adjourn.cli.foreground import Stream
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core.errors import NotFound
+from adjourn.core.states import TaskState
+from adjourn.core.task import run_id
+from adjourn.supervise import wait_until
+
+
+@verb("logs")
+@click.argument("task", metavar="ID")
+@click.option("-f", "--follow", is_flag=True, help="Go on while the task runs.")
+@click.option("--run", "number", type=click.IntRange(1), metavar="N", help="The n-th run instead of the last.")
+def command(session: Session, *, task: str, follow: bool, number: int | None) -> int:
+    """Print what a task's run printed: its stdout on stdout, its stderr on stderr.
+
+    To a file it is byte for byte; on a terminal control characters are made visible.
+    """
+    controller = session.controller
+    found = controller.find(task)
+    wanted = number or found.runs
+    if not 1 <= wanted <= found.runs:
+        raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")
+    place = os.path.join(session.root, "runs", run_id(found.id, wanted))
+    if session.wants_json:
+        session.document(_document(place, run_id(found.id, wanted)))
+        return 0
+    streams = [Stream("stdout", sys.stdout.fileno()), Stream("stderr", sys.stderr.fileno())]
+    if follow and wanted == found.runs:
+        _follow(session, found.id, place, streams)
+    _hand_on(place, streams)
+    return 0
+
+
+def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -> None:
+    def look(_: object = None) -> None:
+        _hand_on(place, streams)
+
+    wait_until(
+        session.controller, task_id, lambda now: now.state is not TaskState.RUNNING, root=session.root, meanwhile=look
+    )
+
+
+def _hand_on(place: str, streams: list[Stream]) -> None:
+    for stream in streams:
+        if stream.has_more(place):
+            stream.hand_on(place)
+
+
+def _document(place: str, name: str) -> dict[str, object]:
+    return {"schema_version": 1, "run_id": name, "stdout": _text(place, "stdout"), "stderr": _text(place, "stderr")}
+
+
+def _text(place: str, name: str) -> str:
+    try:
+        with open(os.path.join(place, name), encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""

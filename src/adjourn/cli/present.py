@@ -1,0 +1,143 @@
+"""How tasks, asks and calls look to a person on a terminal."""
+
+from collections.abc import Sequence
+
+from adjourn.cli.hint import command, next_step
+from adjourn.cli.session import Session
+from adjourn.core.ask import Ask, AskKind
+from adjourn.core.call import Call, command_of
+from adjourn.core.manifest import Scene
+from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, fit, prose, visible, width
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
+from adjourn.core.when import ago, span
+
+SHORT = 8
+_COLOURS = {
+    "queued": 36,
+    "running": 34,
+    "waiting": 33,
+    "paused": 33,
+    "succeeded": 32,
+    "failed": 31,
+    "canceled": 90,
+    "uncertain": 31,
+    "approval": 33,
+    "question": 36,
+}
+
+
+def coloured(session: Session, text: str, word: str) -> str:
+    """Colour a text for a state or a kind, where colour helps."""
+    return f"\x1b[{_COLOURS[word]}m{text}\x1b[0m" if session.has_colour and word in _COLOURS else text
+
+
+def table(session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None) -> str:
+    """Align columns; the last takes what room is left."""
+    widths = [max(width(cell) for cell in column) for column in zip(head, *rows, strict=True)]
+    widths[-1] = max(session.columns - sum(widths[:-1]) - 2 * len(widths), 20)
+    lines = [_line(head, widths)]
+    for row in rows:
+        line = _line(row, widths)
+        if colour_by is not None:
+            line = _painted(session, row, widths, colour_by)
+        lines.append(line)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(_padded(cell, columns) for cell, columns in zip(cells, widths, strict=True))
+
+
+def _painted(session: Session, row: Sequence[str], widths: Sequence[int], colour_by: int) -> str:
+    cells = [_padded(cell, columns) for cell, columns in zip(row, widths, strict=True)]
+    cells[colour_by] = coloured(session, cells[colour_by], row[colour_by])
+    return "  ".join(cells)
+
+
+def _padded(cell: str, columns: int) -> str:
+    cut = cell if width(cell) <= columns else fit(cell, columns=columns)
+    return cut + " " * (columns - width(cut))
+
+
+def short(identifier: str) -> str:
+    """Return the part of an id that is nearly always unique."""
+    return identifier[:SHORT]
+
+
+def title(task: Task) -> str:
+    """Return a task's command on one line."""
+    return visible(" ".join(task.spec.argv[:64]))
+
+
+def what_is_asked(session: Session, ask: Ask, call: Call | None, *, now: int) -> list[str]:
+    """Show one ask whole: what would run, byte for byte, then the process's own words."""
+    kind = coloured(session, ask.kind, ask.kind)
+    lines = [f"{kind} {ask.id}  {ago(ask.created_at, now=now)}"]
+    if ask.kind is AskKind.QUESTION:
+        lines += _question_lines(session, ask)
+    elif call is not None:
+        lines += call_block(session, call)
+        if ask.kind is AskKind.UNCERTAIN:
+            lines.append(f"  {prose(ask.prompt)}")
+    if ask.manifest:
+        lines += ["  in its own words:", *(f"  {line}" for line in agent_words(ask.manifest, columns=session.columns - 4, cut=_cut(session, ask.task_id)))]
+    return lines
+
+
+def _question_lines(session: Session, ask: Ask) -> list[str]:
+    words = agent_words(ask.prompt, columns=session.columns - 4, cut=_cut(session, ask.task_id))
+    choices = [f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"] if ask.choices else []
+    return [f"  {line}" for line in words] + choices
+
+
+def call_block(session: Session, call: Call) -> list[str]:
+    """Show a call: one word of the command line per line, and all that adjourn adds."""
+    whole = command_of(call.body)
+    cut = _cut(session, call.task_id)
+    lines = [f"  {call.tool_call_id} {call.tool}, sha256 {call.digest[:16]}"]
+    lines += [f"    {line}" for line in argv_lines(whole.argv, cut=cut)]
+    lines.append(f"    in   {visible(whole.cwd)}")
+    lines += [f"    with {visible(name)}={visible(value)}" for name, value in whole.env.items()]
+    return lines
+
+
+def _cut(session: Session, task_id: str) -> Cut:
+    return Cut(limit=2_000, rest=command(session, "show", task_id, "--full")) if session.cuts else WHOLE
+
+
+def standing(session: Session, scene: Scene, *, now: int) -> str:
+    """Say how a task stands, and what to do next."""
+    task = scene.task
+    lines = [f"{coloured(session, _headline(scene), task.state)}  (task {task.id})"]
+    if task.state is TaskState.WAITING:
+        for ask in scene.open_asks:
+            lines += ["", *what_is_asked(session, ask, scene.calls.get(ask.call or 0), now=now)]
+        lines += [f"waits for task {child}" for child in scene.waiting_on]
+    lines += ["", *next_step(session, scene)]
+    return "\n".join(lines).rstrip()
+
+
+def _headline(scene: Scene) -> str:
+    task = scene.task
+    match task.state:
+        case TaskState.WAITING:
+            count = len(scene.open_asks)
+            return f"Paused: {count} {'thing' if count == 1 else 'things'} to settle" if count else "Paused: waits for another task"
+        case TaskState.PAUSED:
+            return "Paused."
+        case TaskState.SUCCEEDED:
+            return "Completed."
+        case TaskState.FAILED:
+            return f"Failed: {prose(task.message or 'for no known reason')}"
+        case TaskState.CANCELED:
+            return "Canceled."
+        case TaskState.QUEUED:
+            return "Queued: it has not started."
+        case TaskState.RUNNING:
+            return "Running."
+
+
+def elapsed(task: Task, *, now: int) -> str:
+    """Return how long a task has been under way."""
+    return span(now - task.created_at)

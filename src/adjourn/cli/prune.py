@@ -1,0 +1,48 @@
+"""adjourn prune: forget ended tasks."""
+
+import os
+import shutil
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core.states import ENDED
+from adjourn.core.task import Task
+from adjourn.wiring import now
+
+_DAY_MS = 86_400_000
+_PAGE = 500
+
+
+@verb("prune")
+@click.option("--older-than", "days", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS", help="Only what ended so long ago.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+def command(session: Session, *, days: float, dry_run: bool) -> None:
+    """Forget tasks that ended some time ago, with their files. The digests of their history stay, so that the audit closes."""
+    old = _old(session, before=now() - int(days * _DAY_MS)) if session.has_store else []
+    for task in old if not dry_run else []:
+        session.controller.forget(task.id, by=session.principal)
+        _remove_files(session.root, task)
+    if session.wants_json:
+        session.document({"schema_version": 1, "pruned": [task.id for task in old], "dry_run": dry_run})
+    else:
+        session.say(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}.")
+
+
+def _old(session: Session, *, before: int) -> list[Task]:
+    found: list[Task] = []
+    start: str | None = None
+    while True:
+        with session.controller.store.read() as view:
+            page = view.tasks(states=tuple(ENDED), limit=_PAGE, before=start)
+        found += [task for task in page if task.updated_at <= before]
+        if len(page) < _PAGE:
+            return found
+        start = page[-1].id
+
+
+def _remove_files(root: str, task: Task) -> None:
+    for number in range(1, task.runs + 1):
+        shutil.rmtree(os.path.join(root, "runs", f"{task.id}.{number}"), ignore_errors=True)
+    shutil.rmtree(os.path.join(root, "session", task.id), ignore_errors=True)

@@ -1,0 +1,16 @@
+"""adjourn reject: keep calls from running."""
+
+import click
+
+from adjourn.cli.decide import asked, record
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core.ask import Reply, Verb
+
+
+@verb("reject")
+@click.argument("asks", nargs=-1, required=True, metavar="ASK...")
+@click.option("--reason", metavar="TEXT", help="Why; whoever asked is told.")
+def command(session: Session, *, asks: tuple[str, ...], reason: str | None) -> int:
+    """Reject calls: all of them, or none if one cannot be."""
+    return record(session, [Reply(ask_id=ask.id, verb=Verb.REJECT, text=reason) for ask in asked(session, asks)])

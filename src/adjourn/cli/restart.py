@@ -1,0 +1,29 @@
+"""adjourn restart: run a task again from nothing."""
+
+import os
+
+import click
+
+from adjourn.cli.detach import detached
+from adjourn.cli.foreground import report, run_to_the_end, supervising
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.controller import Controller
+from adjourn.core.task import Task
+
+
+@verb("restart")
+@click.argument("task", metavar="ID")
+@click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
+def command(session: Session, *, task: str, detach: bool) -> int:
+    """Run a task again from nothing: a new run and a new session. Its history stays; its answers are asked for again."""
+    if detach:
+        return detached(session, lambda controller: _queued(session, controller, task))
+    with supervising(session) as (controller, supervisor):
+        return report(session, controller, run_to_the_end(session, supervisor, _queued(session, controller, task)))
+
+
+def _queued(session: Session, controller: Controller, text: str) -> Task:
+    task = controller.find(text)
+    stays = os.path.isdir(task.spec.workspace)
+    return controller.restart(task.id, by=session.principal, workspace=task.spec.workspace if stays else os.getcwd())

@@ -1,0 +1,47 @@
+"""adjourn resume: go on with a task, with decisions or an answer if you like."""
+
+import click
+
+from adjourn.cli.detach import detached
+from adjourn.cli.foreground import report, run_to_the_end, supervising
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.controller import Controller
+from adjourn.core.resumption import Resumption
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
+from adjourn.supervise import require_workspace
+
+
+@verb("resume")
+@click.argument("task", metavar="ID")
+@click.argument("text", required=False)
+@click.option("--approve", multiple=True, metavar="TC", help="Approve this call; repeat it. Calls that are not named are rejected.")
+@click.option("--reject", multiple=True, metavar="TC", help="Reject this call; repeat it.")
+@click.option("--approve-all", is_flag=True, help="Approve every pending call.")
+@click.option("--reject-all", is_flag=True, help="Reject every pending call.")
+@click.option("--answer", "answers", multiple=True, metavar="KEY=TEXT", help="Answer the question of that key; repeat it.")
+@click.option("--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved).")
+@click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
+@click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
+def command(session: Session, *, task: str, detach: bool, **words: object) -> int:
+    """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
+
+    With decisions it is final: a pending call that is not named is rejected. Without any, a task whose asks are open is
+    left as it is: its manifest is printed again and the exit code is 10.
+    """
+    resumption = Resumption(**words)  # type: ignore[arg-type] -- click hands over what the options say
+    if detach:
+        return detached(session, lambda controller: _queued(session, controller, task, resumption))
+    with supervising(session) as (controller, supervisor):
+        found = _queued(session, controller, task, resumption)
+        if found.state is TaskState.QUEUED:
+            found = run_to_the_end(session, supervisor, found)
+        return report(session, controller, found)
+
+
+def _queued(session: Session, controller: Controller, text: str, resumption: Resumption) -> Task:
+    task = controller.find(text)
+    controller.require_newest(text, task)
+    require_workspace(task)
+    return controller.resume(task.id, resumption, by=session.principal)

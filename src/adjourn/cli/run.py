@@ -1,0 +1,74 @@
+"""adjourn run: put a command under adjourn."""
+
+import os
+
+import click
+
+from adjourn.cli.detach import detached
+from adjourn.cli.foreground import report, run_to_the_end, supervising
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.controller import Controller
+from adjourn.core.errors import Misuse
+from adjourn.core.states import ENDED, TaskState
+from adjourn.core.task import Spec, Task
+from adjourn.supervise import Supervisor
+
+
+class CommandAfterDashes(click.Command):
+    """Takes everything after the first `--` as it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Split our options from the command."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["command"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...")
+@click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
+@click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
+@click.option("--grace", type=click.FloatRange(0, 3600), default=5.0, show_default=True, help="Seconds between interrupt and kill.")
+@click.pass_context
+def command(context: click.Context, session: Session, *, detach: bool, decision_arg: bool, grace: float) -> int:
+    """Run COMMAND under adjourn. It exits 0 completed, 1 failed, 10 paused.
+
+    A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
+    One that calls `adjourn ask` waits for the answer.
+    """
+    argv: list[str] = context.meta.get("command", [])
+    if not argv or not argv[0]:
+        raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
+    spec = Spec(
+        runner="command",
+        argv=tuple(argv),
+        workspace=os.getcwd(),
+        decision_arg=decision_arg,
+        grace=grace,
+        parent_run=os.environ.get("ADJOURN_RUN_ID"),
+    )
+    if detach:
+        return detached(session, lambda controller: _started(controller, session, spec))
+    with supervising(session) as (controller, supervisor):
+        task = _supervised(session, supervisor, controller, _started(controller, session, spec))
+        return report(session, controller, task)
+
+
+def _started(controller: Controller, session: Session, spec: Spec) -> Task:
+    return controller.start(spec, by=session.principal, key=_key(spec))
+
+
+def _key(spec: Spec) -> str:
+    """Name what a script starts, so that the script finds it again when it is run again."""
+    return f"run:{spec.workspace}\0" + "\0".join(spec.argv)
+
+
+def _supervised(session: Session, supervisor: Supervisor, controller: Controller, task: Task) -> Task:
+    """Run the task, unless an earlier run of the enclosing script has had it run already."""
+    if task.state is TaskState.QUEUED:
+        task = run_to_the_end(session, supervisor, task)
+    if task.spec.parent_run and task.state not in ENDED:
+        controller.leave_open(os.environ["ADJOURN_RUN_ID"], task)
+    return task

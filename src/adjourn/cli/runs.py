@@ -1,0 +1,44 @@
+"""adjourn runs: list the runs of a task."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.present import table
+from adjourn.cli.session import Session
+from adjourn.core.manifest import run_doc
+from adjourn.core.render import prose
+from adjourn.core.task import Run
+from adjourn.core.when import ago, span
+from adjourn.wiring import now
+
+
+@verb("runs")
+@click.argument("task", metavar="ID")
+def command(session: Session, *, task: str) -> None:
+    """List the runs of a task, oldest first, with how each came from another."""
+    found = session.controller.find(task)
+    with session.controller.store.read() as view:
+        runs = view.runs(found.id)
+    if session.wants_json:
+        session.document({"schema_version": 1, "runs": [run_doc(found, run) for run in runs]})
+        return
+    moment = now()
+    head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
+    rows = [_row(run, resumable=run_doc(found, run).resumable, moment=moment) for run in runs]
+    session.say(table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet.")
+
+
+def _row(run: Run, *, resumable: bool, moment: int) -> tuple[str, ...]:
+    ending = f"signal {run.signal}" if run.signal else "" if run.exit_code is None else str(run.exit_code)
+    took = span(run.updated_at - run.created_at)
+    return (str(run.number), run.state, ago(run.created_at, now=moment), took, ending, "yes" if resumable else "no", _note(run))
+
+
+def _note(run: Run) -> str:
+    notes = [run.pause_reason.replace("_", " ") if run.pause_reason else ""]
+    notes += [f"{word} run {number}" for word, number in _kin(run) if number]
+    return ", ".join(note for note in [*notes, prose(run.message or "")[:200]] if note)
+
+
+def _kin(run: Run) -> list[tuple[str, int | None]]:
+    return [("resumed from", run.resumed_from), ("restart of", run.restart_of), ("superseded by", run.superseded_by)]

@@ -1,0 +1,125 @@
+"""What every verb has: the store it works on, and how it speaks."""
+
+import os
+import sys
+
+from adjourn.controller import Controller
+from adjourn.core import exits
+from adjourn.core.ask import Principal
+from adjourn.core.errors import AdjournError, NotFound
+from adjourn.core.render import prose
+from adjourn.wiring import find_root, open_controller
+
+_SHIM = "adjourn-shim"
+
+
+class Session:
+    """One command line at work."""
+
+    def __init__(self, *, wants_json: bool) -> None:
+        self.wants_json = wants_json
+        self.verbose = False
+        self.cuts = True
+        self.given_store: str | None = None
+        self._controller: Controller | None = None
+
+    @property
+    def root(self) -> str:
+        """The store's directory."""
+        return find_root(self.given_store or os.environ.get("ADJOURN_STORE"))
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a store at all."""
+        return os.path.lexists(self.root)
+
+    @property
+    def controller(self) -> Controller:
+        """The controller of an existing store."""
+        if self._controller is None:
+            if not self.has_store:
+                raise NotFound(f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND")
+            self._controller = open_controller(self.root)
+        return self._controller
+
+    @property
+    def principal(self) -> Principal:
+        """Who is at the other end: the user of this process, and the run it is part of, if any."""
+        return Principal(name=f"uid:{os.getuid()}", inside_run=os.environ.get("ADJOURN_RUN_ID") or _enclosing_shim())
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether colour helps: on a terminal, and only if nobody said otherwise."""
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    @property
+    def columns(self) -> int:
+        """How wide the terminal is."""
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns
+        except (OSError, ValueError):
+            return 100
+
+    def say(self, text: str) -> None:
+        """Print to stdout. Whoever closed it does not want to hear; the exit code still tells."""
+        try:
+            sys.stdout.write(text + "\n")
+        except (BrokenPipeError, OSError, ValueError):
+            _silence_stdout()
+
+    def warn(self, text: str) -> None:
+        """Print to stderr."""
+        try:
+            sys.stderr.write(text + "\n")
+        except (BrokenPipeError, OSError, ValueError, AttributeError):
+            return
+
+    def document(self, document: object) -> None:
+        """Print one JSON document."""
+        from adjourn.core.manifest import encoded  # noqa: PLC0415 -- text mode needs none of it
+
+        self.say(encoded(document))
+
+    def fail(self, error: AdjournError) -> int:
+        """Say what went wrong, why, and what helps."""
+        if self.wants_json:
+            from adjourn.core.manifest import failure  # noqa: PLC0415 -- see above
+
+            self.document(failure(error))
+        else:
+            self.warn(f"adjourn: {prose(error.sentence)}")
+            if error.way_out:
+                self.warn(f"  try: {prose(error.way_out)}")
+        return error.exit_code
+
+    def stopped(self) -> int:
+        """Say nothing more: a person pressed Ctrl+C while nothing of ours ran."""
+        return 130
+
+    def flushed(self, code: int) -> int:
+        """Hand out what is still in the buffer, and keep the exit code whatever becomes of it."""
+        try:
+            sys.stdout.flush()
+        except (BrokenPipeError, OSError, ValueError):
+            _silence_stdout()
+        return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
+
+
+def _silence_stdout() -> None:
+    """Keep the interpreter from complaining about a closed stdout when it ends."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- it lives until the process ends
+
+
+def _enclosing_shim() -> str | None:
+    """Return the shim among our ancestors, if there is one: clearing the environment does not leave a run."""
+    pid = os.getppid()
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                before, _, after = file.read().rpartition(")")
+        except OSError:
+            return None
+        if before.partition("(")[2] == _SHIM:
+            return f"pid {pid}"
+        pid = int(after.split()[1])
+    return None

@@ -1,0 +1,34 @@
+"""adjourn settle: say what became of an uncertain call."""
+
+import click
+
+from adjourn.cli.foreground import report
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core import exits
+from adjourn.core.ask import Verdict
+from adjourn.core.errors import NotFound
+
+
+@verb("settle")
+@click.argument("call")
+@click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
+def command(session: Session, *, call: str, verdict: str) -> int:
+    """Say what became of CALL (TASK.tc_N), whose process ended without a trace.
+
+    \b
+    it-ran       it had its effect: the task is done
+    it-did-not   it had no effect: the task is paused
+    run-again    run it once more, under the same call id
+    """
+    task = session.controller.find(call)
+    settled = session.controller.settle(task.id, _number(call), Verdict(verdict), by=session.principal)
+    report(session, session.controller, settled)
+    return exits.COMPLETED
+
+
+def _number(call: str) -> int:
+    number = call.rpartition(".tc_")[2]
+    if not (number.isascii() and number.isdigit()):
+        raise NotFound(f"no call is named {call}: a call is named TASK.tc_N", way_out="adjourn inbox")
+    return int(number)

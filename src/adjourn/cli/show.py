@@ -1,0 +1,58 @@
+"""adjourn show: one task, whole."""
+
+import click
+
+from adjourn.cli.hint import resume_hint
+from adjourn.cli.options import verb
+from adjourn.cli.present import call_block, standing
+from adjourn.cli.session import Session
+from adjourn.core.events import Event
+from adjourn.core.manifest import Scene, manifest_of
+from adjourn.core.render import argv_lines, prose, visible
+from adjourn.core.when import stamp
+from adjourn.wiring import now
+
+_RECENT = 12
+
+
+@verb("show")
+@click.argument("task", metavar="ID")
+@click.option("--full", is_flag=True, help="Cut nothing.")
+def command(session: Session, *, task: str, full: bool) -> None:
+    """Show a task: what it is, how it stands, what it waits for, and what happened."""
+    controller = session.controller
+    session.cuts = not full
+    scene = controller.scene(controller.find(task).id)
+    if session.wants_json:
+        session.document(manifest_of(scene, hint=resume_hint(session, scene)))
+        return
+    with controller.store.read() as view:
+        events = view.events(scene.task.id)
+        calls = view.calls(scene.task.id)
+    session.say(standing(session, scene, now=now()))
+    session.say("\n".join(["", *_what_it_is(scene)]))
+    if full:
+        session.say("\n".join(["", "calls", *(line for call in calls for line in [*call_block(session, call), f"    is   {call.state}"])]))
+    session.say("\n".join(["", *_history(events, full=full)]))
+
+
+def _what_it_is(scene: Scene) -> list[str]:
+    spec = scene.task.spec
+    lines = ["command", *(f"  {line}" for line in argv_lines(spec.argv)), f"  in   {visible(spec.workspace)}"]
+    if scene.run and scene.run.checkpoint_id:
+        lines.append(f"checkpoint {scene.run.checkpoint_id}")
+    if spec.parent_run:
+        lines.append(f"started by run {spec.parent_run}")
+    return lines
+
+
+def _history(events: list[Event], *, full: bool) -> list[str]:
+    shown = events if full else events[-_RECENT:]
+    left_out = len(events) - len(shown)
+    head = [f"history ({left_out} earlier left out; --full shows all)" if left_out else "history"]
+    return head + [f"  {stamp(event.at)}  {event.by:<10} {event.kind.replace('_', ' ')}{_facts(event)}" for event in shown]
+
+
+def _facts(event: Event) -> str:
+    facts = ", ".join(f"{name} {prose(str(fact))}" for name, fact in event.facts.items())
+    return f"  ({facts})" if facts else ""

@@ -1,0 +1,56 @@
+"""adjourn tasks: list tasks."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.present import short, table, title
+from adjourn.cli.session import Session
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
+from adjourn.core.when import ago, stamp
+from adjourn.wiring import now
+
+
+@verb("tasks")
+@click.option("--state", "states", multiple=True, type=click.Choice([state.value for state in TaskState]), help="Only these; repeat it.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="How many to show.")
+@click.option("--before", metavar="ID", help="Show those that are older than this one.")
+def command(session: Session, *, states: tuple[str, ...], limit: int, before: str | None) -> None:
+    """List tasks, newest first."""
+    found = _found(session, tuple(TaskState(state) for state in states), limit, before)
+    if session.wants_json:
+        session.document({"schema_version": 1, "tasks": [_document(task) for task in found]})
+        return
+    if not found:
+        session.say("No tasks.")
+        return
+    moment = now()
+    rows = [(short(task.id), task.state, str(task.runs), ago(task.updated_at, now=moment), title(task)) for task in found]
+    session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "COMMAND"), rows, colour_by=1))
+    if len(found) == limit:
+        session.say(f"\nolder: adjourn tasks --before {short(found[-1].id)}")
+
+
+def _found(session: Session, states: tuple[TaskState, ...], limit: int, before: str | None) -> list[Task]:
+    if not session.has_store:
+        return []
+    controller = session.controller
+    start = controller.find(before).id if before else None
+    with controller.store.read() as view:
+        return view.tasks(states=states, limit=limit, before=start)
+
+
+def _document(task: Task) -> dict[str, object]:
+    return {
+        "task_id": task.id,
+        "state": task.state,
+        "runner": task.spec.runner,
+        "argv": [word.encode("utf-8", "replace").decode() for word in task.spec.argv],
+        "workspace": task.spec.workspace,
+        "runs": task.runs,
+        "session_id": task.session_id,
+        "parent_run_id": task.spec.parent_run,
+        "created_at": stamp(task.created_at),
+        "updated_at": stamp(task.updated_at),
+        "message": task.message,
+    }

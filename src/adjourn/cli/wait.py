@@ -1,0 +1,48 @@
+"""adjourn wait: wait until tasks have ended or need a person."""
+
+import click
+
+from adjourn.cli.foreground import EXIT_CODES
+from adjourn.cli.hint import resume_hint
+from adjourn.cli.options import verb
+from adjourn.cli.present import standing
+from adjourn.cli.session import Session
+from adjourn.core import exits
+from adjourn.core.errors import AdjournError
+from adjourn.core.manifest import manifest_of
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
+from adjourn.supervise import wait_until
+from adjourn.wiring import now
+
+_UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
+
+
+@verb("wait")
+@click.argument("tasks", nargs=-1, required=True, metavar="ID...")
+@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up after so long, with exit code 1.")
+def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) -> int:
+    """Wait until every task has ended or needs a person. Exit 10 if any needs one, else 1 if any failed, else 0."""
+    controller = session.controller
+    found = [controller.find(text) for text in tasks]
+    ended = [_ended(session, task, timeout) for task in found]
+    scenes = [controller.scene(task.id) for task in ended]
+    if session.wants_json:
+        documents = [manifest_of(scene, hint=resume_hint(session, scene)) for scene in scenes]
+        session.document(documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents})
+    else:
+        session.say("\n\n".join(standing(session, scene, now=now()) for scene in scenes))
+    return _verdict([EXIT_CODES[task.state] for task in ended])
+
+
+def _ended(session: Session, task: Task, timeout: float | None) -> Task:
+    now_ = wait_until(
+        session.controller, task.id, lambda now: now.state not in _UNDER_WAY, root=session.root, timeout=timeout
+    )
+    if now_.state in _UNDER_WAY:
+        raise AdjournError(f"task {task.id} is still {now_.state} after {timeout:g} s", way_out=f"adjourn wait {task.id}")
+    return now_
+
+
+def _verdict(codes: list[int]) -> int:
+    return next((code for code in (exits.PAUSED, exits.FAILED) if code in codes), exits.COMPLETED)

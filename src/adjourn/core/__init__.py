@@ -1,0 +1,1 @@
+"""What adjourn means: values and rules; no input, output or clock."""

@@ -1,0 +1,94 @@
+"""One thing that a person must settle, and the reply that settles it."""
+
+from enum import StrEnum
+from typing import NoReturn
+
+import msgspec
+
+from adjourn.core.errors import AlreadySettled
+from adjourn.core.states import AskState
+from adjourn.core.task import Milliseconds
+from adjourn.core.when import stamp
+
+
+class AskKind(StrEnum):
+    """What is asked: may this call run, what is the answer, or did that call run."""
+
+    APPROVAL = "approval"
+    QUESTION = "question"
+    UNCERTAIN = "uncertain"
+
+
+class Verb(StrEnum):
+    """How a person replies."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    ANSWER = "answer"
+    SETTLE = "settle"
+
+
+class Verdict(StrEnum):
+    """What a person knows of an uncertain call."""
+
+    IT_RAN = "it-ran"
+    IT_DID_NOT = "it-did-not"
+    RUN_AGAIN = "run-again"
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """Who acts, as the channel says; never as a field of the message says."""
+
+    name: str
+    inside_run: str | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody says to an ask."""
+
+    ask_id: str
+    verb: Verb
+    text: str | None = None
+    digest: str | None = None
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a person must settle."""
+
+    id: str
+    task_id: str
+    number: int
+    run: int
+    kind: AskKind
+    prompt: str
+    created_at: Milliseconds
+    state: AskState = AskState.PENDING
+    key: str | None = None
+    slot: str | None = None
+    choices: tuple[str, ...] = ()
+    call: int | None = None
+    manifest: str | None = None
+    expires_at: Milliseconds | None = None
+    settled_at: Milliseconds | None = None
+    settled_by: str | None = None
+    reply: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still needs a person."""
+        return self.state is AskState.PENDING
+
+
+def refuse_settled(ask: Ask) -> NoReturn:
+    """Tell whoever comes second who was first, when, and what they said."""
+    said = f" ({ask.reply})" if ask.reply else ""
+    sentence = f"ask {ask.id} was {ask.state} by {ask.settled_by} at {stamp(ask.settled_at or 0)}{said}"
+    raise AlreadySettled(sentence, way_out=f"adjourn show {ask.task_id}")
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process inside a run wants to know."""
+
+    prompt: str
+    key: str
+    choices: tuple[str, ...] = ()

@@ -1,0 +1,127 @@
+"""A tool call: its canonical bytes, their digest, and the journal of what became of it."""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from adjourn.core.states import CallState
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+
+COMMAND = "command"
+AUTO_APPROVAL = "AUTO_APPROVAL"
+DEFAULT_VALUE = "approved"
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of a `command` call: a process, and what adjourn adds to its environment."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str] = {}
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool call with an effect, whoever approved it."""
+
+    task_id: str
+    number: int
+    tool: str
+    body: bytes
+    digest: str
+    nonce: str
+    state: CallState
+    claimed_by: str | None = None
+    approved_by: str | None = None
+    ask: int | None = None
+    version: int = 1
+
+    @property
+    def tool_call_id(self) -> str:
+        """The call's name within its task."""
+        return f"tc_{self.number}"
+
+    @property
+    def id(self) -> str:
+        """The call's name in the store; the same on every attempt, so it serves as an idempotency key."""
+        return f"{self.task_id}.{self.tool_call_id}"
+
+
+def digest_of(body: bytes) -> str:
+    """Return the digest that a decision binds to."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def slot_of(session_id: str, key: str, occurrence: int) -> str:
+    """Name the n-th thing of that key in a session, however often the process starts again."""
+    return hashlib.sha256(canonical([session_id, key, occurrence])).hexdigest()[:32]
+
+
+def command_body(command: Command) -> bytes:
+    """Return the canonical bytes of a command call: equal calls, equal bytes, and the other way round."""
+    arguments = {
+        "argv": [_portable(word) for word in command.argv],
+        "cwd": _portable(command.cwd),
+        "env": {name: _portable(value) for name, value in command.env.items()},
+    }
+    return canonical({"arguments": arguments, "tool": COMMAND})
+
+
+def command_of(body: bytes) -> Command:
+    """Read a command back from its canonical bytes, exactly."""
+    arguments = msgspec.json.decode(body, type=_CommandBody).arguments
+    return Command(
+        argv=tuple(_exact(word) for word in arguments.argv),
+        cwd=_exact(arguments.cwd),
+        env={name: _exact(value) for name, value in arguments.env.items()},
+    )
+
+
+def arguments_of(body: bytes) -> dict[str, Json]:
+    """Return a call's arguments as JSON values."""
+    return msgspec.json.decode(body, type=_AnyBody).arguments
+
+
+def canonical(value: object) -> bytes:
+    """Encode with sorted keys and no white space, so that equal values have equal bytes."""
+    return msgspec.json.encode(value, order="sorted")
+
+
+class _Bytes(msgspec.Struct, frozen=True):
+    """A word that is not UTF-8."""
+
+    bytes: str
+
+
+class _CommandArguments(msgspec.Struct):
+    argv: list[str | _Bytes]
+    cwd: str | _Bytes
+    env: dict[str, str | _Bytes]
+
+
+class _CommandBody(msgspec.Struct):
+    arguments: _CommandArguments
+
+
+class _AnyBody(msgspec.Struct):
+    arguments: dict[str, Any]
+
+
+def _portable(word: str) -> str | _Bytes:
+    """Operating systems hand us words that need not be UTF-8; JSON strings must be."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return _Bytes(b64encode(word.encode("utf-8", "surrogateescape")).decode())
+    return word
+
+
+def _exact(word: str | _Bytes) -> str:
+    if isinstance(word, str):
+        return word
+    from base64 import b64decode  # noqa: PLC0415 -- seldom needed
+
+    return b64decode(word.bytes).decode("utf-8", "surrogateescape")

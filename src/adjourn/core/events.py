@@ -1,0 +1,69 @@
+"""What happened, for the audit trail: one chain of digests per task, sealed into a chain of the store."""
+
+import hashlib
+
+import msgspec
+
+from adjourn.core.call import canonical
+from adjourn.core.task import Milliseconds
+
+GENESIS = b"\0" * 32
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that happened to a task, by whom, and when."""
+
+    task_id: str
+    kind: str
+    by: str
+    at: Milliseconds
+    facts: dict[str, str | int | None] = {}
+
+
+class Sealed(msgspec.Struct, frozen=True, kw_only=True):
+    """An event as the store keeps it: of a forgotten one only the link in its chain is left."""
+
+    event: Event | None
+    link: bytes | None = None
+    seal: bytes
+
+
+def link_after(previous: bytes, event: Event) -> bytes:
+    """Return the event's link in the chain of its task."""
+    return hashlib.sha256(previous + canonical(event)).digest()
+
+
+def seal_after(previous: bytes, link: bytes) -> bytes:
+    """Return the link's seal in the chain of the whole store."""
+    return hashlib.sha256(previous + link).digest()
+
+
+def first_broken(trail: list[Sealed]) -> int | None:
+    """Return the index of the first event that does not follow from those before it, or None."""
+    heads: dict[str, bytes] = {}
+    seal = GENESIS
+    for index, row in enumerate(trail):
+        link = _next_link(heads, row)
+        seal = seal_after(seal, link)
+        if seal != row.seal:
+            return index
+    return None
+
+
+def forgotten(trail: list[Sealed], task_id: str) -> list[Sealed]:
+    """Return the trail without what happened to a task; its links stay, so that the chain still closes."""
+    heads: dict[str, bytes] = {}
+    rows: list[Sealed] = []
+    for row in trail:
+        link = _next_link(heads, row)
+        is_its = row.event is not None and row.event.task_id == task_id
+        rows.append(Sealed(event=None, link=link, seal=row.seal) if is_its else row)
+    return rows
+
+
+def _next_link(heads: dict[str, bytes], row: Sealed) -> bytes:
+    if row.event is None:
+        return row.link or GENESIS
+    link = link_after(heads.get(row.event.task_id, GENESIS), row.event)
+    heads[row.event.task_id] = link
+    return link

@@ -1,0 +1,264 @@
+"""The JSON that machines read: one shape for the manifest file, stdout and every other surface."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from adjourn.core.ask import Ask, AskKind
+from adjourn.core.call import Call, arguments_of
+from adjourn.core.errors import AdjournError
+from adjourn.core.states import TaskState
+from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.when import stamp
+
+SCHEMA_VERSION = 1
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that needs a decision."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that needs an answer."""
+
+    question_id: str
+    text: str
+    choices: tuple[str, ...] = ()
+
+
+class ReasonDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run left."""
+
+    type: PauseReason
+    pending_tool_calls: tuple[ToolCall, ...] = ()
+    questions: tuple[QuestionDoc, ...] = ()
+
+
+class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """One ask, and its reply if it has one."""
+
+    id: str
+    task_id: str
+    run_id: str
+    kind: str
+    state: str
+    prompt: str
+    choices: tuple[str, ...]
+    key: str | None
+    tool_call_id: str | None
+    digest: str | None
+    manifest: str | None
+    created_at: str
+    settled_at: str | None
+    settled_by: str | None
+    reply: str | None
+
+
+class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong, why, and what helps."""
+
+    code: str
+    message: str
+    way_out: str | None
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a task stands, for machines."""
+
+    schema_version: Literal[1] = msgspec.field(default_factory=lambda: SCHEMA_VERSION)
+    outcome: Literal["completed", "paused", "failed", "canceled", "queued", "running"]
+    task_id: str
+    run_id: str | None
+    checkpoint_id: str | None
+    session_id: str
+    state: TaskState
+    pause_reason: ReasonDoc | msgspec.UnsetType = msgspec.UNSET
+    paused_at: str | msgspec.UnsetType = msgspec.UNSET
+    agent_message: str | None | msgspec.UnsetType = msgspec.UNSET
+    resume_hint: str | msgspec.UnsetType = msgspec.UNSET
+    final_message: str | None | msgspec.UnsetType = msgspec.UNSET
+    steps_taken: int | msgspec.UnsetType = msgspec.UNSET
+    error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
+    waiting_on: tuple[str, ...] = ()
+    asks: tuple[AskDoc, ...] = msgspec.field(default_factory=tuple)
+
+
+class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run, with the names that run records have everywhere."""
+
+    run_id: str
+    task_id: str
+    state: RunState
+    provider: str
+    provider_session_ref: str | None = None
+    resumable: bool = msgspec.field(default_factory=bool)
+    repo_root: str
+    created_at: str
+    updated_at: str
+    paused_at: str | None = None
+    pause_reason: PauseReason | None = None
+    resumed_from_run_id: str | None = None
+    restart_of_run_id: str | None = None
+    superseded_by_run_id: str | None = None
+    checkpoint_id: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that could not do what it was asked."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    outcome: Literal["failed"] = "failed"
+    error: ErrorDoc
+
+
+_OUTCOMES: dict[TaskState, Literal["completed", "paused", "failed", "canceled", "queued", "running"]] = {
+    TaskState.QUEUED: "queued",
+    TaskState.RUNNING: "running",
+    TaskState.WAITING: "paused",
+    TaskState.PAUSED: "paused",
+    TaskState.SUCCEEDED: "completed",
+    TaskState.FAILED: "failed",
+    TaskState.CANCELED: "canceled",
+}
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with what belongs to it, as of one moment."""
+
+    task: Task
+    run: Run | None
+    asks: tuple[Ask, ...]
+    calls: dict[int, Call]
+    waiting_on: tuple[str, ...] = ()
+
+    @property
+    def open_asks(self) -> tuple[Ask, ...]:
+        """The asks that still need a person."""
+        return tuple(ask for ask in self.asks if ask.is_open)
+
+
+def manifest_of(scene: Scene, *, hint: str) -> Manifest:
+    """Say how a task stands; `hint` is the command that goes on."""
+    task, run = scene.task, scene.run
+    manifest = Manifest(
+        outcome=_OUTCOMES[task.state],
+        task_id=task.id,
+        run_id=run.id if run else None,
+        checkpoint_id=run.checkpoint_id if run else None,
+        session_id=task.session_id,
+        state=task.state,
+        waiting_on=scene.waiting_on,
+        asks=tuple(ask_doc(ask, scene.calls) for ask in scene.asks),
+    )
+    match task.state:
+        case TaskState.WAITING | TaskState.PAUSED:
+            return _paused(manifest, scene, hint=hint)
+        case TaskState.SUCCEEDED:
+            return msgspec.structs.replace(manifest, final_message=task.message, steps_taken=task.runs)
+        case TaskState.FAILED | TaskState.CANCELED:
+            error = ErrorDoc(code=task.state, message=task.message or task.state, way_out=hint)
+            return msgspec.structs.replace(manifest, error=error)
+        case TaskState.QUEUED | TaskState.RUNNING:
+            return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
+    run = scene.run
+    words = next((ask.manifest or ask.prompt for ask in scene.open_asks), None)
+    return msgspec.structs.replace(
+        manifest,
+        pause_reason=_reason(scene),
+        paused_at=stamp((run.paused_at if run else None) or scene.task.updated_at),
+        agent_message=words,
+        resume_hint=hint,
+    )
+
+
+def _reason(scene: Scene) -> ReasonDoc:
+    approvals = [ask for ask in scene.open_asks if ask.kind is AskKind.APPROVAL]
+    others = [ask for ask in scene.open_asks if ask.kind is not AskKind.APPROVAL]
+    return ReasonDoc(
+        type=_reason_type(scene, has_approvals=bool(approvals)),
+        pending_tool_calls=tuple(_tool_call(scene.calls[ask.call or 0]) for ask in approvals),
+        questions=tuple(_question(ask) for ask in others),
+    )
+
+
+def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
+    if scene.task.state is TaskState.PAUSED:
+        return PauseReason.USER_INTERRUPT
+    return PauseReason.TOOL_APPROVAL_REQUIRED if has_approvals else PauseReason.INPUT_REQUIRED
+
+
+def _tool_call(call: Call) -> ToolCall:
+    return ToolCall(id=call.tool_call_id, name=call.tool, arguments=arguments_of(call.body))
+
+
+def _question(ask: Ask) -> QuestionDoc:
+    return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
+
+
+def ask_doc(ask: Ask, calls: dict[int, Call]) -> AskDoc:
+    """Describe one ask."""
+    call = calls.get(ask.call or 0)
+    return AskDoc(
+        id=ask.id,
+        task_id=ask.task_id,
+        run_id=run_id(ask.task_id, ask.run),
+        kind=ask.kind,
+        state=ask.state,
+        prompt=ask.prompt,
+        choices=ask.choices,
+        key=ask.key,
+        tool_call_id=call.tool_call_id if call else None,
+        digest=call.digest if call else None,
+        manifest=ask.manifest,
+        created_at=stamp(ask.created_at),
+        settled_at=stamp(ask.settled_at) if ask.settled_at is not None else None,
+        settled_by=ask.settled_by,
+        reply=ask.reply,
+    )
+
+
+def run_doc(task: Task, run: Run) -> RunDoc:
+    """Describe one run."""
+    return RunDoc(
+        run_id=run.id,
+        task_id=task.id,
+        state=run.state,
+        provider=task.spec.runner,
+        resumable=run.state in {RunState.PAUSED, RunState.WAITING} and run.superseded_by is None,
+        repo_root=task.spec.workspace,
+        created_at=stamp(run.created_at),
+        updated_at=stamp(run.updated_at),
+        paused_at=stamp(run.paused_at) if run.paused_at is not None else None,
+        pause_reason=run.pause_reason,
+        resumed_from_run_id=_other(run, run.resumed_from),
+        restart_of_run_id=_other(run, run.restart_of),
+        superseded_by_run_id=_other(run, run.superseded_by),
+        checkpoint_id=run.checkpoint_id,
+        exit_code=run.exit_code,
+        signal=run.signal,
+        message=run.message,
+    )
+
+
+def _other(run: Run, number: int | None) -> str | None:
+    return run_id(run.task_id, number) if number else None
+
+
+def failure(error: AdjournError) -> Failure:
+    """Describe an error."""
+    return Failure(error=ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None))
+
+
+def encoded(document: object) -> str:
+    """Return a document as JSON text, indented by two."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

@@ -1,0 +1,53 @@
+"""How a run ends, and what is known when it does."""
+
+import msgspec
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shim saw of the process."""
+
+    code: int | None = None
+    signal: int | None = None
+    interrupted: bool = False
+    error: str | None = None
+    output: str = ""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store knows of a run at the moment it ends."""
+
+    open_asks: tuple[str, ...] = ()
+    settled_asks: bool = False
+    open_children: tuple[str, ...] = ()
+    ended_children: bool = False
+    was_approved: bool = False
+    approved_manifest: str | None = None
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """It did its work."""
+
+    message: str | None = None
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """It ended badly."""
+
+    reason: str
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """It left until the asks it registered, or the tasks it started, are settled."""
+
+
+class WantsApproval(msgspec.Struct, frozen=True):
+    """It left until a person approves its own command."""
+
+    manifest: str | None = None
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """It was told to stop, and stopped."""
+
+
+Outcome = Completed | Failed | Waits | WantsApproval | Interrupted

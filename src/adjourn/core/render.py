@@ -1,0 +1,460 @@
+"""The one renderer: calls and words from outside, as a person may safely see them."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+
+import msgspec
+
+from adjourn.core.call import Json
+
+AGENT_MARK = "agent │ "  # begins with letters, so that a bidirectional terminal keeps it on the left whatever follows
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """How many characters of a value are shown, and the command that shows the rest."""
+
+    limit: int
+    rest: str
+
+
+WHOLE = Cut(limit=1 << 62, rest="")
+
+
+# ── Calls ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def visible(text: str) -> str:
+    r"""Show part of a call on one line, so that no two texts look alike.
+
+    Printable ASCII stands for itself; only a backslash is doubled. So do letters of the scripts in which one character is
+    one shape, set from left to right: Latin, Greek, Cyrillic, kana, Han, Hangul. All else is escaped: `\n`, `\r`, `\t`,
+    `\x80` for a byte that is not UTF-8, `\{40 spaces}` for a wide gap, and `\u{202e}` for the rest.
+
+    A letter that Unicode lists as confusable with another is shown only where its neighbours rule the other out.
+    A Greek or Cyrillic word must be of one alphabet and have a letter that no other alphabet has: `мир` is shown, but not
+    an imitation of `copy`. Japanese is treated likewise where katakana meets its twins in Han and hiragana. Left to the
+    reader's eye are twins that ASCII has by itself (`0` and `O`), full width beside half width, and variants of a Han character.
+    """
+    return _shown(_escaped(text))
+
+
+def shortened(text: str, *, cut: Cut) -> str:
+    """Show `text` as `visible` does, up to the limit; then say how much is left out and how to see it.
+
+    Long texts that begin alike still differ, by the digest of the whole.
+    """
+    return visible(text[: cut.limit]) + _remark(text, cut)
+
+
+def argv_lines(argv: Sequence[str], *, cut: Cut = WHOLE) -> list[str]:
+    """Show a command, one element a line, numbered and quoted; no two commands look alike."""
+    return _numbered(argv, cut)
+
+
+def call_lines(tool: str, arguments: Mapping[str, Json], *, cut: Cut = WHOLE) -> list[str]:
+    """Show a call: the tool, then its arguments by name, lists and long texts over several lines; no two calls look alike."""
+    names = sorted(arguments)
+    lines = [_name(tool, cut)]
+    for name in names[: cut.limit]:
+        first, *more = _value_lines(arguments[name], cut)
+        lines += [f"  {_name(name, cut)}:{first}", *(f"    {line}" for line in more)]
+    if len(names) > cut.limit:
+        lines.append(f"  {_left_out(len(names) - cut.limit, 'arguments', of=arguments, cut=cut)}")
+    return lines
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """Write a command so that it can be pasted into bash, which will take it for exactly `argv`."""
+    return " ".join([*map(_program, argv[:1]), *map(_word, argv[1:])])
+
+
+# ── Words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def prose(text: str) -> str:
+    r"""Show words, in any script, on one line; two different texts never give the same line.
+
+    What cannot be seen, stray or piled-up marks, and words that mix Latin with an alphabet like it are escaped as `\u{202e}`.
+    A backslash stands for itself, unless it would read as such an escape. Some terminals set Hebrew and Arabic words from
+    right to left, with digits beside them: in a table, such text belongs into the last column.
+    """
+    return _worded(text, _Spellings(_prose_spelling))
+
+
+def block(text: str) -> str:
+    """Show words or output of many lines: lines stay lines, tabs become spaces, all else is as in `prose`."""
+    spellings = _Spellings(_prose_spelling)
+    spellings[ord("\n")] = "\n"
+    return _worded(text.expandtabs(8), spellings)
+
+
+def agent_words(text: str, *, columns: int = 80, cut: Cut = WHOLE) -> list[str]:
+    """Show an agent's own words: every row is marked as the agent's, and none is so long that it would wrap."""
+    lines = block(text[: cut.limit]).split("\n")
+    rows = [AGENT_MARK + row for line in lines for row in _rows(line, columns - len(AGENT_MARK))]
+    return [*rows, _remark(text, cut).lstrip()] if len(text) > cut.limit else rows
+
+
+# ── Columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal rendered text takes."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def fit(text: str, *, columns: int) -> str:
+    """Fill or cut rendered text to that many columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
+    if (room := columns - width(text)) >= 0:
+        return text + " " * room
+    head = _head(text, columns - len(f"…+{len(text)}"))
+    cell = f"{head}…+{len(text) - len(head)}"
+    return cell + " " * (columns - width(cell))
+
+
+@lru_cache(maxsize=4096)
+def _cells(char: str) -> int:
+    from unicodedata import category, east_asian_width
+
+    if category(char) in {"Mn", "Me"}:
+        return 0
+    return 2 if east_asian_width(char) in {"W", "F"} else 1
+
+
+def _head(text: str, columns: int) -> str:
+    used = 0
+    for at, char in enumerate(text):
+        used += _cells(char)
+        if used > columns:
+            return text[:at]
+    return text
+
+
+def _rows(line: str, columns: int) -> Iterator[str]:
+    """Break a line into rows, after a space where there is one."""
+    start = used = 0
+    for at, char in enumerate(line):
+        cells = _cells(char)
+        if used and used + cells > columns:
+            end = line.rfind(" ", start, at) + 1 or at
+            yield line[start:end]
+            start, used = end, width(line[end:at])
+        used += cells
+    yield line[start:]
+
+
+# ── How a call is laid out ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _name(text: str, cut: Cut) -> str:
+    bare = text.isascii() and text.replace("-", "_").isidentifier()
+    return text if bare and len(text) <= cut.limit else _text(text, cut)
+
+
+def _value_lines(value: Json, cut: Cut) -> list[str]:
+    """Return what follows the colon, and the lines below it."""
+    match value:
+        case str() if "\n" in value[: cut.limit][:-1]:
+            return ["", *_text_lines(value, cut)]
+        case str() | Mapping() | [] | None | bool() | int() | float():
+            return [f" {_element(value, cut)}"]
+        case _:
+            return ["", *_numbered(value, cut)]
+
+
+def _text_lines(text: str, cut: Cut) -> list[str]:
+    spellings = _Spellings(_call_spelling)
+    spellings[ord("\n")] = '\\n"\n"'  # the escape, and a new line in quotes of its own
+    lines = _shown(_in_quotes(text[: cut.limit]), spellings).removesuffix('\n""').split("\n")
+    return [*lines[:-1], lines[-1] + _remark(text, cut)]
+
+
+def _numbered(items: Sequence[Json], cut: Cut) -> list[str]:
+    lines: list[str] = []
+    margin, room = len(str(len(items) - 1)), cut.limit
+    for number, item in enumerate(items):
+        if room <= 0:
+            return [*lines, _left_out(len(items) - number, "elements", of=items, cut=cut)]
+        lines.append(f"{number:>{margin}}  {_element(item, cut)}")
+        room -= len(lines[-1])
+    return lines
+
+
+def _element(value: Json, cut: Cut) -> str:
+    if isinstance(value, str):
+        return _text(value, cut)
+    canonical = _canonical(value)
+    return _shown(canonical[: cut.limit]) + _remark(canonical, cut)
+
+
+def _text(text: str, cut: Cut) -> str:
+    return _quoted(text[: cut.limit]) + _remark(text, cut)
+
+
+def _remark(text: str, cut: Cut) -> str:
+    if len(text) <= cut.limit:
+        return ""
+    return f" {_left_out(len(text) - cut.limit, 'characters', of=text, cut=cut)}"
+
+
+def _left_out(count: int, what: str, *, of: Json, cut: Cut) -> str:
+    """Say what is missing. The ellipsis is ours alone: in a call, one from outside is escaped."""
+    from hashlib import sha256
+
+    whole = of if isinstance(of, str) else _canonical(of)
+    digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]  # long enough that nobody finds two alike
+    return f"… {count:,} more {what}, sha256 {digest}; {cut.rest}"
+
+
+class _Piece(str):
+    """A finished piece of JSON text, among values still to be written."""
+
+    __slots__ = ()
+
+
+def _canonical(value: Json) -> str:
+    """Write JSON with sorted keys, its strings with nothing but quotes and backslashes escaped."""
+    pieces: list[str] = []
+    todo = [value]  # not recursion: nesting may be deeper than the stack
+    while todo:
+        match todo.pop():
+            case _Piece() as piece:
+                pieces.append(piece)
+            case str() as text:
+                pieces.append(_in_quotes(text))
+            case None | bool() | int() | float() as scalar:
+                pieces.append(_scalar(scalar))
+            case Mapping() as mapping:
+                entries = [[_Piece(f"{_in_quotes(key)}: "), mapping[key]] for key in sorted(mapping)]
+                todo += reversed(_enclosed("{", entries, "}"))
+            case items:
+                todo += reversed(_enclosed("[", [[item] for item in items], "]"))
+    return "".join(pieces)
+
+
+def _enclosed(opening: str, entries: list[list[Json]], closing: str) -> list[Json]:
+    parts: list[Json] = [_Piece(opening)]
+    for number, entry in enumerate(entries):
+        parts += [_Piece(", "), *entry] if number else entry
+    return [*parts, _Piece(closing)]
+
+
+def _scalar(value: float | None) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return repr(value).replace("inf", "Infinity").replace("nan", "NaN")
+        case _:
+            return _integer(value)
+
+
+def _integer(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python refuses to write thousands of digits, but not in hexadecimal
+        return hex(value)
+
+
+def _quoted(text: str) -> str:
+    return _shown(_in_quotes(text))
+
+
+def _in_quotes(text: str) -> str:
+    """Put text in quotes. Those inside are escaped, so that a long line, wrapped by a terminal, cannot pass for two."""
+    return '"' + _escaped(text).replace('"', '\\"') + '"'
+
+
+# ── How a command is written for bash ────────────────────────────────────────────────────────────────────────────────
+
+_BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-")
+_KEYWORDS = frozenset(
+    ("case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time")
+    + ("until", "while")
+)
+_IN_DOLLAR_QUOTES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _program(text: str) -> str:
+    word = _word(text)
+    return f"'{text}'" if word == text and ("=" in text or text in _KEYWORDS) else word
+
+
+def _word(text: str) -> str:
+    if text and _BARE.issuperset(text):
+        return text
+    if _shown(text) == text:
+        return "'" + text.replace("'", "'\\''") + "'"
+    return "$'" + text.translate(_Spellings(_dollar_spelling)) + "'"
+
+
+def _dollar_spelling(char: str) -> str:
+    if " " <= char <= "~" or char in _IN_DOLLAR_QUOTES:
+        return _IN_DOLLAR_QUOTES.get(char, char)
+    raw = char.encode("utf-8", "surrogateescape" if _is_stray_byte(char) else "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in raw)
+
+
+# ── Which characters are shown, and how the others are spelled ───────────────────────────────────────────────────────
+
+# Letters that a call may show, as parts of a regular expression's class. None looks like another of its own class or like
+# ASCII; the letters of `*_ONLY` look like none of the other classes either (Unicode 17.0, confusables.txt).
+_LATIN = (
+    r"\u00c0-\u00cf\u00d1-\u00d6\u00d8-\u00f6\u00f8-\u00fd\u00ff-\u0113\u0116-\u012b\u012d-\u0130\u0134-\u0137\u0139"
+    r"\u013b-\u013e\u0141-\u0148\u014a-\u017e\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9"
+)
+_GREEK = r"\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03ce"
+_GREEK_ONLY = (
+    r"\u0389\u038f\u0390\u0394\u039e\u03a3\u03a8\u03a9\u03ad\u03ae\u03b0\u03b4\u03b6\u03bb\u03bc\u03be\u03c2\u03c7-\u03c9\u03ce"
+)
+_CYRILLIC = r"\u0400-\u045f\u0490-\u0493\u0496\u0497\u049a\u049b\u04a2\u04a3\u04b0\u04b1\u04ba\u04bb\u04d8\u04d9\u04e8\u04e9"
+_CYRILLIC_ONLY = (
+    r"\u0402-\u0404\u0409-\u040f\u0411\u0414\u0416\u0418\u0419\u0426-\u042b\u042d-\u042f\u0432\u0434\u0436-\u0439"
+    r"\u043b-\u043d\u0446\u0447\u0449-\u044f\u0452\u0459\u045a\u045c-\u045f\u0490-\u0493\u0496\u0497\u049a\u049b"
+    r"\u04a2\u04a3\u04b0\u04b1\u04ba\u04d8\u04d9\u04e9"
+)
+_KATAKANA = r"\u30a1-\u30fa\u30fc-\u30fe"
+_KATAKANA_TWINS = r"\u30a8\u30ab\u30bf\u30c8\u30cb\u30cf\u30d8-\u30da\u30ed\u30fc"
+_THEIR_TWINS = r"\u5de5\u529b\u5915\u535c\u4e8c\u516b\u3078-\u307a\u53e3\u4e00"
+_HIRAGANA = r"\u3041-\u3096\u309d\u309e"
+_HAN = r"\u3400-\u4db5\u4e00-\u4e27\u4e29-\u4e35\u4e37-\u4e3e\u4e40-\u4e84\u4e86-\u4eba\u4ebc-\u56d6\u56d8-\u9fef"
+_CJK_STOPS = r"\u3001\u3002\u300c-\u300f\u3010\u3011"
+_HANGUL = r"\uac00-\ud7a3"
+
+# Prose: characters that print as nothing though Unicode counts them as printable, and alphabets with letters like Latin's.
+_BLANK = (
+    r"\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    r"\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
+)
+_LIKE_LATIN = (
+    r"\u0370-\u058f\u10a0-\u10ff\u13a0-\u167f\u1c80-\u1c8f\u1f00-\u1fff\u2c80-\u2dff\ua4d0-\ua4ff\ua640-\ua69f\uab70-\uabbf"
+)
+
+_GAP = " " * 32  # enough to push what follows to another row or out of sight
+
+
+class _Spellings(dict[int, str]):
+    """What to write for each character, worked out when it is first met."""
+
+    def __init__(self, spell: Callable[[str], str]) -> None:
+        super().__init__()
+        self._spell = spell
+
+    def __missing__(self, code: int) -> str:
+        spelling = self[code] = self._spell(chr(code))
+        return spelling
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\")
+
+
+def _shown(text: str, spellings: _Spellings | None = None) -> str:
+    """Spell out what a call must not show as it is, in text whose backslashes are escaped already."""
+    if _GAP in text:
+        text = re.sub(f"{_GAP}+", lambda gap: f"\\{{{len(gap[0])} spaces}}", text)
+    if text.isascii() and text.isprintable():
+        return text
+    spellings = spellings or _Spellings(_call_spelling)
+    return text.translate(spellings) if text.isascii() else _spelled(text, spellings, suspects=_suspects(), escape=_call_escape)
+
+
+def _worded(text: str, spellings: _Spellings) -> str:
+    text = text.replace("\\u{", "\\u{5c}u{")
+    if text.isascii():
+        return text if text.isprintable() else text.translate(spellings)
+    words = _spelled(text, spellings, suspects=_mixed_words(), escape=_escape)
+    marks = _marks(words)
+    return _spelled(words, {}, suspects=_stray(marks), escape=_escape) if marks else words
+
+
+def _spelled(text: str, spellings: dict[int, str], *, suspects: re.Pattern[str], escape: Callable[[str], str]) -> str:
+    """Spell a text, and escape whatever is not ASCII in the stretches that are suspect."""
+    escapes = _Spellings(lambda char: char if char.isascii() else escape(char))
+    stretches: list[str] = suspects.split(text)
+    stretches[::2] = [stretch.translate(spellings) for stretch in stretches[::2]]
+    stretches[1::2] = [stretch.translate(escapes) for stretch in stretches[1::2]]
+    return "".join(stretches)
+
+
+def _call_spelling(char: str) -> str:
+    return char if " " <= char <= "~" or _letters().match(char) else _call_escape(char)
+
+
+def _call_escape(char: str) -> str:
+    if char in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[char]
+    return f"\\x{ord(char) - 0xDC00:02x}" if _is_stray_byte(char) else _escape(char)
+
+
+def _is_stray_byte(char: str) -> bool:
+    """Tell whether Python put this character in the place of a byte that is not UTF-8."""
+    return "\udc80" <= char <= "\udcff"
+
+
+def _prose_spelling(char: str) -> str:
+    return char if char.isprintable() and not _hides(char) else _escape(char)
+
+
+def _hides(char: str) -> bool:
+    """Tell whether a character that counts as printable prints nothing, or strikes out or encloses its neighbour."""
+    from unicodedata import category, combining
+
+    return combining(char) == 1 or category(char) == "Me" or _blanks().match(char) is not None
+
+
+def _escape(char: str) -> str:
+    return f"\\u{{{ord(char):x}}}"
+
+
+@cache
+def _letters() -> re.Pattern[str]:
+    return re.compile(f"[{_LATIN}{_GREEK}{_CYRILLIC}{_KATAKANA}{_HIRAGANA}{_HAN}{_CJK_STOPS}{_HANGUL}]")
+
+
+@cache
+def _blanks() -> re.Pattern[str]:
+    return re.compile(f"[{_BLANK}]")
+
+
+@cache
+def _suspects() -> re.Pattern[str]:
+    """Find letters of a call that could be taken for others.
+
+    A Greek or Cyrillic word that is mixed, or has only letters that other alphabets share (3 and 6 are like two of them).
+    A katakana word that Han and hiragana could imitate throughout, and what imitates katakana beside katakana.
+    """
+    latin = f"A-Za-z36{_LATIN}"
+    word = f"{latin}{_GREEK}{_CYRILLIC}"
+    honest = "|".join(
+        f"(?>[{alphabet}]*[{only}])[{alphabet}]*+(?![{word}])"
+        for alphabet, only in ((_GREEK, _GREEK_ONLY), (_CYRILLIC, _CYRILLIC_ONLY))
+    )
+    return re.compile(
+        f"(?=[{word}{_KATAKANA_TWINS}{_THEIR_TWINS}])"  # a quick way past everything else
+        f"((?:(?<![{word}])(?!{honest})[{latin}]*+[{_GREEK}{_CYRILLIC}][{word}]*+"
+        f"|(?<![{_KATAKANA}])[{_KATAKANA_TWINS}]++(?![{_KATAKANA}])"
+        f"|[{_THEIR_TWINS}](?=[{_KATAKANA}])|(?<=[{_KATAKANA}])[{_THEIR_TWINS}])++)"
+    )
+
+
+@cache
+def _mixed_words() -> re.Pattern[str]:
+    latin = r"A-Za-z\u00c0-\u024f"
+    word = f"{latin}{_LIKE_LATIN}"
+    return re.compile(f"((?<![{word}])(?:[{latin}]++[{_LIKE_LATIN}]|[{_LIKE_LATIN}]++[{latin}])[{word}]*+)")
+
+
+def _marks(text: str) -> str:
+    from unicodedata import category
+
+    return "".join(sorted(char for char in set(text) if category(char) in {"Mn", "Mc"}))
+
+
+def _stray(marks: str) -> re.Pattern[str]:
+    """Find marks that are not among the first four on a letter: they would pile up, or settle on what is not theirs."""
+    placed = "".join(rf"(?<![^\W_]{f'[{marks}]' * before})" for before in range(4))
+    return re.compile(f"(?=[{marks}])({placed}[{marks}]++)")

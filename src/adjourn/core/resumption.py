@@ -1,0 +1,94 @@
+"""What `resume` says, as replies: tool decisions or an answer, never both, and silence is a rejection."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
+from adjourn.core.errors import Conflict, Misuse, NotFound
+from adjourn.core.render import visible
+
+
+class Resumption(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of a resume."""
+
+    text: str | None = None
+    approve: tuple[str, ...] = ()
+    reject: tuple[str, ...] = ()
+    approve_all: bool = False
+    reject_all: bool = False
+    answers: tuple[str, ...] = ()
+    value: str | None = None
+    reason: str | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether it names or covers tool calls."""
+        return bool(self.approve or self.reject or self.approve_all or self.reject_all)
+
+    @property
+    def answers_something(self) -> bool:
+        """Whether it carries an answer."""
+        return self.text is not None or bool(self.answers)
+
+
+PLAIN = Resumption()
+
+
+def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
+    """Turn the words into replies to the asks of a task's last run."""
+    if resumption.decides and resumption.answers_something:
+        raise Misuse("a resume carries tool decisions or an answer, not both", way_out="adjourn resume --help")
+    if resumption.decides:
+        return _decisions(resumption, asks)
+    if resumption.text is not None:
+        return [_the_answer(resumption.text, asks)]
+    return [_keyed_answer(words, asks) for words in resumption.answers]
+
+
+def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
+    if resumption.approve_all and resumption.reject_all:
+        raise Misuse("--approve-all and --reject-all exclude each other", way_out="adjourn resume --help")
+    approved = {_named(word, asks).id for word in resumption.approve}
+    rejected = {_named(word, asks).id for word in resumption.reject}
+    if approved & rejected:
+        raise Misuse("a call cannot be both approved and rejected", way_out="adjourn resume --help")
+    pending = [ask for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL]
+    if not pending:
+        raise Conflict("no call is pending", way_out="adjourn inbox")
+    return [_decision(resumption, ask, approved=approved, rejected=rejected) for ask in pending]
+
+
+def _decision(resumption: Resumption, ask: Ask, *, approved: set[str], rejected: set[str]) -> Reply:
+    is_approved = ask.id in approved or (resumption.approve_all and ask.id not in rejected)
+    if is_approved:
+        return Reply(ask_id=ask.id, verb=Verb.APPROVE, text=resumption.value)
+    return Reply(ask_id=ask.id, verb=Verb.REJECT, text=resumption.reason)
+
+
+def _named(word: str, asks: Sequence[Ask]) -> Ask:
+    for ask in asks:
+        if ask.kind is AskKind.APPROVAL and word in {f"tc_{ask.call}", ask.id}:
+            return ask if ask.is_open else refuse_settled(ask)
+    raise NotFound(f"no call {visible(word)} is pending", way_out="adjourn inbox")
+
+
+def _the_answer(text: str, asks: Sequence[Ask]) -> Reply:
+    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION]
+    unanswered = [ask for ask in questions if ask.is_open]
+    if len(unanswered) == 1:
+        return Reply(ask_id=unanswered[0].id, verb=Verb.ANSWER, text=text)
+    if not unanswered and questions:
+        refuse_settled(questions[-1])
+    keys = ", ".join(visible(ask.key or ask.id) for ask in unanswered) or "none"
+    raise Misuse(f"a text needs exactly one open question; open: {keys}", way_out="say --answer KEY=TEXT for each")
+
+
+def _keyed_answer(words: str, asks: Sequence[Ask]) -> Reply:
+    open_keys = [ask for ask in asks if ask.is_open and ask.kind is AskKind.QUESTION]
+    for ask in open_keys:
+        prefix = f"{ask.key or ask.id}="
+        if words.startswith(prefix):
+            return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=words.removeprefix(prefix))
+    keys = ", ".join(visible(ask.key or ask.id) for ask in open_keys) or "none"
+    raise Misuse(f"--answer {visible(words)} fits no open question; open: {keys}", way_out="say --answer KEY=TEXT")

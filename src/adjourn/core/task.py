@@ -1,0 +1,124 @@
+"""A task, and the runs that carry it out."""
+
+from enum import StrEnum
+
+import msgspec
+
+from adjourn.core.identity import ProcessId
+from adjourn.core.states import TaskState
+
+Milliseconds = int
+
+
+class OnRejection(StrEnum):
+    """What a rejected call does to its task."""
+
+    FAIL = "fail"
+    TELL = "tell"
+
+
+class Wish(StrEnum):
+    """What somebody asked of a task whose process is still running."""
+
+    PAUSE = "pause"
+    CANCEL = "cancel"
+
+
+class PauseReason(StrEnum):
+    """Why a run left before its task ended."""
+
+    TOOL_APPROVAL_REQUIRED = "tool_approval_required"
+    INPUT_REQUIRED = "input_required"
+    USER_INTERRUPT = "user_interrupt"
+
+
+class RunState(StrEnum):
+    """How a run stands, in the words of the run record."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a task is: it never changes."""
+
+    runner: str
+    argv: tuple[str, ...]
+    workspace: str
+    decision_arg: bool = False
+    on_rejection: OnRejection = OnRejection.FAIL
+    grace: float = 5.0
+    parent_run: str | None = None
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """Work with an id that stays the same however often it pauses."""
+
+    id: str
+    spec: Spec
+    state: TaskState
+    session_id: str
+    created_at: Milliseconds
+    updated_at: Milliseconds
+    version: int = 1
+    runs: int = 0
+    calls: int = 0
+    asks: int = 0
+    next_call: int | None = None
+    wish: Wish | None = None
+    message: str | None = None
+    slot: str | None = None
+
+    @property
+    def parent_task(self) -> str | None:
+        """The task in whose run this one was started, if any."""
+        return task_of_run(self.spec.parent_run) if self.spec.parent_run else None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One process, from start to exit. It never starts again."""
+
+    task_id: str
+    number: int
+    state: RunState
+    call: int
+    supervisor: str
+    created_at: Milliseconds
+    updated_at: Milliseconds
+    version: int = 1
+    session_id: str
+    shim: ProcessId | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str | None = None
+    checkpoint_id: str | None = None
+    paused_at: Milliseconds | None = None
+    pause_reason: PauseReason | None = None
+    resumed_from: int | None = None
+    restart_of: int | None = None
+    superseded_by: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The run's name, unique in the store."""
+        return run_id(self.task_id, self.number)
+
+
+def run_id(task_id: str, number: int) -> str:
+    """Name the n-th run of a task."""
+    return f"{task_id}.{number}"
+
+
+def task_of_run(name: str) -> str:
+    """Return the task that a run id belongs to."""
+    return name.partition(".")[0]
+
+
+def number_of_run(name: str) -> int:
+    """Return which of its task's runs a run id names, or 0 if it names none."""
+    number = name.partition(".")[2]
+    return int(number) if number.isascii() and number.isdigit() else 0

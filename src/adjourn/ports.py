@@ -1,0 +1,256 @@
+"""The seams: what the controller and the supervisor need from a store, a runner, the processes and the clock."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call
+from adjourn.core.events import Event, Sealed
+from adjourn.core.identity import ProcessId
+from adjourn.core.outcome import Exit, Outcome, Standing
+from adjourn.core.states import CallState, TaskState
+from adjourn.core.task import Milliseconds, Run, Task
+
+Clock = Callable[[], Milliseconds]
+NewId = Callable[[], str]
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One time that a run asked for something by key: an ask, or a task of its own."""
+
+    run_id: str
+    key: str
+    thing: str
+    left_open: bool = False
+
+
+class View(Protocol):
+    """What can be read, all of one moment."""
+
+    def task(self, task_id: str) -> Task:
+        """Return the task, or raise NotFound."""
+        ...
+
+    def tasks_like(self, prefix: str) -> list[str]:
+        """Return the ids of at most three tasks whose id, or the id of a checkpoint of theirs, begins with the prefix."""
+        ...
+
+    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+        """Return the newest tasks, newest first, of those states or of all, those that are older than the given one."""
+        ...
+
+    def running(self) -> list[Task]:
+        """Return every task that is running."""
+        ...
+
+    def run(self, task_id: str, number: int) -> Run:
+        """Return one run, or raise NotFound."""
+        ...
+
+    def runs(self, task_id: str) -> list[Run]:
+        """Return all runs of a task, oldest first."""
+        ...
+
+    def run_of_checkpoint(self, checkpoint_id: str) -> Run | None:
+        """Return the run that left that checkpoint, by its full id or a prefix that names just one."""
+        ...
+
+    def call(self, task_id: str, number: int) -> Call:
+        """Return one call, or raise NotFound."""
+        ...
+
+    def calls(self, task_id: str) -> list[Call]:
+        """Return all calls of a task, oldest first."""
+        ...
+
+    def calls_in(self, task_id: str, state: CallState) -> list[Call]:
+        """Return the calls of a task that are in a state nobody has left for good, oldest first."""
+        ...
+
+    def ask(self, ask_id: str) -> Ask:
+        """Return the ask, or raise NotFound."""
+        ...
+
+    def asks_like(self, prefix: str) -> list[str]:
+        """Return the ids of at most three asks that begin with the prefix."""
+        ...
+
+    def asks(self, task_id: str) -> list[Ask]:
+        """Return all asks of a task, oldest first."""
+        ...
+
+    def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
+        """Return the asks that one run opened, oldest first."""
+        ...
+
+    def open_asks_of(self, task_id: str) -> list[Ask]:
+        """Return the open asks of a task, oldest first."""
+        ...
+
+    def ask_in_slot(self, slot: str) -> Ask | None:
+        """Return the newest ask in that slot that was not withdrawn."""
+        ...
+
+    def ask_numbered(self, task_id: str, number: int) -> Ask | None:
+        """Return the n-th ask of a task, if there is one."""
+        ...
+
+    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first, those after the given one."""
+        ...
+
+    def count_open_asks(self) -> int:
+        """Return how many asks are open."""
+        ...
+
+    def count_turns(self, run_id: str, key: str) -> int:
+        """Return how often a run has asked for that key."""
+        ...
+
+    def turns_left_open(self, run_id: str) -> list[Turn]:
+        """Return what a run asked for and did not get, in order."""
+        ...
+
+    def task_in_slot(self, slot: str) -> Task | None:
+        """Return the task that was started for that slot of its parent, if there is one."""
+        ...
+
+    def events(self, task_id: str) -> list[Event]:
+        """Return what happened to a task, oldest first."""
+        ...
+
+    def trail(self) -> list[Sealed]:
+        """Return the audit trail of the whole store, oldest first."""
+        ...
+
+
+class Change(View, Protocol):
+    """One transaction: all of it happens, or none. What it reads is what it changes."""
+
+    def add_task(self, task: Task) -> None:
+        """Keep a new task."""
+        ...
+
+    def save_task(self, old: Task, new: Task) -> None:
+        """Put `new` in the place of `old`, or raise Outdated if the task is not `old` any more."""
+        ...
+
+    def add_run(self, run: Run) -> None:
+        """Keep a new run."""
+        ...
+
+    def save_run(self, old: Run, new: Run) -> None:
+        """Put `new` in the place of `old`, or raise Outdated."""
+        ...
+
+    def add_call(self, call: Call) -> None:
+        """Keep a new call."""
+        ...
+
+    def save_call(self, old: Call, new: Call) -> None:
+        """Put `new` in the place of `old`, or raise Outdated if state, digest or claim is not what `old` says."""
+        ...
+
+    def add_ask(self, ask: Ask) -> None:
+        """Keep a new ask."""
+        ...
+
+    def save_ask(self, old: Ask, new: Ask) -> None:
+        """Put `new` in the place of `old`, or raise Outdated if somebody settled it."""
+        ...
+
+    def add_turn(self, turn: Turn) -> None:
+        """Remember that a run asked for something."""
+        ...
+
+    def append(self, event: Event) -> None:
+        """Add to the audit trail."""
+        ...
+
+    def forget_task(self, task_id: str) -> None:
+        """Drop an ended task; of its events only the digests stay, so that the chain still closes."""
+        ...
+
+
+class Listener(Protocol):
+    """Wakes whoever waits for a change. What changed is read from the store: a wake-up may be spurious, or lost."""
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        ...
+
+    def drain(self) -> None:
+        """Forget the wake-ups that have come so far."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps tasks. It knows nothing of the rules that move them."""
+
+    def read(self) -> AbstractContextManager[View]:
+        """Open a view of one moment."""
+        ...
+
+    def change(self) -> AbstractContextManager[Change]:
+        """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        ...
+
+    def listen(self) -> Listener:
+        """Return an ear that hears every change from now on."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the store."""
+        ...
+
+
+class ShimState(msgspec.Struct, frozen=True):
+    """What can be known of a run's process when its supervisor is gone."""
+
+
+class StillRuns(ShimState, frozen=True):
+    """The shim is alive and holds its lock."""
+
+
+class NeverStarted(ShimState, frozen=True):
+    """The gate stayed shut, and that is proven."""
+
+
+class Ended(ShimState, frozen=True):
+    """The shim left a result."""
+
+    exit: Exit
+
+
+class Vanished(ShimState, frozen=True):
+    """The shim is dead and left no result."""
+
+
+class Processes(Protocol):
+    """Knows which processes live, and what dead ones left behind."""
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether that supervisor still holds its lock."""
+        ...
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
+        ...
+
+
+class Runner(Protocol):
+    """Knows how to start and resume one kind of agent. It owns no state and no process."""
+
+    def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
+        """Say what an exit meant."""
+        ...
+
+
+FindRunner = Callable[[str], Runner]

@@ -1,0 +1,1 @@
+"""How each kind of agent is started and resumed: one module per runner."""

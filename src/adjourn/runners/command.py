@@ -1,0 +1,76 @@
+"""Runs any command: what its exit codes mean, and what its last words on stdout were."""
+
+import msgspec
+
+from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+
+NEEDS_A_PERSON = frozenset({10, 90})
+_MAY_LEAVE_ASKS = frozenset({0, 10, 90})
+_TRIES = 200
+_LINE = 2_000
+
+
+class CommandRunner:
+    """Knows nothing of what it runs but its exit code, its asks, and the JSON it printed last."""
+
+    def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
+        """Say what an exit meant."""
+        if exit.interrupted:
+            return Interrupted()
+        if exit.error:
+            return Failed(exit.error)
+        if standing.open_asks or standing.settled_asks:
+            return _with_asks(exit, standing)
+        if exit.code in NEEDS_A_PERSON:
+            return _needs_a_person(exit, standing)
+        return Completed(last_line(exit.output)) if exit.code == 0 else Failed(_ending(exit))
+
+
+def _with_asks(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
+    if exit.code in _MAY_LEAVE_ASKS:
+        return Waits()
+    if not standing.open_asks:
+        return Failed(_ending(exit))
+    asks = ", ".join(standing.open_asks)
+    return Failed(f"{_ending(exit)} with open asks ({asks}): did the script drop exit code 10?")
+
+
+def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
+    if standing.open_children or standing.ended_children:
+        return Waits()
+    manifest = last_json_object(exit.output)
+    if standing.was_approved and manifest in {None, standing.approved_manifest}:
+        return Failed(f"it was approved, and left with exit code {exit.code} again: does it read AUTO_APPROVAL?")
+    return WantsApproval(manifest)
+
+
+def _ending(exit: Exit) -> str:  # noqa: A002 -- the word for it
+    return f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
+
+
+def last_line(output: str) -> str | None:
+    """Return the last line that says something."""
+    lines = output.rstrip().rsplit("\n", 1)
+    return lines[-1][-_LINE:] or None
+
+
+def last_json_object(output: str) -> str | None:
+    """Return the last JSON object that stands at the start of a line, if the output ends with one."""
+    end = output.rstrip()
+    if not end.endswith("}"):
+        return None
+    start = len(end)
+    for _ in range(_TRIES):
+        start = end.rfind("{", 0, start)
+        if start < 0:
+            return None
+        if (start == 0 or end[start - 1] == "\n") and _is_object(end[start:]):
+            return end[start:]
+    return None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.DecodeError:
+        return False

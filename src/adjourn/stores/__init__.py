@@ -1,0 +1,1 @@
+"""Where tasks are kept: one package or module per store."""

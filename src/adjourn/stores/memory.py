@@ -1,0 +1,254 @@
+"""Keeps tasks in memory: the model that the other stores must agree with."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from threading import RLock
+from typing import TypeVar
+
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call
+from adjourn.core.errors import NotFound, Outdated
+from adjourn.core.events import GENESIS, Event, Sealed, forgotten, link_after, seal_after
+from adjourn.core.states import AskState, CallState, TaskState
+from adjourn.core.task import Run, Task, run_id
+from adjourn.ports import Turn
+
+_FEW = 3
+
+
+class MemoryStore:
+    """A store that lives as long as its process. Transactions are copies that replace what was there."""
+
+    def __init__(self) -> None:
+        self._rows = Rows()
+        self._lock = RLock()
+
+    @contextmanager
+    def read(self) -> Iterator["Rows"]:
+        """Open a view of one moment."""
+        yield self._rows
+
+    @contextmanager
+    def change(self) -> Iterator["Rows"]:
+        """Open a transaction."""
+        with self._lock:
+            rows = self._rows.copied()
+            yield rows
+            self._rows = rows
+
+    def listen(self) -> "Silence":
+        """Return an ear; nobody else can change what is in this memory."""
+        return Silence()
+
+    def close(self) -> None:
+        """Let go of the store."""
+
+
+class Silence:
+    """Hears nothing."""
+
+    def fileno(self) -> int:
+        """Return what to poll: nothing."""
+        return -1
+
+    def drain(self) -> None:
+        """Forget nothing."""
+
+    def close(self) -> None:
+        """Stop listening."""
+
+
+class Rows:
+    """All rows, as of one moment."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+        self._runs: dict[tuple[str, int], Run] = {}
+        self._calls: dict[tuple[str, int], Call] = {}
+        self._asks: dict[str, Ask] = {}
+        self._turns: list[Turn] = []
+        self._trail: list[Sealed] = []
+        self._heads: dict[str, bytes] = {}
+
+    def copied(self) -> "Rows":
+        """Return rows that can be changed without touching these."""
+        rows = Rows()
+        for name, value in vars(self).items():
+            setattr(rows, name, copy(value))
+        return rows
+
+    def task(self, task_id: str) -> Task:
+        """Return the task, or raise NotFound."""
+        return _found(self._tasks.get(task_id), f"no task {task_id}")
+
+    def tasks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of tasks that the prefix fits."""
+        by_id = [task_id for task_id in self._tasks if task_id.startswith(prefix)]
+        by_checkpoint = [run.task_id for run in self._runs.values() if (run.checkpoint_id or "").startswith(prefix)]
+        return list(dict.fromkeys(sorted(by_id) + by_checkpoint))[:_FEW]
+
+    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+        """Return the newest tasks first."""
+        newest = list(reversed(self._tasks.values()))
+        if before:
+            newest = newest[[task.id for task in newest].index(before) + 1 :]
+        return [task for task in newest if not states or task.state in states][:limit]
+
+    def running(self) -> list[Task]:
+        """Return every task that is running."""
+        return [task for task in self._tasks.values() if task.state is TaskState.RUNNING]
+
+    def run(self, task_id: str, number: int) -> Run:
+        """Return one run, or raise NotFound."""
+        return _found(self._runs.get((task_id, number)), f"no run {run_id(task_id, number)}")
+
+    def runs(self, task_id: str) -> list[Run]:
+        """Return all runs of a task."""
+        return [run for run in self._runs.values() if run.task_id == task_id]
+
+    def run_of_checkpoint(self, prefix: str) -> Run | None:
+        """Return the one run whose checkpoint the prefix names."""
+        runs = [run for run in self._runs.values() if (run.checkpoint_id or "").startswith(prefix)]
+        return runs[0] if len(runs) == 1 else None
+
+    def call(self, task_id: str, number: int) -> Call:
+        """Return one call, or raise NotFound."""
+        return _found(self._calls.get((task_id, number)), f"no call {task_id}.tc_{number}")
+
+    def calls(self, task_id: str) -> list[Call]:
+        """Return all calls of a task."""
+        return [call for call in self._calls.values() if call.task_id == task_id]
+
+    def calls_in(self, task_id: str, state: CallState) -> list[Call]:
+        """Return the calls of a task in one state."""
+        return [call for call in self.calls(task_id) if call.state is state]
+
+    def ask(self, ask_id: str) -> Ask:
+        """Return the ask, or raise NotFound."""
+        return _found(self._asks.get(ask_id), f"no ask {ask_id}")
+
+    def asks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of asks that begin with the prefix."""
+        return sorted(ask_id for ask_id in self._asks if ask_id.startswith(prefix))[:_FEW]
+
+    def asks(self, task_id: str) -> list[Ask]:
+        """Return all asks of a task."""
+        return [ask for ask in self._asks.values() if ask.task_id == task_id]
+
+    def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
+        """Return the asks that one run opened."""
+        return [ask for ask in self.asks(task_id) if ask.run == run]
+
+    def open_asks_of(self, task_id: str) -> list[Ask]:
+        """Return the open asks of a task."""
+        return [ask for ask in self.asks(task_id) if ask.is_open]
+
+    def ask_in_slot(self, slot: str) -> Ask | None:
+        """Return the newest ask in that slot that was not withdrawn."""
+        fitting = [ask for ask in self._asks.values() if ask.slot == slot and ask.state is not AskState.WITHDRAWN]
+        return fitting[-1] if fitting else None
+
+    def ask_numbered(self, task_id: str, number: int) -> Ask | None:
+        """Return the n-th ask of a task, if there is one."""
+        return next((ask for ask in self.asks(task_id) if ask.number == number), None)
+
+    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first."""
+        ids = list(self._asks)
+        rest = ids[ids.index(after) + 1 :] if after else ids
+        return [self._asks[ask_id] for ask_id in rest if self._asks[ask_id].is_open][:limit]
+
+    def count_open_asks(self) -> int:
+        """Return how many asks are open."""
+        return sum(ask.is_open for ask in self._asks.values())
+
+    def count_turns(self, run_id: str, key: str) -> int:
+        """Return how often a run has asked for that key."""
+        return sum((turn.run_id, turn.key) == (run_id, key) for turn in self._turns)
+
+    def turns_left_open(self, run_id: str) -> list[Turn]:
+        """Return what a run asked for and did not get."""
+        return [turn for turn in self._turns if turn.run_id == run_id and turn.left_open]
+
+    def task_in_slot(self, slot: str) -> Task | None:
+        """Return the task that was started for that slot, if there is one."""
+        return next((task for task in self._tasks.values() if task.slot == slot), None)
+
+    def events(self, task_id: str) -> list[Event]:
+        """Return what happened to a task."""
+        return [row.event for row in self._trail if row.event and row.event.task_id == task_id]
+
+    def trail(self) -> list[Sealed]:
+        """Return the audit trail of the whole store."""
+        return list(self._trail)
+
+    def add_task(self, task: Task) -> None:
+        """Keep a new task."""
+        self._tasks[task.id] = task
+
+    def save_task(self, old: Task, new: Task) -> None:
+        """Replace a task."""
+        _expect(self._tasks.get(old.id) == old, old.id)
+        self._tasks[new.id] = new
+
+    def add_run(self, run: Run) -> None:
+        """Keep a new run."""
+        self._runs[run.task_id, run.number] = run
+
+    def save_run(self, old: Run, new: Run) -> None:
+        """Replace a run."""
+        _expect(self._runs.get((old.task_id, old.number)) == old, old.id)
+        self._runs[new.task_id, new.number] = new
+
+    def add_call(self, call: Call) -> None:
+        """Keep a new call."""
+        self._calls[call.task_id, call.number] = call
+
+    def save_call(self, old: Call, new: Call) -> None:
+        """Replace a call."""
+        _expect(self._calls.get((old.task_id, old.number)) == old, old.id)
+        self._calls[new.task_id, new.number] = new
+
+    def add_ask(self, ask: Ask) -> None:
+        """Keep a new ask."""
+        self._asks[ask.id] = ask
+
+    def save_ask(self, old: Ask, new: Ask) -> None:
+        """Replace an ask."""
+        _expect(self._asks.get(old.id) == old, old.id)
+        self._asks[new.id] = new
+
+    def add_turn(self, turn: Turn) -> None:
+        """Remember a turn."""
+        self._turns.append(turn)
+
+    def append(self, event: Event) -> None:
+        """Add to the audit trail."""
+        link = link_after(self._heads.get(event.task_id, GENESIS), event)
+        seal = seal_after(self._trail[-1].seal if self._trail else GENESIS, link)
+        self._heads[event.task_id] = link
+        self._trail.append(Sealed(event=event, seal=seal))
+
+    def forget_task(self, task_id: str) -> None:
+        """Drop an ended task and all that belongs to it, except the digests of its events."""
+        del self._tasks[task_id]
+        self._runs = {key: run for key, run in self._runs.items() if run.task_id != task_id}
+        self._calls = {key: call for key, call in self._calls.items() if call.task_id != task_id}
+        self._asks = {key: ask for key, ask in self._asks.items() if ask.task_id != task_id}
+        self._turns = [turn for turn in self._turns if not turn.run_id.startswith(f"{task_id}.")]
+        self._trail = forgotten(self._trail, task_id)
+
+
+Row = TypeVar("Row")
+
+
+def _found(row: Row | None, sentence: str) -> Row:
+    if row is None:
+        raise NotFound(sentence, way_out="adjourn tasks")
+    return row
+
+
+def _expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard reads best so
+    if not is_unchanged:
+        raise Outdated(f"{name} was changed by someone else at the same moment")

@@ -1,0 +1,1 @@
+"""Keeps tasks in one SQLite file."""

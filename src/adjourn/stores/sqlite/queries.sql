@@ -1,0 +1,195 @@
+-- name: task_by_id
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+FROM task JOIN task_spec USING (no) WHERE id = ?;
+
+-- name: task_in_slot
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+FROM task JOIN task_spec USING (no) WHERE slot = ?;
+
+-- name: task_no
+SELECT no FROM task WHERE id = ?;
+
+-- name: task_id
+SELECT id FROM task WHERE no = ?;
+
+-- name: tasks_like
+SELECT id FROM task WHERE id >= ?1 AND id < ?2
+UNION
+SELECT task.id FROM run JOIN task ON task.no = run.no >> 20 WHERE checkpoint_id >= ?1 AND checkpoint_id < ?2
+LIMIT 3;
+
+-- name: tasks_before
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+FROM task JOIN task_spec USING (no) WHERE task.no < ? ORDER BY task.no DESC LIMIT ?;
+
+-- name: tasks_in_state_before
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+FROM task JOIN task_spec USING (no) WHERE state = ? AND task.no < ? ORDER BY task.no DESC LIMIT ?;
+
+-- name: insert_task
+INSERT INTO task (id, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no;
+
+-- name: insert_spec
+INSERT INTO task_spec (no, body) VALUES (?, ?);
+
+-- name: update_spec
+UPDATE task_spec SET body = ?2 WHERE no = ?1;
+
+-- name: update_task
+UPDATE task SET state = ?, version = ?, session_id = ?, updated_at = ?, runs = ?, calls = ?, asks = ?, next_call = ?,
+    wish = ?, message = ?
+WHERE no = ? AND version = ? AND state = ? RETURNING 1;
+
+-- name: run
+SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
+    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by
+FROM run WHERE no = ?;
+
+-- name: runs
+SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
+    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by
+FROM run WHERE no BETWEEN ? AND ? ORDER BY no;
+
+-- name: runs_like
+SELECT no FROM run WHERE checkpoint_id >= ? AND checkpoint_id < ? LIMIT 2;
+
+-- name: insert_run
+INSERT INTO run (no, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
+    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update_run
+UPDATE run SET state = ?, version = ?, updated_at = ?, shim = ?, exit_code = ?, signal = ?, message = ?, checkpoint_id = ?,
+    paused_at = ?, pause_reason = ?, superseded_by = ?
+WHERE no = ? AND version = ? AND state = ? RETURNING 1;
+
+-- name: call
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
+FROM call JOIN call_body USING (no) WHERE no = ?;
+
+-- name: calls
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
+FROM call JOIN call_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
+
+-- name: calls_in
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
+FROM call JOIN call_body USING (no)
+WHERE no BETWEEN ? AND ? AND state IN ('pending', 'approved', 'uncertain') AND state = ? ORDER BY no;
+
+-- name: insert_call
+INSERT INTO call (no, state, version, tool, digest, nonce, claimed_by, approved_by, ask) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_call_body
+INSERT INTO call_body (no, body) VALUES (?, ?);
+
+-- name: update_call
+UPDATE call SET state = ?, version = ?, digest = ?, claimed_by = ?, approved_by = ?, ask = ?
+WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ? RETURNING 1;
+
+-- name: update_call_body
+UPDATE call_body SET body = ?2 WHERE no = ?1;
+
+-- name: ask_by_id
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE id = ?;
+
+-- name: ask_by_no
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE no = ?;
+
+-- name: ask_in_slot
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE slot = ? AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
+
+-- name: asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
+
+-- name: asks_of_run
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND run = ? ORDER BY no;
+
+-- name: open_asks_of
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND state = 'pending' ORDER BY no;
+
+-- name: open_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
+
+-- name: ask_place
+SELECT created_at, no FROM ask WHERE id = ?;
+
+-- name: count_open_asks
+SELECT count(*) FROM ask WHERE state = 'pending';
+
+-- name: asks_like
+SELECT id FROM ask WHERE id >= ? AND id < ? LIMIT 3;
+
+-- name: insert_ask
+INSERT INTO ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_ask_body
+INSERT INTO ask_body (no, body) VALUES (?, ?);
+
+-- name: update_ask
+UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ? WHERE no = ? AND state = ? RETURNING 1;
+
+-- name: count_turns
+SELECT count(*) FROM turn WHERE run = ? AND key = ?;
+
+-- name: turns_left_open
+SELECT kind, thing FROM turn WHERE run = ? AND left_open = 1 ORDER BY no;
+
+-- name: insert_turn
+INSERT INTO turn (run, key, kind, thing, left_open) VALUES (?, ?, ?, ?, ?);
+
+-- name: head
+SELECT no, head FROM task WHERE id = ?;
+
+-- name: update_head
+UPDATE task SET head = ?2 WHERE no = ?1;
+
+-- name: last_seal
+SELECT seal FROM event ORDER BY no DESC LIMIT 1;
+
+-- name: insert_event
+INSERT INTO event (task, body, seal) VALUES (?, ?, ?);
+
+-- name: events
+SELECT body FROM event WHERE task = ? AND body IS NOT NULL ORDER BY no;
+
+-- name: trail
+SELECT task.id, body, link, seal FROM event LEFT JOIN task ON task.no = event.task ORDER BY event.no;
+
+-- name: trail_of
+SELECT no, body FROM event WHERE task = ? ORDER BY no;
+
+-- name: forget_event
+UPDATE event SET body = NULL, link = ?2 WHERE no = ?1;
+
+-- name: forget_task
+DELETE FROM task WHERE no = ?;
+
+-- name: forget_spec
+DELETE FROM task_spec WHERE no = ?;
+
+-- name: forget_runs
+DELETE FROM run WHERE no BETWEEN ? AND ?;
+
+-- name: forget_calls
+DELETE FROM call WHERE no BETWEEN ? AND ?;
+
+-- name: forget_call_bodies
+DELETE FROM call_body WHERE no BETWEEN ? AND ?;
+
+-- name: forget_asks
+DELETE FROM ask WHERE no BETWEEN ? AND ?;
+
+-- name: forget_ask_bodies
+DELETE FROM ask_body WHERE no BETWEEN ? AND ?;
+
+-- name: forget_turns
+DELETE FROM turn WHERE run BETWEEN ? AND ?;

@@ -1,0 +1,557 @@
+"""Turns rows into values and values into rows."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from adjourn.core.ask import Ask, AskKind
+from adjourn.core.call import Call
+from adjourn.core.errors import NotFound, Outdated
+from adjourn.core.events import GENESIS, Event, Sealed, link_after, seal_after
+from adjourn.core.identity import ProcessId
+from adjourn.core.states import AskState, CallState, TaskState
+from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
+from adjourn.ports import Turn
+
+_BITS = 20
+_LAST = (1 << _BITS) - 1
+_NEWEST = 1 << 62
+
+Values = tuple[Any, ...]  # what SQLite hands out; each reader below gives it a type at once
+
+
+class _AskBody(msgspec.Struct, array_like=True):
+    """What an ask says, apart from how it stands."""
+
+    prompt: str
+    choices: tuple[str, ...] = ()
+    key: str | None = None
+    manifest: str | None = None
+
+
+class _EventBody(msgspec.Struct, array_like=True):
+    """An event without its task."""
+
+    kind: str
+    by: str
+    at: int
+    facts: dict[str, str | int | None]
+
+
+_specs = msgspec.json.Decoder(Spec)
+_ask_bodies = msgspec.msgpack.Decoder(_AskBody)
+_event_bodies = msgspec.msgpack.Decoder(_EventBody)
+_shims = msgspec.json.Decoder(ProcessId)
+
+
+def _named(text: str) -> dict[str, str]:
+    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
+    return {name: statement for name, _, statement in parts}
+
+
+with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
+    SQL = _named(_file.read())
+
+
+class Rows:
+    """All rows of the database: a view inside a read, a change inside a transaction."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._heads: dict[str, tuple[int, bytes]] = {}
+        self._seal: bytes | None = None
+
+    # --- tasks -----------------------------------------------------------------------------------------------------
+
+    def task(self, task_id: str) -> Task:
+        """Return the task, or raise NotFound."""
+        row = self._one("task_by_id", task_id)
+        if row is None:
+            raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
+        return _task(row)
+
+    def task_in_slot(self, slot: str) -> Task | None:
+        """Return the task that was started for that slot, if there is one."""
+        row = self._one("task_in_slot", bytes.fromhex(slot))
+        return _task(row) if row else None
+
+    def tasks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of tasks that the prefix fits."""
+        return [row[0] for row in self._all("tasks_like", prefix, _past(prefix))]
+
+    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+        """Return the newest tasks first."""
+        place = self._no(before) if before else _NEWEST
+        if not states:
+            return [_task(row) for row in self._all("tasks_before", place, limit)]
+        found = [row for state in states for row in self._all("tasks_in_state_before", state, place, limit)]
+        return [_task(row) for row in sorted(found, reverse=True)[:limit]]
+
+    def running(self) -> list[Task]:
+        """Return every task that is running."""
+        return [_task(row) for row in self._all("tasks_in_state_before", TaskState.RUNNING, _NEWEST, -1)][::-1]
+
+    def add_task(self, task: Task) -> None:
+        """Keep a new task."""
+        ((no,),) = self._all(
+            "insert_task",
+            task.id,
+            task.state,
+            task.version,
+            task.session_id,
+            task.created_at,
+            task.updated_at,
+            task.runs,
+            task.calls,
+            task.asks,
+            task.next_call,
+            task.wish,
+            task.message,
+            _blob(task.slot),
+        )
+        self._run("insert_spec", no, msgspec.json.encode(task.spec))
+
+    def save_task(self, old: Task, new: Task) -> None:
+        """Replace a task."""
+        no = self._no(old.id)
+        self._swap(
+            "update_task",
+            new.state,
+            new.version,
+            new.session_id,
+            new.updated_at,
+            new.runs,
+            new.calls,
+            new.asks,
+            new.next_call,
+            new.wish,
+            new.message,
+            no,
+            old.version,
+            old.state,
+            name=old.id,
+        )
+        if new.spec is not old.spec:
+            self._run("update_spec", no, msgspec.json.encode(new.spec))
+
+    # --- runs ------------------------------------------------------------------------------------------------------
+
+    def run(self, task_id: str, number: int) -> Run:
+        """Return one run, or raise NotFound."""
+        row = self._one("run", self._key(task_id, number))
+        if row is None:
+            raise NotFound(f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}")
+        return _run(task_id, row)
+
+    def runs(self, task_id: str) -> list[Run]:
+        """Return all runs of a task."""
+        return [_run(task_id, row) for row in self._all("runs", *self._span(task_id))]
+
+    def run_of_checkpoint(self, prefix: str) -> Run | None:
+        """Return the one run whose checkpoint the prefix names."""
+        found = self._all("runs_like", prefix, _past(prefix))
+        if len(found) != 1:
+            return None
+        no = found[0][0]
+        ((task_id,),) = self._all("task_id", no >> _BITS)
+        return self.run(task_id, no & _LAST)
+
+    def add_run(self, run: Run) -> None:
+        """Keep a new run."""
+        self._run(
+            "insert_run",
+            self._key(run.task_id, run.number),
+            run.state,
+            run.version,
+            run.call,
+            run.supervisor,
+            run.session_id,
+            run.created_at,
+            run.updated_at,
+            _json(run.shim),
+            run.exit_code,
+            run.signal,
+            run.message,
+            run.checkpoint_id,
+            run.paused_at,
+            run.pause_reason,
+            run.resumed_from,
+            run.restart_of,
+            run.superseded_by,
+        )
+
+    def save_run(self, old: Run, new: Run) -> None:
+        """Replace a run."""
+        self._swap(
+            "update_run",
+            new.state,
+            new.version,
+            new.updated_at,
+            _json(new.shim),
+            new.exit_code,
+            new.signal,
+            new.message,
+            new.checkpoint_id,
+            new.paused_at,
+            new.pause_reason,
+            new.superseded_by,
+            self._key(old.task_id, old.number),
+            old.version,
+            old.state,
+            name=old.id,
+        )
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, task_id: str, number: int) -> Call:
+        """Return one call, or raise NotFound."""
+        row = self._one("call", self._key(task_id, number))
+        if row is None:
+            raise NotFound(f"no call {task_id}.tc_{number}", way_out=f"adjourn show {task_id}")
+        return _call(task_id, row)
+
+    def calls(self, task_id: str) -> list[Call]:
+        """Return all calls of a task."""
+        return [_call(task_id, row) for row in self._all("calls", *self._span(task_id))]
+
+    def calls_in(self, task_id: str, state: CallState) -> list[Call]:
+        """Return the calls of a task in one open state."""
+        return [_call(task_id, row) for row in self._all("calls_in", *self._span(task_id), state)]
+
+    def add_call(self, call: Call) -> None:
+        """Keep a new call."""
+        no = self._key(call.task_id, call.number)
+        self._run(
+            "insert_call",
+            no,
+            call.state,
+            call.version,
+            call.tool,
+            bytes.fromhex(call.digest),
+            call.nonce,
+            call.claimed_by,
+            call.approved_by,
+            call.ask,
+        )
+        self._run("insert_call_body", no, call.body)
+
+    def save_call(self, old: Call, new: Call) -> None:
+        """Replace a call."""
+        no = self._key(old.task_id, old.number)
+        self._swap(
+            "update_call",
+            new.state,
+            new.version,
+            bytes.fromhex(new.digest),
+            new.claimed_by,
+            new.approved_by,
+            new.ask,
+            no,
+            old.version,
+            old.state,
+            bytes.fromhex(old.digest),
+            old.claimed_by,
+            name=old.id,
+        )
+        if new.digest != old.digest:
+            self._run("update_call_body", no, new.body)
+
+    # --- asks ------------------------------------------------------------------------------------------------------
+
+    def ask(self, ask_id: str) -> Ask:
+        """Return the ask, or raise NotFound."""
+        row = self._one("ask_by_id", ask_id)
+        if row is None:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
+        return self._ask(row)
+
+    def asks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of asks that begin with the prefix."""
+        return [row[0] for row in self._all("asks_like", prefix, _past(prefix))]
+
+    def asks(self, task_id: str) -> list[Ask]:
+        """Return all asks of a task."""
+        return [self._ask(row) for row in self._all("asks", *self._span(task_id))]
+
+    def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
+        """Return the asks that one run opened."""
+        return [self._ask(row) for row in self._all("asks_of_run", *self._span(task_id), run)]
+
+    def open_asks_of(self, task_id: str) -> list[Ask]:
+        """Return the open asks of a task."""
+        return [self._ask(row) for row in self._all("open_asks_of", *self._span(task_id))]
+
+    def ask_in_slot(self, slot: str) -> Ask | None:
+        """Return the newest ask in that slot that was not withdrawn."""
+        row = self._one("ask_in_slot", bytes.fromhex(slot))
+        return self._ask(row) if row else None
+
+    def ask_numbered(self, task_id: str, number: int) -> Ask | None:
+        """Return the n-th ask of a task, if there is one."""
+        row = self._one("ask_by_no", self._key(task_id, number))
+        return self._ask(row) if row else None
+
+    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first."""
+        place = (self._one("ask_place", after) if after else None) or (-1, -1)
+        return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+
+    def count_open_asks(self) -> int:
+        """Return how many asks are open."""
+        ((count,),) = self._all("count_open_asks")
+        return int(count)
+
+    def add_ask(self, ask: Ask) -> None:
+        """Keep a new ask."""
+        no = self._key(ask.task_id, ask.number)
+        self._run(
+            "insert_ask",
+            no,
+            ask.id,
+            ask.state,
+            ask.kind,
+            ask.run,
+            ask.created_at,
+            _blob(ask.slot),
+            ask.call,
+            ask.expires_at,
+            ask.settled_at,
+            ask.settled_by,
+            ask.reply,
+        )
+        body = _AskBody(prompt=ask.prompt, choices=ask.choices, key=ask.key, manifest=ask.manifest)
+        self._run("insert_ask_body", no, msgspec.msgpack.encode(body))
+
+    def save_ask(self, old: Ask, new: Ask) -> None:
+        """Replace an ask."""
+        no = self._key(old.task_id, old.number)
+        self._swap(
+            "update_ask", new.state, new.expires_at, new.settled_at, new.settled_by, new.reply, no, old.state, name=old.id
+        )
+
+    def _ask(self, row: Values) -> Ask:
+        no = row[0]
+        ((task_id,),) = self._all("task_id", no >> _BITS)
+        return _ask(task_id, row)
+
+    # --- turns -----------------------------------------------------------------------------------------------------
+
+    def count_turns(self, run_id: str, key: str) -> int:
+        """Return how often a run has asked for that key."""
+        ((count,),) = self._all("count_turns", self._run_key(run_id), _short_digest(key))
+        return int(count)
+
+    def turns_left_open(self, run_id: str) -> list[Turn]:
+        """Return what a run asked for and did not get."""
+        rows = self._all("turns_left_open", self._run_key(run_id))
+        return [Turn(run_id=run_id, key=kind, thing=thing, left_open=True) for kind, thing in rows]
+
+    def add_turn(self, turn: Turn) -> None:
+        """Remember a turn."""
+        kind = turn.key.partition(":")[0] + ":"
+        self._run("insert_turn", self._run_key(turn.run_id), _short_digest(turn.key), kind, turn.thing, int(turn.left_open))
+
+    # --- the audit trail -------------------------------------------------------------------------------------------
+
+    def events(self, task_id: str) -> list[Event]:
+        """Return what happened to a task."""
+        return [_event(task_id, body) for (body,) in self._all("events", self._no(task_id))]
+
+    def trail(self) -> list[Sealed]:
+        """Return the audit trail of the whole store."""
+        rows = self._all("trail")
+        return [
+            Sealed(event=_event(task_id, body) if body is not None else None, link=link, seal=seal)
+            for task_id, body, link, seal in rows
+        ]
+
+    def append(self, event: Event) -> None:
+        """Add to the audit trail."""
+        no, head = self._heads.get(event.task_id) or self._stored_head(event.task_id)
+        link = link_after(head, event)
+        self._seal = seal_after(self._last_seal(), link)
+        self._heads[event.task_id] = (no, link)
+        body = _EventBody(kind=event.kind, by=event.by, at=event.at, facts=event.facts)
+        self._run("insert_event", no, msgspec.msgpack.encode(body), self._seal)
+
+    def flush(self) -> None:
+        """Write the heads of the chains that grew; the transaction is about to commit."""
+        for no, head in self._heads.values():
+            self._run("update_head", no, head)
+        self.discard()
+
+    def discard(self) -> None:
+        """Forget the heads of a transaction that is over."""
+        self._heads.clear()
+        self._seal = None
+
+    def _stored_head(self, task_id: str) -> tuple[int, bytes]:
+        ((no, head),) = self._all("head", task_id)
+        return no, head or GENESIS
+
+    def _last_seal(self) -> bytes:
+        if self._seal is None:
+            row = self._one("last_seal")
+            self._seal = row[0] if row else GENESIS
+        return self._seal
+
+    def forget_task(self, task_id: str) -> None:
+        """Drop an ended task and all that belongs to it, except the links of its events."""
+        no, span = self._no(task_id), self._span(task_id)
+        self._forget_events(task_id, no)
+        for table in ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns"):
+            self._run(f"forget_{table}", *span)
+        self._run("forget_spec", no)
+        self._run("forget_task", no)
+        self._heads.pop(task_id, None)
+
+    def _forget_events(self, task_id: str, no: int) -> None:
+        link = GENESIS
+        for event_no, body in self._all("trail_of", no):
+            link = link_after(link, _event(task_id, body))
+            self._run("forget_event", event_no, link)
+
+    # --- the small steps -------------------------------------------------------------------------------------------
+
+    def _all(self, query: str, *values: object) -> list[Values]:
+        return self._db.execute(SQL[query], values).fetchall()  # type: ignore[arg-type]  -- what the tables hold
+
+    def _one(self, query: str, *values: object) -> Values | None:
+        rows = self._all(query, *values)
+        return rows[0] if rows else None
+
+    def _run(self, query: str, *values: object) -> None:
+        self._all(query, *values)
+
+    def _swap(self, query: str, *values: object, name: str) -> None:
+        # RETURNING, not a row count: threads that share a connection read one another's.
+        if not self._all(query, *values):
+            raise Outdated(f"{name} was changed by someone else at the same moment")
+
+    def _no(self, task_id: str) -> int:
+        row = self._one("task_no", task_id)
+        if row is None:
+            raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
+        return int(row[0])
+
+    def _key(self, task_id: str, number: int) -> int:
+        return (self._no(task_id) << _BITS) + number
+
+    def _run_key(self, name: str) -> int:
+        return self._key(task_of_run(name), number_of_run(name))
+
+    def _span(self, task_id: str) -> tuple[int, int]:
+        first = self._no(task_id) << _BITS
+        return first, first + _LAST
+
+
+def _task(row: Values) -> Task:
+    return Task(
+        id=row[1],
+        spec=_specs.decode(row[2]),
+        state=TaskState(row[3]),
+        version=row[4],
+        session_id=row[5],
+        created_at=row[6],
+        updated_at=row[7],
+        runs=row[8],
+        calls=row[9],
+        asks=row[10],
+        next_call=row[11],
+        wish=Wish(row[12]) if row[12] else None,
+        message=row[13],
+        slot=_hex(row[14]),
+    )
+
+
+def _run(task_id: str, row: Values) -> Run:
+    return Run(
+        task_id=task_id,
+        number=row[0],
+        state=RunState(row[1]),
+        version=row[2],
+        call=row[3],
+        supervisor=row[4],
+        session_id=row[5],
+        created_at=row[6],
+        updated_at=row[7],
+        shim=_shims.decode(row[8]) if row[8] else None,
+        exit_code=row[9],
+        signal=row[10],
+        message=row[11],
+        checkpoint_id=row[12],
+        paused_at=row[13],
+        pause_reason=PauseReason(row[14]) if row[14] else None,
+        resumed_from=row[15],
+        restart_of=row[16],
+        superseded_by=row[17],
+    )
+
+
+def _call(task_id: str, row: Values) -> Call:
+    return Call(
+        task_id=task_id,
+        number=row[0],
+        state=CallState(row[1]),
+        version=row[2],
+        tool=row[3],
+        digest=row[4].hex(),
+        nonce=row[5],
+        claimed_by=row[6],
+        approved_by=row[7],
+        ask=row[8],
+        body=row[9],
+    )
+
+
+def _ask(task_id: str, row: Values) -> Ask:
+    body = _ask_bodies.decode(row[12])
+    return Ask(
+        id=row[1],
+        task_id=task_id,
+        number=row[0] & _LAST,
+        state=AskState(row[2]),
+        kind=AskKind(row[3]),
+        run=row[4],
+        created_at=row[5],
+        slot=_hex(row[6]),
+        call=row[7],
+        expires_at=row[8],
+        settled_at=row[9],
+        settled_by=row[10],
+        reply=row[11],
+        prompt=body.prompt,
+        choices=body.choices,
+        key=body.key,
+        manifest=body.manifest,
+    )
+
+
+def _event(task_id: str, body: bytes) -> Event:
+    event = _event_bodies.decode(body)
+    return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
+
+
+def _past(prefix: str) -> str:
+    """Return the first string after all those that begin with the prefix."""
+    return prefix + "\U0010ffff"
+
+
+def _blob(hexadecimal: str | None) -> bytes | None:
+    return bytes.fromhex(hexadecimal) if hexadecimal else None
+
+
+def _hex(blob: bytes | None) -> str | None:
+    return blob.hex() if blob else None
+
+
+def _json(shim: ProcessId | None) -> str | None:
+    return msgspec.json.encode(shim).decode() if shim else None
+
+
+def _short_digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:16]

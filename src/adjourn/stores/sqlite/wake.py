@@ -1,0 +1,74 @@
+"""Tells whoever listens that something was committed, by a datagram after the commit."""
+
+import os
+
+
+
+def wake_all(directory: str) -> None:
+    """Send every listener a datagram. Those who are gone are forgotten; nobody who is slow holds us up."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return
+    if names:
+        _send(directory, names)
+
+
+def _send(directory: str, names: list[str]) -> None:
+    import socket  # noqa: PLC0415 -- it costs as much as all else a decision does, and most have no listener
+
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        for name in names:
+            try:
+                sender.sendto(b"\1", _address(folder, name))
+            except ConnectionRefusedError:
+                _forget(folder, name)
+            except OSError:
+                continue  # a full ear has a wake-up waiting already
+    os.close(folder)
+
+
+def _forget(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+
+
+def _address(folder: int, name: str) -> str:
+    """Return a short address: a socket's path may have 107 bytes only, and a store may lie deep."""
+    return f"/proc/self/fd/{folder}/{name}"
+
+
+class Ear:
+    """A listener's socket. It is there before the first look, so nothing is missed between look and wait."""
+
+    def __init__(self, directory: str) -> None:
+        import socket  # noqa: PLC0415 -- see above
+
+        self._folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        self._socket.bind(_address(self._folder, self._name))
+        os.chmod(self._name, 0o600, dir_fd=self._folder)
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._socket.fileno()
+
+    def drain(self) -> None:
+        """Forget the wake-ups that have come so far."""
+        try:
+            while self._socket.recv(64):
+                pass
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.close()
+        _forget(self._folder, self._name)
+        os.close(self._folder)

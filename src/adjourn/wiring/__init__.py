@@ -1,0 +1,65 @@
+"""Puts the parts together; the only module that knows them all."""
+
+import os
+import time
+from base64 import b32encode
+
+from adjourn.controller import Controller
+from adjourn.core.errors import Misuse
+from adjourn.ports import Runner
+from adjourn.process.local import LocalProcesses
+from adjourn.stores.sqlite.store import SqliteStore
+
+STORE = ".adjourn"
+
+
+def now() -> int:
+    """Return the time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def new_id() -> str:
+    """Return 128 random bits as 26 characters that are easy to type and never begin with a dash."""
+    return b32encode(os.urandom(16)).decode().rstrip("=").lower()
+
+
+def find_root(given: str | None) -> str:
+    """Return the store's directory: the one given, the nearest upwards, or where a new one belongs."""
+    if given:
+        return os.path.abspath(given)
+    here = os.getcwd()
+    above = _upwards(here)
+    found = next((place for place in above if os.path.lexists(os.path.join(place, STORE))), None)
+    repository = next((place for place in above if os.path.lexists(os.path.join(place, ".git"))), None)
+    return os.path.join(found or repository or here, STORE)
+
+
+def _upwards(place: str) -> list[str]:
+    places = [place]
+    while (parent := os.path.dirname(places[-1])) != places[-1]:
+        places.append(parent)
+    return places
+
+
+def open_controller(root: str) -> Controller:
+    """Open the store, settle the runs whose supervisor is gone, and return what applies the rules."""
+    store = SqliteStore(root)
+    controller = Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root))
+    controller.recover()
+    return controller
+
+
+def find_runner(name: str) -> Runner:
+    """Return the runner of that name."""
+    if name == "command":
+        from adjourn.runners.command import CommandRunner  # noqa: PLC0415 -- a decision needs no runner
+
+        return CommandRunner()
+    raise Misuse(f"no runner {name}", way_out="adjourn run --help")
+
+
+def back_up(controller: Controller, target: str) -> None:
+    """Copy the store into a new file."""
+    store = controller.store
+    if isinstance(store, SqliteStore):
+        store.back_up(target)

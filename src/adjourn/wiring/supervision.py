@@ -1,0 +1,24 @@
+"""Puts a supervisor together."""
+
+import os
+import sys
+
+from adjourn.controller import Controller
+from adjourn.process.forkserver import ForkServer
+from adjourn.supervise import Supervisor
+from adjourn.wiring import new_id, open_controller
+
+
+def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
+    """Fork the fork server, then open the store: what is forked must not hold it."""
+    forks = ForkServer.start()
+    controller = open_controller(root)
+    return controller, Supervisor(controller, forks, root=root, new_id=new_id, path=scripts_directory())
+
+
+def scripts_directory() -> str | None:
+    """Return where this very adjourn is installed as a command, if it is."""
+    for candidate in (os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "adjourn")):
+        if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return os.path.dirname(candidate)
+    return None
