@@ -34,7 +34,7 @@ def visible(text: str) -> str:
     A letter that Unicode lists as confusable with another is shown only where its neighbours rule the other out.
     A Greek or Cyrillic word must be of one alphabet and have a letter that no other alphabet has: `мир` is shown, but not
     an imitation of `copy`. Japanese is treated likewise where katakana meets its twins in Han and hiragana. Left to the
-    reader's eye are twins that ASCII has by itself (`0` and `O`), full width beside half width, and variants of a Han character.
+    reader's eye are twins that one alphabet has by itself (`0` and `O`), full width beside half width, and Han variants.
     """
     return _shown(_escaped(text))
 
@@ -106,8 +106,8 @@ def width(text: str) -> int:
 
 def fit(text: str, *, columns: int) -> str:
     """Fill or cut rendered text to that many columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
-    if (room := columns - width(text)) >= 0:
-        return text + " " * room
+    if len(_head(text, columns)) == len(text):
+        return text + " " * (columns - width(text))
     head = _head(text, columns - len(f"…+{len(text)}"))
     cell = f"{head}…+{len(text) - len(head)}"
     return cell + " " * (columns - width(cell))
@@ -271,16 +271,13 @@ def _in_quotes(text: str) -> str:
 # ── How a command is written for bash ────────────────────────────────────────────────────────────────────────────────
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-")
-_KEYWORDS = frozenset(
-    ("case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time")
-    + ("until", "while")
-)
+_KEYWORDS = " case coproc do done elif else esac fi for function if select then time until while "
 _IN_DOLLAR_QUOTES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def _program(text: str) -> str:
     word = _word(text)
-    return f"'{text}'" if word == text and ("=" in text or text in _KEYWORDS) else word
+    return f"'{text}'" if word == text and ("=" in text or f" {text} " in _KEYWORDS) else word
 
 
 def _word(text: str) -> str:
@@ -457,4 +454,4 @@ def _marks(text: str) -> str:
 def _stray(marks: str) -> re.Pattern[str]:
     """Find marks that are not among the first four on a letter: they would pile up, or settle on what is not theirs."""
     placed = "".join(rf"(?<![^\W_]{f'[{marks}]' * before})" for before in range(4))
-    return re.compile(f"(?=[{marks}])({placed}[{marks}]++)")
+    return re.compile(rf"(?=[^\x00-\x7f])(?=[{marks}])({placed}[{marks}]++)")
