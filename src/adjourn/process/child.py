@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import os
 import signal
 from collections.abc import Iterator
@@ -9,9 +10,9 @@ from typing import NoReturn
 
 from adjourn.process import linux
 from adjourn.process.shim import ShimSpec
+from adjourn.process.signals import IGNORED
 
 _COULD_NOT_START = 127
-_IGNORED_BY_SHIMS = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)  # all that an exec would not set back by itself
 
 
 class CannotStart(Exception):
@@ -57,10 +58,10 @@ class Child:
 
     def _be_born(self, parent: int) -> NoReturn:
         try:
-            os.close(self._start)
             os.setsid()
             linux.die_with(parent)
             self._hand_down()
+            _close_all_but({self._go, self._report, self._grant} - {-1})
             if os.read(self._go, 1):
                 _enter(self._cwd)
                 _become(self._argv, self._env)
@@ -70,12 +71,12 @@ class Child:
             os._exit(_COULD_NOT_START)
 
     def _hand_down(self) -> None:
-        """Set what the exec will leave as it is; every other descriptor closes by itself."""
+        """Set what the exec will leave as it is."""
         for number, stream in enumerate(self._streams):
             os.dup2(stream, number)
         if self._grant >= 0:
             os.set_inheritable(self._grant, True)  # noqa: FBT003 it takes no keyword
-        for number in _IGNORED_BY_SHIMS:
+        for number in IGNORED:  # all others go back to their defaults with the exec
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -85,6 +86,14 @@ def _fork(cgroup: int | None) -> int:
         with contextlib.suppress(OSError):  # an older kernel, or a container that forbids it
             return linux.fork_into(cgroup)
     return os.fork()
+
+
+def _close_all_but(kept: set[int]) -> None:
+    """Close the shim's lock, gate and the like: while the child waits, it must not seem to be the shim."""
+    edges = [2, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
+    for below, above in itertools.pairwise(edges):
+        if below + 1 < above:
+            os.closerange(below + 1, above)
 
 
 def _pipe_with(content: bytes) -> int:

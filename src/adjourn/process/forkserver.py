@@ -12,7 +12,7 @@ import msgspec
 
 from adjourn.process.pinned import Pinned
 from adjourn.process.shim import Ready, Shim, ShimFailed, ShimSpec
-from adjourn.process.signals import restore_defaults
+from adjourn.process.signals import start_afresh
 from adjourn.process.wire import Request, receive_reply, send_request
 
 _CHANNEL = 3  # the server's only descriptor beside the standard ones
@@ -96,7 +96,7 @@ def _be_server(channel: int) -> NoReturn:
         os.setsid()
         os.chdir("/")
         _keep_only(channel)
-        restore_defaults()
+        start_afresh()
         # Loaded here, for the supervisor has no use for it.
         from adjourn.process.server import Server
 

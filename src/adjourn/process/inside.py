@@ -27,7 +27,6 @@ def live(spec: ShimSpec, *, gate: int, report: int, cgroups: str | None) -> NoRe
         linux.rename_process("adjourn-shim")
         linux.become_subreaper()
         signals = SignalBox((*INTERRUPTS, KILL, signal.SIGCHLD))
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         status = _stand(spec, signals, gate=gate, report=report, cgroups=cgroups)
     except BaseException:  # noqa: BLE001 nobody above could be told
         _leave_a_note(spec.run_dir)

@@ -25,7 +25,7 @@ class LocalProcesses:
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
-        from adjourn.process import shim as shims  # noqa: PLC0415 -- only a run whose supervisor died needs it
+        from adjourn.process import shim as shims
 
         place = run_directory(self._root, run_id)
         # Alive first, result second: a shim that ends between the two looks has left its result.
@@ -39,8 +39,8 @@ class LocalProcesses:
 
     def left_behind(self, run_id: str) -> ShimState:
         """Say what a shim that is gone left behind."""
-        from adjourn.process import shim as shims  # noqa: PLC0415 -- see above
-        from adjourn.process.tree import kill_leftovers  # noqa: PLC0415 -- see above
+        from adjourn.process import shim as shims
+        from adjourn.process.tree import kill_leftovers
 
         place = run_directory(self._root, run_id)
         result = shims.read_result(place)

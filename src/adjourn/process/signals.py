@@ -7,13 +7,17 @@ from collections.abc import Iterable
 from types import FrameType
 
 
-def restore_defaults() -> None:
+IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)  # each has an error in its stead, or no meaning to us
+
+
+def start_afresh() -> None:
     """Forget every handler and every signal that is under way, then let all signals through."""
     for number in range(1, signal.NSIG):
         # SIGKILL, SIGSTOP and those that libc keeps for itself cannot be set.
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN)
-            signal.signal(number, signal.SIG_DFL)
+            if number not in IGNORED:
+                signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
