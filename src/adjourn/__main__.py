@@ -5,7 +5,7 @@ import sys
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    from adjourn.cli.app import run  # noqa: PLC0415 -- importing this module does nothing
+    from adjourn.cli.app import run
 
     sys.exit(run(sys.argv[1:]))
 

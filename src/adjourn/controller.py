@@ -371,7 +371,7 @@ class Controller:
 
     # --- inside a run ----------------------------------------------------------------------------------------------
 
-    def ask(self, run_id: str, question: Question) -> Ask:  # noqa: A002 -- no shadowing that matters
+    def ask(self, run_id: str, question: Question) -> Ask:
         """Register a question of a running process, or return it with its answer. The n-th with a key is the n-th ask."""
         key = f"{ASKED}{question.key}"
         with self._store.change() as tx:
@@ -598,7 +598,9 @@ class Controller:
         with self._store.change() as tx:
             task = tx.task(task_id)
             if task.state not in ENDED:
-                raise Conflict(f"task {task.id} is {task.state}: only ended tasks are pruned", way_out=f"adjourn cancel {task.id}")
+                raise Conflict(
+                    f"task {task.id} is {task.state}: only ended tasks are pruned", way_out=f"adjourn cancel {task.id}"
+                )
             self._tell(tx, task.id, "task_pruned", by=by.name)
             tx.forget_task(task_id)
 
@@ -677,7 +679,7 @@ class Controller:
             self._go_on(tx, parent, by=Principal(name=ADJOURN))
 
     def _tell(self, tx: Change, task_id: str, kind: str, *, by: str = ADJOURN, **facts: str | int | None) -> None:
-        known = {name: fact for name, fact in facts.items() if fact is not None}
+        known: dict[str, str | int | None] = {name: fact for name, fact in facts.items() if fact is not None}
         tx.append(Event(task_id=task_id, kind=kind, by=by, at=self._clock(), facts=known))
 
 

@@ -4,8 +4,9 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 from adjourn.controller import Claimed, Controller
 from adjourn.core.call import Call, command_of
@@ -13,7 +14,7 @@ from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
 from adjourn.files import private_directory
-from adjourn.ports import Ended, NewId, NeverStarted
+from adjourn.ports import Ended, NeverStarted, NewId
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
@@ -92,9 +93,8 @@ class Supervisor:
         return self._report(run)
 
     def _watch(self, run: Run, shim: Shim, signals: "Signals", watcher: Watcher | None) -> None:
-        with self._controller.store.read() as view:
-            wish = view.task(run.task_id).wish
         ear = self._controller.store.listen()
+        wish = self._wish(run)
         poll = select.poll()
         for source in (shim.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
@@ -102,7 +102,7 @@ class Supervisor:
         told = 0
         try:
             while True:
-                wanted = signals.taken() + bool(wish)
+                wanted = signals.taken() + wish
                 told = _tell_shim(shim, told=told, wanted=wanted)
                 ready = {fd for fd, _ in poll.poll(_OUTPUT_MS if watcher else _LOOK_MS)}
                 if watcher:
@@ -151,22 +151,20 @@ class Signals:
 
     def taken(self) -> int:
         """Return how often we were told to stop."""
-        try:
+        with suppress(BlockingIOError):
             self._count += len(os.read(self._fd, 64))
-        except BlockingIOError:
-            pass
         return self._count
 
 
 @contextmanager
-def _deferred_signals() -> Iterator[Signals]:
+def _deferred_signals() -> Generator[Signals, None, None]:
     """Turn interrupts into something to poll, so that none ever breaks into a transaction."""
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     before = {number: signal.getsignal(number) for number in _PAUSE_SIGNALS}
     waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number, handler in before.items():
         if handler is not signal.SIG_IGN or number == signal.SIGINT:
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, _do_nothing)
     try:
         yield Signals(reader)
     finally:
@@ -175,6 +173,10 @@ def _deferred_signals() -> Iterator[Signals]:
             signal.signal(number, handler)
         os.close(reader)
         os.close(writer)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """Let the wake-up descriptor tell of the signal."""
 
 
 def require_workspace(task: Task) -> None:

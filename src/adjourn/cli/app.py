@@ -1,6 +1,7 @@
 """The command itself: finds the verb, and turns every error into a sentence and an exit code."""
 
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -60,7 +61,7 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="adjourn")
 def cli() -> None:
-    """Let a headless agent or tool stop for a person, leave, and come back with the answer.
+    r"""Let a headless agent or tool stop for a person, leave, and come back with the answer.
 
     \b
     adjourn run -- ./deploy.sh        run a command; it exits 10 when it needs a person
@@ -103,7 +104,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
 
 def _wants_json(argv: list[str]) -> bool:
     own = argv[: argv.index("--")] if "--" in argv else argv
-    return "--output=json" in own or ("--output", "json") in zip(own, own[1:], strict=False)
+    return "--output=json" in own or ("--output", "json") in pairwise(own)
 
 
 def _help_for(error: click.ClickException) -> str:
@@ -113,7 +114,9 @@ def _help_for(error: click.ClickException) -> str:
 
 def _defect(error: Exception, session: Session) -> AdjournError:
     if session.verbose:
-        import traceback  # noqa: PLC0415 -- never needed, one hopes
+        import traceback
 
         traceback.print_exception(error)
-    return AdjournError(f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it")
+    return AdjournError(
+        f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it"
+    )

@@ -15,9 +15,11 @@ from adjourn.core.states import AskState
 @verb("ask")
 @click.argument("question")
 @click.option("--choice", "choices", multiple=True, metavar="TEXT", help="An allowed answer; repeat it for each.")
-@click.option("--key", metavar="NAME", help="The question's name; by default its text. The n-th ask of a name gets the n-th answer.")
+@click.option(
+    "--key", metavar="NAME", help="The question's name; by default its text. The n-th ask of a name gets the n-th answer."
+)
 def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None) -> int:
-    """Print the answer to QUESTION if there is one; else register it and exit 10.
+    r"""Print the answer to QUESTION if there is one; else register it and exit 10.
 
     \b
     answer=$(adjourn ask "Deploy to prod?" --choice yes --choice no) || exit $?

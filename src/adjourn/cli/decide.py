@@ -24,7 +24,7 @@ def record(session: Session, replies: Sequence[Reply]) -> int:
 
 
 def _say_json(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) -> None:
-    from adjourn.core.manifest import ask_doc  # noqa: PLC0415 -- text mode needs none of it
+    from adjourn.core.manifest import ask_doc
 
     with session.controller.store.read() as view:
         docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in settled]

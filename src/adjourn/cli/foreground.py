@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from adjourn.cli.hint import resume_hint
@@ -34,7 +34,7 @@ _CHUNK = 1 << 20
 
 
 @contextmanager
-def supervising(session: Session) -> Iterator[tuple[Controller, Supervisor]]:
+def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], None, None]:
     """Be a supervisor for a while. The fork server is there before the store is opened."""
     controller, supervisor = open_supervisor(session.root)
     try:

@@ -73,7 +73,10 @@ def next_step(session: Session, scene: Scene) -> list[str]:
             lines = [line for ask in scene.open_asks for line in _ways_to_settle(session, ask)]
             return [*lines, f"Then:         {command(session, 'resume', task.id)}"] if lines else []
         case TaskState.PAUSED:
-            return [f"Resume with: {command(session, 'resume', task.id)}", f"Restart with: {command(session, 'restart', task.id)}"]
+            return [
+                f"Resume with: {command(session, 'resume', task.id)}",
+                f"Restart with: {command(session, 'restart', task.id)}",
+            ]
         case TaskState.QUEUED:
             return [f"Start with:   {command(session, 'resume', task.id)}"]
         case TaskState.RUNNING:

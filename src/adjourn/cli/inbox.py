@@ -43,7 +43,7 @@ def _gist(ask: Ask, task: Task) -> str:
 
 
 def _say(session: Session, rows: list[tuple[str, str, str, str, str]], count: int) -> None:
-    from adjourn.cli.present import table  # noqa: PLC0415 -- JSON mode needs none of it
+    from adjourn.cli.present import table
 
     if session.wants_json:
         session.document({"schema_version": 1, "count": 0, "asks": []})
@@ -57,7 +57,7 @@ def _say(session: Session, rows: list[tuple[str, str, str, str, str]], count: in
 
 
 def _say_json(session: Session, view: View, asks: list[Ask], count: int) -> None:
-    from adjourn.core.manifest import ask_doc  # noqa: PLC0415 -- text mode needs none of it
+    from adjourn.core.manifest import ask_doc
 
     docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in asks]
     session.document({"schema_version": 1, "count": count, "asks": docs})

@@ -43,9 +43,7 @@ def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -
     def look(_: object = None) -> None:
         _hand_on(place, streams)
 
-    wait_until(
-        session.controller, task_id, lambda now: now.state is not TaskState.RUNNING, root=session.root, meanwhile=look
-    )
+    wait_until(session.controller, task_id, lambda now: now.state is not TaskState.RUNNING, root=session.root, meanwhile=look)
 
 
 def _hand_on(place: str, streams: list[Stream]) -> None:

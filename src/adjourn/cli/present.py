@@ -10,7 +10,7 @@ from adjourn.core.manifest import Scene
 from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, fit, prose, visible, width
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.core.when import ago, span
+from adjourn.core.when import ago
 
 SHORT = 8
 _COLOURS = {
@@ -81,7 +81,10 @@ def what_is_asked(session: Session, ask: Ask, call: Call | None, *, now: int) ->
         if ask.kind is AskKind.UNCERTAIN:
             lines.append(f"  {prose(ask.prompt)}")
     if ask.manifest:
-        lines += ["  in its own words:", *(f"  {line}" for line in agent_words(ask.manifest, columns=session.columns - 4, cut=_cut(session, ask.task_id)))]
+        lines += [
+            "  in its own words:",
+            *(f"  {line}" for line in agent_words(ask.manifest, columns=session.columns - 4, cut=_cut(session, ask.task_id))),
+        ]
     return lines
 
 
@@ -118,26 +121,19 @@ def standing(session: Session, scene: Scene, *, now: int) -> str:
     return "\n".join(lines).rstrip()
 
 
+_HEADLINES = {
+    TaskState.PAUSED: "Paused.",
+    TaskState.SUCCEEDED: "Completed.",
+    TaskState.CANCELED: "Canceled.",
+    TaskState.QUEUED: "Queued: it has not started.",
+    TaskState.RUNNING: "Running.",
+}
+
+
 def _headline(scene: Scene) -> str:
-    task = scene.task
-    match task.state:
-        case TaskState.WAITING:
-            count = len(scene.open_asks)
-            return f"Paused: {count} {'thing' if count == 1 else 'things'} to settle" if count else "Paused: waits for another task"
-        case TaskState.PAUSED:
-            return "Paused."
-        case TaskState.SUCCEEDED:
-            return "Completed."
-        case TaskState.FAILED:
-            return f"Failed: {prose(task.message or 'for no known reason')}"
-        case TaskState.CANCELED:
-            return "Canceled."
-        case TaskState.QUEUED:
-            return "Queued: it has not started."
-        case TaskState.RUNNING:
-            return "Running."
-
-
-def elapsed(task: Task, *, now: int) -> str:
-    """Return how long a task has been under way."""
-    return span(now - task.created_at)
+    if scene.task.state is TaskState.FAILED:
+        return f"Failed: {prose(scene.task.message or 'for no known reason')}"
+    if scene.task.state is not TaskState.WAITING:
+        return _HEADLINES[scene.task.state]
+    count = len(scene.open_asks)
+    return f"Paused: {count} {'thing' if count == 1 else 'things'} to settle" if count else "Paused: waits for another task."

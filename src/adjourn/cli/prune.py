@@ -16,7 +16,15 @@ _PAGE = 500
 
 
 @verb("prune")
-@click.option("--older-than", "days", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS", help="Only what ended so long ago.")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="DAYS",
+    help="Only what ended so long ago.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 def command(session: Session, *, days: float, dry_run: bool) -> None:
     """Forget tasks that ended some time ago, with their files. The digests of their history stay, so that the audit closes."""

@@ -1,5 +1,7 @@
 """adjourn resume: go on with a task, with decisions or an answer if you like."""
 
+from typing import Any
+
 import click
 
 from adjourn.cli.detach import detached
@@ -16,7 +18,9 @@ from adjourn.supervise import require_workspace
 @verb("resume")
 @click.argument("task", metavar="ID")
 @click.argument("text", required=False)
-@click.option("--approve", multiple=True, metavar="TC", help="Approve this call; repeat it. Calls that are not named are rejected.")
+@click.option(
+    "--approve", multiple=True, metavar="TC", help="Approve this call; repeat it. Calls that are not named are rejected."
+)
 @click.option("--reject", multiple=True, metavar="TC", help="Reject this call; repeat it.")
 @click.option("--approve-all", is_flag=True, help="Approve every pending call.")
 @click.option("--reject-all", is_flag=True, help="Reject every pending call.")
@@ -24,13 +28,13 @@ from adjourn.supervise import require_workspace
 @click.option("--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved).")
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
 @click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
-def command(session: Session, *, task: str, detach: bool, **words: object) -> int:
+def command(session: Session, *, task: str, detach: bool, **words: Any) -> int:
     """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
 
     With decisions it is final: a pending call that is not named is rejected. Without any, a task whose asks are open is
     left as it is: its manifest is printed again and the exit code is 10.
     """
-    resumption = Resumption(**words)  # type: ignore[arg-type] -- click hands over what the options say
+    resumption = Resumption(**words)
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task, resumption))
     with supervising(session) as (controller, supervisor):

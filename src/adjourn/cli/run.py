@@ -30,7 +30,9 @@ class CommandAfterDashes(click.Command):
 @verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...")
 @click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
-@click.option("--grace", type=click.FloatRange(0, 3600), default=5.0, show_default=True, help="Seconds between interrupt and kill.")
+@click.option(
+    "--grace", type=click.FloatRange(0, 3600), default=5.0, show_default=True, help="Seconds between interrupt and kill."
+)
 @click.pass_context
 def command(context: click.Context, session: Session, *, detach: bool, decision_arg: bool, grace: float) -> int:
     """Run COMMAND under adjourn. It exits 0 completed, 1 failed, 10 paused.

@@ -76,14 +76,14 @@ class Session:
 
     def document(self, document: object) -> None:
         """Print one JSON document."""
-        from adjourn.core.manifest import encoded  # noqa: PLC0415 -- text mode needs none of it
+        from adjourn.core.manifest import encoded
 
         self.say(encoded(document))
 
     def fail(self, error: AdjournError) -> int:
         """Say what went wrong, why, and what helps."""
         if self.wants_json:
-            from adjourn.core.manifest import failure  # noqa: PLC0415 -- see above
+            from adjourn.core.manifest import failure
 
             self.document(failure(error))
         else:

@@ -14,7 +14,7 @@ from adjourn.core.errors import NotFound
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:
-    """Say what became of CALL (TASK.tc_N), whose process ended without a trace.
+    r"""Say what became of CALL (TASK.tc_N), whose process ended without a trace.
 
     \b
     it-ran       it had its effect: the task is done

@@ -32,7 +32,9 @@ def command(session: Session, *, task: str, full: bool) -> None:
     session.say(standing(session, scene, now=now()))
     session.say("\n".join(["", *_what_it_is(scene)]))
     if full:
-        session.say("\n".join(["", "calls", *(line for call in calls for line in [*call_block(session, call), f"    is   {call.state}"])]))
+        session.say(
+            "\n".join(["", "calls", *(line for call in calls for line in [*call_block(session, call), f"    is   {call.state}"])])
+        )
     session.say("\n".join(["", *_history(events, full=full)]))
 
 

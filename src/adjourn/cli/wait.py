@@ -36,9 +36,7 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
 
 
 def _ended(session: Session, task: Task, timeout: float | None) -> Task:
-    now_ = wait_until(
-        session.controller, task.id, lambda now: now.state not in _UNDER_WAY, root=session.root, timeout=timeout
-    )
+    now_ = wait_until(session.controller, task.id, lambda now: now.state not in _UNDER_WAY, root=session.root, timeout=timeout)
     if now_.state in _UNDER_WAY:
         raise AdjournError(f"task {task.id} is still {now_.state} after {timeout:g} s", way_out=f"adjourn wait {task.id}")
     return now_

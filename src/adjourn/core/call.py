@@ -122,6 +122,6 @@ def _portable(word: str) -> str | _Bytes:
 def _exact(word: str | _Bytes) -> str:
     if isinstance(word, str):
         return word
-    from base64 import b64decode  # noqa: PLC0415 -- seldom needed
+    from base64 import b64decode
 
     return b64decode(word.bytes).decode("utf-8", "surrogateescape")

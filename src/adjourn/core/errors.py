@@ -83,7 +83,7 @@ class Outdated(Conflict):
 
 
 class NotAllowed(AdjournError):
-    """This principal may not do that."""
+    """Whoever asks may not do that."""
 
     code = "not_allowed"
     exit_code = exits.NOT_ALLOWED

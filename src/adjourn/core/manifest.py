@@ -11,7 +11,11 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
 from adjourn.core.when import stamp
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
+
+
+def _version() -> Literal[1]:
+    return SCHEMA_VERSION
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +73,7 @@ class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a task stands, for machines."""
 
-    schema_version: Literal[1] = msgspec.field(default_factory=lambda: SCHEMA_VERSION)
+    schema_version: Literal[1] = msgspec.field(default_factory=_version)
     outcome: Literal["completed", "paused", "failed", "canceled", "queued", "running"]
     task_id: str
     run_id: str | None
@@ -78,13 +82,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: TaskState
     pause_reason: ReasonDoc | msgspec.UnsetType = msgspec.UNSET
     paused_at: str | msgspec.UnsetType = msgspec.UNSET
-    agent_message: str | None | msgspec.UnsetType = msgspec.UNSET
+    agent_message: str | msgspec.UnsetType | None = msgspec.UNSET
     resume_hint: str | msgspec.UnsetType = msgspec.UNSET
-    final_message: str | None | msgspec.UnsetType = msgspec.UNSET
+    final_message: str | msgspec.UnsetType | None = msgspec.UNSET
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
-    asks: tuple[AskDoc, ...] = msgspec.field(default_factory=tuple)
+    asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
 class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,6 +1,6 @@
 """Keeps tasks in memory: the model that the other stores must agree with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from threading import RLock
@@ -25,12 +25,12 @@ class MemoryStore:
         self._lock = RLock()
 
     @contextmanager
-    def read(self) -> Iterator["Rows"]:
+    def read(self) -> Generator["Rows", None, None]:
         """Open a view of one moment."""
         yield self._rows
 
     @contextmanager
-    def change(self) -> Iterator["Rows"]:
+    def change(self) -> Generator["Rows", None, None]:
         """Open a transaction."""
         with self._lock:
             rows = self._rows.copied()

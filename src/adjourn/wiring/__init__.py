@@ -52,7 +52,7 @@ def open_controller(root: str) -> Controller:
 def find_runner(name: str) -> Runner:
     """Return the runner of that name."""
     if name == "command":
-        from adjourn.runners.command import CommandRunner  # noqa: PLC0415 -- a decision needs no runner
+        from adjourn.runners.command import CommandRunner
 
         return CommandRunner()
     raise Misuse(f"no runner {name}", way_out="adjourn run --help")

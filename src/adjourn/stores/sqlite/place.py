@@ -8,7 +8,9 @@ from adjourn.files import sync_directory, write_whole
 
 DATABASE = "adjourn.db"
 _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs"})
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs"}
+)
 
 
 def prepare(root: str) -> str:
@@ -41,7 +43,8 @@ def _check(root: str) -> None:
         raise StoreRefused(f"{root} is not a directory", way_out="name a store with --store DIR")
     if found.st_uid != os.geteuid():
         raise StoreRefused(
-            f"{root} belongs to uid {found.st_uid}, and you are uid {os.geteuid()}", way_out="use a store of your own: --store DIR"
+            f"{root} belongs to uid {found.st_uid}, and you are uid {os.geteuid()}",
+            way_out="use a store of your own: --store DIR",
         )
     kind = filesystem_kind(found.st_dev)
     if kind in _NETWORK:

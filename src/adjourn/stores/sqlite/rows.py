@@ -3,9 +3,7 @@
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import Any
 
-import apsw
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
@@ -16,12 +14,11 @@ from adjourn.core.identity import ProcessId
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
 from adjourn.ports import Turn
+from adjourn.stores.sqlite.database import Database, Values
 
 _BITS = 20
 _LAST = (1 << _BITS) - 1
 _NEWEST = 1 << 62
-
-Values = tuple[Any, ...]  # what SQLite hands out; each reader below gives it a type at once
 
 
 class _AskBody(msgspec.Struct, array_like=True):
@@ -60,7 +57,7 @@ with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-
 class Rows:
     """All rows of the database: a view inside a read, a change inside a transaction."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._seal: bytes | None = None
@@ -329,9 +326,7 @@ class Rows:
     def save_ask(self, old: Ask, new: Ask) -> None:
         """Replace an ask."""
         no = self._key(old.task_id, old.number)
-        self._swap(
-            "update_ask", new.state, new.expires_at, new.settled_at, new.settled_by, new.reply, no, old.state, name=old.id
-        )
+        self._swap("update_ask", new.state, new.expires_at, new.settled_at, new.settled_by, new.reply, no, old.state, name=old.id)
 
     def _ask(self, row: Values) -> Ask:
         no = row[0]
@@ -394,10 +389,10 @@ class Rows:
         return no, head or GENESIS
 
     def _last_seal(self) -> bytes:
-        if self._seal is None:
-            row = self._one("last_seal")
-            self._seal = row[0] if row else GENESIS
-        return self._seal
+        if self._seal is not None:
+            return self._seal
+        row = self._one("last_seal")
+        return row[0] if row else GENESIS
 
     def forget_task(self, task_id: str) -> None:
         """Drop an ended task and all that belongs to it, except the links of its events."""
@@ -418,7 +413,7 @@ class Rows:
     # --- the small steps -------------------------------------------------------------------------------------------
 
     def _all(self, query: str, *values: object) -> list[Values]:
-        return self._db.execute(SQL[query], values).fetchall()  # type: ignore[arg-type]  -- what the tables hold
+        return self._db.all(SQL[query], *values)
 
     def _one(self, query: str, *values: object) -> Values | None:
         rows = self._all(query, *values)

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import apsw
@@ -10,6 +10,7 @@ import apsw
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.files import private_directory, private_file
 from adjourn.stores.sqlite import place
+from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
 from adjourn.stores.sqlite.wake import Ear, wake_all
 
@@ -17,7 +18,6 @@ SCHEMA = 1
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
-_WAIT_MS = 30_000
 
 
 class SqliteStore:
@@ -31,38 +31,35 @@ class SqliteStore:
             self._db = self._open(path)
         self._rows = Rows(self._db)
 
-    def _open(self, path: str) -> apsw.Connection:
+    def _open(self, path: str) -> Database:
         if not os.path.lexists(path):
             private_file(path)
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, statementcachesize=100)
-        db.set_busy_timeout(_WAIT_MS)
-        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing is on the path of every command
-        version = _known_version(db, path)
-        if version < SCHEMA:
+        db = Database(path)
+        if _known_version(db, path) < SCHEMA:
             with self._turn():
                 _migrate(db, path)
-        db.execute(f"PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        db.do(f"PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         return db
 
     @contextmanager
-    def read(self) -> Iterator[Rows]:
+    def read(self) -> Generator[Rows, None, None]:
         """Open a view of one moment."""
         with _translated(self.root):
-            self._db.execute("BEGIN")
+            self._db.do("BEGIN")
             try:
                 yield self._rows
             finally:
-                self._db.execute("ROLLBACK")
+                self._db.do("ROLLBACK")
 
     @contextmanager
-    def change(self) -> Iterator[Rows]:
+    def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         with _translated(self.root), self._turn():
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db.do("BEGIN IMMEDIATE")
             try:
                 yield self._rows
                 self._rows.flush()
-                self._db.execute("COMMIT")
+                self._db.do("COMMIT")
             except BaseException:
                 self._roll_back()
                 raise
@@ -70,11 +67,11 @@ class SqliteStore:
 
     def _roll_back(self) -> None:
         self._rows.discard()
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+        if self._db.is_in_transaction:
+            self._db.do("ROLLBACK")
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self) -> Generator[None, None, None]:
         """Wait in the one queue of writers. The kernel serves it in order; SQLite's own waiting does not."""
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
@@ -91,11 +88,7 @@ class SqliteStore:
         with _translated(self.root):
             fd = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             os.close(fd)
-            copy = apsw.Connection(target)
-            with copy.backup("main", self._db, "main") as backup:
-                backup.step(-1)
-            copy.execute("PRAGMA journal_mode = DELETE")
-            copy.close()
+            self._db.copy_to(target)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -103,10 +96,10 @@ class SqliteStore:
         os.close(self._lock)
 
 
-def _known_version(db: apsw.Connection, path: str) -> int:
+def _known_version(db: Database, path: str) -> int:
     """Return the schema's version, or refuse a file that is not ours or newer than we are, before writing anything."""
-    application, version = db.pragma("application_id"), db.pragma("user_version")
-    if application not in {0, _OURS} or (application == 0 and db.pragma("schema_version")):
+    application, version = db.number("application_id"), db.number("user_version")
+    if application not in {0, _OURS} or (application == 0 and db.number("schema_version")):
         raise StoreRefused(f"{path} is a database of another program", way_out="name a store with --store DIR")
     if version > SCHEMA:
         raise StoreProblem(
@@ -115,18 +108,18 @@ def _known_version(db: apsw.Connection, path: str) -> int:
     return version
 
 
-def _migrate(db: apsw.Connection, path: str) -> None:
+def _migrate(db: Database, path: str) -> None:
     """Bring the schema up to date, each step in a transaction of its own."""
     if _known_version(db, path) == 0:
-        db.execute(f"PRAGMA page_size = {_PAGE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+        db.do(f"PRAGMA page_size = {_PAGE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
     for version in range(_known_version(db, path) + 1, SCHEMA + 1):
         with open(os.path.join(os.path.dirname(__file__), f"schema_{version}.sql"), encoding="utf-8") as file:
             steps = file.read()
-        db.execute(f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {version}; COMMIT")
+        db.do(f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {version}; COMMIT")
 
 
 @contextmanager
-def _translated(root: str) -> Iterator[None]:
+def _translated(root: str) -> Generator[None, None, None]:
     """Turn SQLite's and the system's errors into sentences."""
     try:
         yield
@@ -139,4 +132,6 @@ def _translated(root: str) -> Iterator[None]:
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreDamaged(f"{root} holds a damaged database: {error}", way_out="restore a backup of adjourn.db") from error
     except apsw.Error as error:
-        raise StoreProblem(f"{root} cannot be used: {error}", way_out="check the disk, or name another with --store DIR") from error
+        raise StoreProblem(
+            f"{root} cannot be used: {error}", way_out="check the disk, or name another with --store DIR"
+        ) from error

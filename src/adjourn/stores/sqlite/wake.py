@@ -3,7 +3,6 @@
 import os
 
 
-
 def wake_all(directory: str) -> None:
     """Send every listener a datagram. Those who are gone are forgotten; nobody who is slow holds us up."""
     try:
@@ -15,11 +14,10 @@ def wake_all(directory: str) -> None:
 
 
 def _send(directory: str, names: list[str]) -> None:
-    import socket  # noqa: PLC0415 -- it costs as much as all else a decision does, and most have no listener
+    import socket
 
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.setblocking(False)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
         for name in names:
             try:
                 sender.sendto(b"\1", _address(folder, name))
@@ -46,12 +44,11 @@ class Ear:
     """A listener's socket. It is there before the first look, so nothing is missed between look and wait."""
 
     def __init__(self, directory: str) -> None:
-        import socket  # noqa: PLC0415 -- see above
+        import socket
 
         self._folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.bind(_address(self._folder, self._name))
         os.chmod(self._name, 0o600, dir_fd=self._folder)
 

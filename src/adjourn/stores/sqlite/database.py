@@ -1,0 +1,50 @@
+"""The one connection to SQLite, with types of our own: the driver's are loose."""
+
+from typing import Any
+
+import apsw
+
+Values = tuple[Any, ...]  # what SQLite hands out; each reader gives it a type at once
+
+_WAIT_MS = 30_000
+_CACHED_STATEMENTS = 100
+
+
+class Database:
+    """An open database file."""
+
+    def __init__(self, path: str) -> None:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
+        self._connection: Any = apsw.Connection(path, flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        self._connection.set_busy_timeout(_WAIT_MS)
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing is on the path of every command
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._connection.in_transaction)
+
+    def all(self, statement: str, *values: object) -> list[Values]:
+        """Run a statement and return its rows."""
+        rows: list[Values] = self._connection.execute(statement, values).fetchall()
+        return rows
+
+    def do(self, statements: str) -> None:
+        """Run statements that return nothing."""
+        self._connection.execute(statements).fetchall()
+
+    def number(self, pragma: str) -> int:
+        """Return what a pragma says."""
+        return int(self._connection.pragma(pragma))
+
+    def copy_to(self, path: str) -> None:
+        """Copy everything, as of one moment, into another database file."""
+        target: Any = apsw.Connection(path)
+        with target.backup("main", self._connection, "main") as backup:
+            backup.step(-1)
+        target.execute("PRAGMA journal_mode = DELETE")
+        target.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
