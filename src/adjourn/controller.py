@@ -270,7 +270,7 @@ class Controller:
         with self._store.change() as tx:
             task, current = self._running(tx, run.id)
             self._withdraw_asks(tx, task)
-            self._move_call(tx, task, current.call, CallMove.LOSE, ask=task.asks + 1)
+            self._move_call(tx, task, current.call, CallMove.LOSE)
             prompt = f"run {current.number} ended without a trace: did its command run to the end?"
             _, asked = self._open_ask(tx, task, current, AskKind.UNCERTAIN, prompt=prompt, call=current.call)
             return self._end_run(tx, asked, current, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")
@@ -293,6 +293,8 @@ class Controller:
         return view.ask_numbered(call.task_id, call.ask) if call.ask else None
 
     def _conclude(self, tx: Change, task: Task, run: Run, outcome: Outcome) -> Task:
+        if task.wish is Wish.CANCEL and isinstance(outcome, Waits | WantsApproval):
+            outcome = Interrupted()  # it left by itself, but nobody wants it back
         match outcome:
             case Completed(message=message):
                 self._move_call(tx, task, run.call, CallMove.FINISH)
@@ -440,8 +442,8 @@ class Controller:
     def _fits(self, view: View, ask: Ask, reply: Reply) -> None:
         if not ask.is_open:
             refuse_settled(ask)
-        if ask.kind is not _KINDS[reply.verb]:
-            raise Misuse(f"ask {ask.id} is of the kind {ask.kind}: it cannot be {reply.verb}ed", way_out=_proper_verb(ask))
+        if ask.kind is not _KINDS.get(reply.verb):
+            raise Misuse(f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it", way_out=_proper_verb(ask))
         if ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
             raise Misuse(f"ask {ask.id} takes one of: {', '.join(ask.choices)}", way_out=_proper_verb(ask))
         if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
@@ -523,12 +525,10 @@ class Controller:
 
     def _uncertain_ask(self, view: View, task: Task, call_number: int) -> Ask:
         call = view.call(task.id, call_number)
-        ask = self._ask_about(view, call)
-        if ask is None or ask.kind is not AskKind.UNCERTAIN:
+        asks = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN]
+        if not asks or asks[-1].call != call_number:
             raise Conflict(f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}")
-        if not ask.is_open:
-            refuse_settled(ask)
-        return ask
+        return asks[-1] if asks[-1].is_open else refuse_settled(asks[-1])
 
     # --- a person moves a task -------------------------------------------------------------------------------------
 
@@ -581,14 +581,17 @@ class Controller:
             state = after(task.state, move)
             if task.state is TaskState.WAITING and move is Move.PAUSE:
                 raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
+            if task.wish is Wish.CANCEL:
+                raise Conflict(f"task {task.id} is being canceled", way_out=f"adjourn wait {task.id}")
             if task.state is TaskState.RUNNING:
                 wished = self._save(tx, task, wish=wish)
                 self._tell(tx, wished.id, f"{wish}_requested", by=by.name)
                 return wished
             if move is Move.CANCEL:
+                self._require_certainty(tx, task)
                 self._withdraw_asks(tx, task)
                 self._withdraw_calls(tx, task)
-            stopped = self._save(tx, task, state=state, message=f"{state} by {by.name}")
+            stopped = self._save(tx, task, state=state, message=f"{state} by {by.name}", next_call=None)
             self._tell(tx, stopped.id, f"task_{state}", by=by.name)
             self._wake_parent(tx, stopped)
             return stopped
@@ -601,6 +604,9 @@ class Controller:
                 raise Conflict(
                     f"task {task.id} is {task.state}: only ended tasks are pruned", way_out=f"adjourn cancel {task.id}"
                 )
+            parent = self._parent(tx, task)
+            if parent and parent.state not in ENDED:
+                raise Conflict(f"task {parent.id} started it and still needs it", way_out=f"adjourn show {parent.id}")
             self._tell(tx, task.id, "task_pruned", by=by.name)
             tx.forget_task(task_id)
 
@@ -672,11 +678,20 @@ class Controller:
 
     def _wake_parent(self, tx: Change, task: Task) -> None:
         """Queue the task that left because this one was not done."""
-        if task.state not in ENDED or task.parent_task is None:
+        parent = self._parent(tx, task)
+        if task.state not in ENDED or parent is None or parent.state is not TaskState.WAITING:
             return
-        parent = tx.task(task.parent_task)
-        if parent.state is TaskState.WAITING and task.spec.parent_run == run_id(parent.id, parent.runs):
+        if any(turn.thing == task.id for turn in tx.turns_left_open(run_id(parent.id, parent.runs))):
             self._go_on(tx, parent, by=Principal(name=ADJOURN))
+
+    def _parent(self, view: View, task: Task) -> Task | None:
+        """Return the task in whose run this one was started, unless it was pruned or lives in another store."""
+        if task.parent_task is None:
+            return None
+        try:
+            return view.task(task.parent_task)
+        except NotFound:
+            return None
 
     def _tell(self, tx: Change, task_id: str, kind: str, *, by: str = ADJOURN, **facts: str | int | None) -> None:
         known: dict[str, str | int | None] = {name: fact for name, fact in facts.items() if fact is not None}

@@ -54,8 +54,8 @@ class View(Protocol):
         """Return all runs of a task, oldest first."""
         ...
 
-    def run_of_checkpoint(self, checkpoint_id: str) -> Run | None:
-        """Return the run that left that checkpoint, by its full id or a prefix that names just one."""
+    def run_of_checkpoint(self, prefix: str) -> Run | None:
+        """Return the run that left the one checkpoint whose id begins so."""
         ...
 
     def call(self, task_id: str, number: int) -> Call:

@@ -9,16 +9,14 @@ from adjourn.cli.session import Session
 
 Verb = Callable[..., int | None]
 
-with_session = click.make_pass_decorator(Session)
-
 
 def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     """Make a verb: a command with the common options, whose function takes the session first."""
 
     def decorate(function: Verb) -> click.Command:
-        wrapped = _verbose(_output(_store(with_session(function))))
-        command: click.Command = click.command(name, **settings)(wrapped)
-        return command
+        wrapped = _verbose(_output(_store(click.pass_obj(function))))
+        decorator: Callable[[Verb], click.Command] = click.command(name, **settings)
+        return decorator(wrapped)
 
     return decorate
 

@@ -7,6 +7,7 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
+from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.wiring import now
@@ -29,13 +30,21 @@ _PAGE = 500
 def command(session: Session, *, days: float, dry_run: bool) -> None:
     """Forget tasks that ended some time ago, with their files. The digests of their history stay, so that the audit closes."""
     old = _old(session, before=now() - int(days * _DAY_MS)) if session.has_store else []
-    for task in old if not dry_run else []:
-        session.controller.forget(task.id, by=session.principal)
-        _remove_files(session.root, task)
+    if not dry_run:
+        old = [task for task in old if _forget(session, task)]
     if session.wants_json:
         session.document({"schema_version": 1, "pruned": [task.id for task in old], "dry_run": dry_run})
     else:
         session.say(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}.")
+
+
+def _forget(session: Session, task: Task) -> bool:
+    try:
+        session.controller.forget(task.id, by=session.principal)
+    except Conflict:
+        return False  # the task that started it still needs it
+    _remove_files(session.root, task)
+    return True
 
 
 def _old(session: Session, *, before: int) -> list[Task]:

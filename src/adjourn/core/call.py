@@ -63,9 +63,9 @@ def slot_of(session_id: str, key: str, occurrence: int) -> str:
 def command_body(command: Command) -> bytes:
     """Return the canonical bytes of a command call: equal calls, equal bytes, and the other way round."""
     arguments = {
-        "argv": [_portable(word) for word in command.argv],
-        "cwd": _portable(command.cwd),
-        "env": {name: _portable(value) for name, value in command.env.items()},
+        "argv": [portable(word) for word in command.argv],
+        "cwd": portable(command.cwd),
+        "env": {name: portable(value) for name, value in command.env.items()},
     }
     return canonical({"arguments": arguments, "tool": COMMAND})
 
@@ -74,9 +74,9 @@ def command_of(body: bytes) -> Command:
     """Read a command back from its canonical bytes, exactly."""
     arguments = msgspec.json.decode(body, type=_CommandBody).arguments
     return Command(
-        argv=tuple(_exact(word) for word in arguments.argv),
-        cwd=_exact(arguments.cwd),
-        env={name: _exact(value) for name, value in arguments.env.items()},
+        argv=tuple(exact(word) for word in arguments.argv),
+        cwd=exact(arguments.cwd),
+        env={name: exact(value) for name, value in arguments.env.items()},
     )
 
 
@@ -90,16 +90,19 @@ def canonical(value: object) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-class _Bytes(msgspec.Struct, frozen=True):
+class Bytes(msgspec.Struct, frozen=True):
     """A word that is not UTF-8."""
 
     bytes: str
 
 
+Word = str | Bytes
+
+
 class _CommandArguments(msgspec.Struct):
-    argv: list[str | _Bytes]
-    cwd: str | _Bytes
-    env: dict[str, str | _Bytes]
+    argv: list[Word]
+    cwd: Word
+    env: dict[str, Word]
 
 
 class _CommandBody(msgspec.Struct):
@@ -110,16 +113,16 @@ class _AnyBody(msgspec.Struct):
     arguments: dict[str, Any]
 
 
-def _portable(word: str) -> str | _Bytes:
+def portable(word: str) -> Word:
     """Operating systems hand us words that need not be UTF-8; JSON strings must be."""
     try:
         word.encode()
     except UnicodeEncodeError:
-        return _Bytes(b64encode(word.encode("utf-8", "surrogateescape")).decode())
+        return Bytes(b64encode(word.encode("utf-8", "surrogateescape")).decode())
     return word
 
 
-def _exact(word: str | _Bytes) -> str:
+def exact(word: Word) -> str:
     if isinstance(word, str):
         return word
     from base64 import b64decode

@@ -238,7 +238,7 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         task_id=task.id,
         state=run.state,
         provider=task.spec.runner,
-        resumable=run.state in {RunState.PAUSED, RunState.WAITING} and run.superseded_by is None,
+        resumable=run.number == task.runs and run.state in {RunState.PAUSED, RunState.WAITING},
         repo_root=task.spec.workspace,
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),

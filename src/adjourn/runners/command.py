@@ -1,6 +1,6 @@
 """Runs any command: what its exit codes mean, and what its last words on stdout were."""
 
-import msgspec
+from collections.abc import Iterator
 
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
 
@@ -55,22 +55,26 @@ def last_line(output: str) -> str | None:
 
 
 def last_json_object(output: str) -> str | None:
-    """Return the last JSON object that stands at the start of a line, if the output ends with one."""
-    end = output.rstrip()
-    if not end.endswith("}"):
-        return None
-    start = len(end)
-    for _ in range(_TRIES):
-        start = end.rfind("{", 0, start)
-        if start < 0:
-            return None
-        if (start == 0 or end[start - 1] == "\n") and _is_object(end[start:]):
-            return end[start:]
+    """Return the last JSON object that begins a line, whatever follows it."""
+    from json import JSONDecoder  # seldom needed, and slow to import
+
+    decoder = JSONDecoder()
+    for start in _line_starts(output):
+        try:
+            _, end = decoder.raw_decode(output, start)
+        except (ValueError, RecursionError):
+            continue
+        return output[start:end]
     return None
 
 
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
-        return False
+def _line_starts(output: str) -> Iterator[int]:
+    """Yield where lines begin with a brace, from the last one up."""
+    start = len(output)
+    for _ in range(_TRIES):
+        start = output.rfind("\n{", 0, start)
+        if start < 0:
+            break
+        yield start + 1
+    if output.startswith("{"):
+        yield 0

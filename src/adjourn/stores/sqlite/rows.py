@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import Call
+from adjourn.core.call import Call, Word, exact, portable
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import GENESIS, Event, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
@@ -39,7 +39,15 @@ class _EventBody(msgspec.Struct, array_like=True):
     facts: dict[str, str | int | None]
 
 
+class _ExactWords(msgspec.Struct):
+    """The words of a spec that come from the operating system, which need not be UTF-8."""
+
+    argv: list[Word]
+    workspace: Word
+
+
 _specs = msgspec.json.Decoder(Spec)
+_exact_words = msgspec.json.Decoder(_ExactWords)
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
 _event_bodies = msgspec.msgpack.Decoder(_EventBody)
 _shims = msgspec.json.Decoder(ProcessId)
@@ -66,7 +74,7 @@ class Rows:
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
-        row = self._one("task_by_id", task_id)
+        row = self._one("task_by_id", _name(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         return _task(row)
@@ -78,7 +86,7 @@ class Rows:
 
     def tasks_like(self, prefix: str) -> list[str]:
         """Return a few ids of tasks that the prefix fits."""
-        return [row[0] for row in self._all("tasks_like", prefix, _past(prefix))]
+        return [row[0] for row in self._all("tasks_like", *_range(prefix))]
 
     def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
         """Return the newest tasks first."""
@@ -110,7 +118,7 @@ class Rows:
             task.message,
             _blob(task.slot),
         )
-        self._run("insert_spec", no, msgspec.json.encode(task.spec))
+        self._run("insert_spec", no, _spec_body(task.spec))
 
     def save_task(self, old: Task, new: Task) -> None:
         """Replace a task."""
@@ -133,7 +141,7 @@ class Rows:
             name=old.id,
         )
         if new.spec is not old.spec:
-            self._run("update_spec", no, msgspec.json.encode(new.spec))
+            self._run("update_spec", no, _spec_body(new.spec))
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -150,7 +158,7 @@ class Rows:
 
     def run_of_checkpoint(self, prefix: str) -> Run | None:
         """Return the one run whose checkpoint the prefix names."""
-        found = self._all("runs_like", prefix, _past(prefix))
+        found = self._all("runs_like", *_range(prefix))
         if len(found) != 1:
             return None
         no = found[0][0]
@@ -261,14 +269,14 @@ class Rows:
 
     def ask(self, ask_id: str) -> Ask:
         """Return the ask, or raise NotFound."""
-        row = self._one("ask_by_id", ask_id)
+        row = self._one("ask_by_id", _name(ask_id))
         if row is None:
             raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
         return self._ask(row)
 
     def asks_like(self, prefix: str) -> list[str]:
         """Return a few ids of asks that begin with the prefix."""
-        return [row[0] for row in self._all("asks_like", prefix, _past(prefix))]
+        return [row[0] for row in self._all("asks_like", *_range(prefix))]
 
     def asks(self, task_id: str) -> list[Ask]:
         """Return all asks of a task."""
@@ -294,8 +302,14 @@ class Rows:
 
     def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
-        place = (self._one("ask_place", after) if after else None) or (-1, -1)
+        place = self._place(after) if after else (-1, -1)
         return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+
+    def _place(self, ask_id: str) -> Values:
+        row = self._one("ask_place", _name(ask_id))
+        if row is None:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
+        return row
 
     def count_open_asks(self) -> int:
         """Return how many asks are open."""
@@ -428,7 +442,7 @@ class Rows:
             raise Outdated(f"{name} was changed by someone else at the same moment")
 
     def _no(self, task_id: str) -> int:
-        row = self._one("task_no", task_id)
+        row = self._one("task_no", _name(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         return int(row[0])
@@ -447,7 +461,7 @@ class Rows:
 def _task(row: Values) -> Task:
     return Task(
         id=row[1],
-        spec=_specs.decode(row[2]),
+        spec=_spec(row[2]),
         state=TaskState(row[3]),
         version=row[4],
         session_id=row[5],
@@ -461,6 +475,23 @@ def _task(row: Values) -> Task:
         message=row[13],
         slot=_hex(row[14]),
     )
+
+
+def _spec_body(spec: Spec) -> bytes:
+    try:
+        return msgspec.json.encode(spec)
+    except UnicodeEncodeError:
+        exact = {"argv": [portable(word) for word in spec.argv], "workspace": portable(spec.workspace)}
+        return msgspec.json.encode(msgspec.structs.asdict(spec) | exact)
+
+
+def _spec(body: bytes) -> Spec:
+    try:
+        return _specs.decode(body)
+    except msgspec.ValidationError:
+        words = _exact_words.decode(body)
+        spec = msgspec.json.decode(body, type=dict[str, object])
+        return msgspec.convert(spec | {"argv": [exact(word) for word in words.argv], "workspace": exact(words.workspace)}, Spec)
 
 
 def _run(task_id: str, row: Values) -> Run:
@@ -531,9 +562,18 @@ def _event(task_id: str, body: bytes) -> Event:
     return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
 
 
-def _past(prefix: str) -> str:
-    """Return the first string after all those that begin with the prefix."""
-    return prefix + "\U0010ffff"
+def _name(word: str) -> str | None:
+    """Return a name as SQLite can look for it: a word that is not UTF-8 names nothing."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return None
+    return word
+
+
+def _range(prefix: str) -> tuple[str | None, str]:
+    """Return the first string that begins with the prefix, and one that comes after all of those."""
+    return _name(prefix), f"{_name(prefix)}\U0010ffff"
 
 
 def _blob(hexadecimal: str | None) -> bytes | None:
