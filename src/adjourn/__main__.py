@@ -1,13 +1,22 @@
 """python -m adjourn, and the `adjourn` command."""
 
+import gc
+import os
 import sys
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and leave with its exit code.
+
+    Collecting garbage and taking the interpreter down are a fifth of the cost of a short command, and serve nobody.
+    """
+    gc.disable()
     from adjourn.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from adjourn.core.errors import (
 )
 from adjourn.core.events import Event
 from adjourn.core.identity import ProcessId
-from adjourn.core.manifest import Scene
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
 from adjourn.core.render import visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
+from adjourn.core.scene import Scene
 from adjourn.core.states import (
     ENDED,
     AskMove,

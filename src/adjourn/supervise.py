@@ -1,5 +1,6 @@
 """Runs one task: start, watch, interpret, report."""
 
+import gc
 import os
 import select
 import signal
@@ -49,6 +50,7 @@ class Supervisor:
 
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return how it stands then."""
+        gc.enable()  # short commands go without; this one may last
         require_workspace(task)
         with _deferred_signals() as signals:
             claimed = self._controller.claim(task.id, supervisor=self._name)
@@ -213,6 +215,7 @@ def wait_until(
 ) -> Task:
     """Wait for a task, by events and without work in between; settle it if its supervisor dies meanwhile."""
     del root
+    gc.enable()  # short commands go without; this one may last
     ear = controller.store.listen()
     poll = select.poll()
     poll.register(ear.fileno(), select.POLLIN)

@@ -11,8 +11,9 @@ from adjourn.cli.present import standing
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core import exits
-from adjourn.core.manifest import Manifest, Scene, encoded, manifest_of
+from adjourn.core.manifest import Manifest, encoded, manifest_of
 from adjourn.core.render import block
+from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import span

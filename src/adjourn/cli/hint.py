@@ -5,8 +5,8 @@ import sys
 
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.manifest import Scene
 from adjourn.core.render import command_line
+from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 
 

@@ -6,8 +6,8 @@ from adjourn.cli.hint import command, next_step
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, command_of
-from adjourn.core.manifest import Scene
 from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, fit, prose, visible, width
+from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import ago

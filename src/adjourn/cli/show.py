@@ -7,8 +7,9 @@ from adjourn.cli.options import verb
 from adjourn.cli.present import call_block, standing
 from adjourn.cli.session import Session
 from adjourn.core.events import Event
-from adjourn.core.manifest import Scene, manifest_of
+from adjourn.core.manifest import manifest_of
 from adjourn.core.render import argv_lines, prose, visible
+from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
 from adjourn.wiring import now
 

@@ -57,7 +57,7 @@ def digest_of(body: bytes) -> str:
 
 def slot_of(session_id: str, key: str, occurrence: int) -> str:
     """Name the n-th thing of that key in a session, however often the process starts again."""
-    return hashlib.sha256(canonical([session_id, key, occurrence])).hexdigest()[:32]
+    return hashlib.sha256(canonical([session_id, portable(key), occurrence])).hexdigest()[:32]
 
 
 def command_body(command: Command) -> bytes:
@@ -114,7 +114,7 @@ class _AnyBody(msgspec.Struct):
 
 
 def portable(word: str) -> Word:
-    """Operating systems hand us words that need not be UTF-8; JSON strings must be."""
+    """Return a word of the operating system as JSON can carry it: it need not be UTF-8, and a JSON string must be."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -123,6 +123,7 @@ def portable(word: str) -> Word:
 
 
 def exact(word: Word) -> str:
+    """Return the word that was made portable."""
     if isinstance(word, str):
         return word
     from base64 import b64decode

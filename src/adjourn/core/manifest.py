@@ -7,6 +7,7 @@ import msgspec
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of
 from adjourn.core.errors import AdjournError
+from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
 from adjourn.core.when import stamp
@@ -131,21 +132,6 @@ _OUTCOMES: dict[TaskState, Literal["completed", "paused", "failed", "canceled", 
     TaskState.FAILED: "failed",
     TaskState.CANCELED: "canceled",
 }
-
-
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """A task with what belongs to it, as of one moment."""
-
-    task: Task
-    run: Run | None
-    asks: tuple[Ask, ...]
-    calls: dict[int, Call]
-    waiting_on: tuple[str, ...] = ()
-
-    @property
-    def open_asks(self) -> tuple[Ask, ...]:
-        """The asks that still need a person."""
-        return tuple(ask for ask in self.asks if ask.is_open)
 
 
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
-from adjourn.core.errors import NotFound, Outdated
+from adjourn.core.errors import NotFound, Outdated, StoreProblem
 from adjourn.core.events import GENESIS, Event, Sealed, forgotten, link_after, seal_after
 from adjourn.core.states import AskState, CallState, TaskState
-from adjourn.core.task import Run, Task, run_id
+from adjourn.core.task import Run, Task, run_id, task_of_run
 from adjourn.ports import Turn
 
 _FEW = 3
@@ -92,7 +92,7 @@ class Rows:
         """Return the newest tasks first."""
         newest = list(reversed(self._tasks.values()))
         if before:
-            newest = newest[[task.id for task in newest].index(before) + 1 :]
+            newest = newest[newest.index(self.task(before)) + 1 :]
         return [task for task in newest if not states or task.state in states][:limit]
 
     def running(self) -> list[Task]:
@@ -105,7 +105,7 @@ class Rows:
 
     def runs(self, task_id: str) -> list[Run]:
         """Return all runs of a task."""
-        return [run for run in self._runs.values() if run.task_id == task_id]
+        return _of_task(self._runs, self.task(task_id))
 
     def run_of_checkpoint(self, prefix: str) -> Run | None:
         """Return the one run whose checkpoint the prefix names."""
@@ -118,7 +118,7 @@ class Rows:
 
     def calls(self, task_id: str) -> list[Call]:
         """Return all calls of a task."""
-        return [call for call in self._calls.values() if call.task_id == task_id]
+        return _of_task(self._calls, self.task(task_id))
 
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
         """Return the calls of a task in one state."""
@@ -134,7 +134,7 @@ class Rows:
 
     def asks(self, task_id: str) -> list[Ask]:
         """Return all asks of a task."""
-        return [ask for ask in self._asks.values() if ask.task_id == task_id]
+        return sorted(_of_task(self._asks, self.task(task_id)), key=lambda ask: ask.number)
 
     def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
         """Return the asks that one run opened."""
@@ -155,9 +155,12 @@ class Rows:
 
     def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
-        ids = list(self._asks)
-        rest = ids[ids.index(after) + 1 :] if after else ids
-        return [self._asks[ask_id] for ask_id in rest if self._asks[ask_id].is_open][:limit]
+        place = self._place(self.ask(after)) if after else ()
+        rest = sorted((ask for ask in self._asks.values() if ask.is_open and self._place(ask) > place), key=self._place)
+        return rest[:limit]
+
+    def _place(self, ask: Ask) -> tuple[int, ...]:
+        return ask.created_at, list(self._tasks).index(ask.task_id), ask.number
 
     def count_open_asks(self) -> int:
         """Return how many asks are open."""
@@ -165,11 +168,15 @@ class Rows:
 
     def count_turns(self, run_id: str, key: str) -> int:
         """Return how often a run has asked for that key."""
-        return sum((turn.run_id, turn.key) == (run_id, key) for turn in self._turns)
+        return sum(turn.key == key for turn in self._turns_of(run_id))
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
         """Return what a run asked for and did not get."""
-        return [turn for turn in self._turns if turn.run_id == run_id and turn.left_open]
+        return [turn for turn in self._turns_of(run_id) if turn.left_open]
+
+    def _turns_of(self, run_id: str) -> list[Turn]:
+        self.task(task_of_run(run_id))
+        return [turn for turn in self._turns if turn.run_id == run_id]
 
     def task_in_slot(self, slot: str) -> Task | None:
         """Return the task that was started for that slot, if there is one."""
@@ -177,7 +184,8 @@ class Rows:
 
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""
-        return [row.event for row in self._trail if row.event and row.event.task_id == task_id]
+        name = self.task(task_id).id
+        return [row.event for row in self._trail if row.event and row.event.task_id == name]
 
     def trail(self) -> list[Sealed]:
         """Return the audit trail of the whole store."""
@@ -185,7 +193,7 @@ class Rows:
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
-        self._tasks[task.id] = task
+        _add(self._tasks, task.id, task)
 
     def save_task(self, old: Task, new: Task) -> None:
         """Replace a task."""
@@ -194,7 +202,7 @@ class Rows:
 
     def add_run(self, run: Run) -> None:
         """Keep a new run."""
-        self._runs[run.task_id, run.number] = run
+        _add(self._runs, (run.task_id, run.number), run)
 
     def save_run(self, old: Run, new: Run) -> None:
         """Replace a run."""
@@ -203,7 +211,7 @@ class Rows:
 
     def add_call(self, call: Call) -> None:
         """Keep a new call."""
-        self._calls[call.task_id, call.number] = call
+        _add(self._calls, (call.task_id, call.number), call)
 
     def save_call(self, old: Call, new: Call) -> None:
         """Replace a call."""
@@ -212,7 +220,8 @@ class Rows:
 
     def add_ask(self, ask: Ask) -> None:
         """Keep a new ask."""
-        self._asks[ask.id] = ask
+        _add({other.number: other for other in self.asks(ask.task_id)}, ask.number, ask)
+        _add(self._asks, ask.id, ask)
 
     def save_ask(self, old: Ask, new: Ask) -> None:
         """Replace an ask."""
@@ -232,7 +241,7 @@ class Rows:
 
     def forget_task(self, task_id: str) -> None:
         """Drop an ended task and all that belongs to it, except the digests of its events."""
-        del self._tasks[task_id]
+        del self._tasks[self.task(task_id).id]
         self._runs = {key: run for key, run in self._runs.items() if run.task_id != task_id}
         self._calls = {key: call for key, call in self._calls.items() if call.task_id != task_id}
         self._asks = {key: ask for key, ask in self._asks.items() if ask.task_id != task_id}
@@ -241,6 +250,18 @@ class Rows:
 
 
 Row = TypeVar("Row")
+Key = TypeVar("Key", str, int, tuple[str, int])
+Owned = TypeVar("Owned", Run, Call, Ask)
+
+
+def _of_task(rows: dict[Key, Owned], task: Task) -> list[Owned]:
+    return [row for row in rows.values() if row.task_id == task.id]
+
+
+def _add(rows: dict[Key, Row], key: Key, row: Row) -> None:
+    if key in rows:
+        raise StoreProblem(f"{key} is there already", way_out="say it again")
+    rows[key] = row
 
 
 def _found(row: Row | None, sentence: str) -> Row:

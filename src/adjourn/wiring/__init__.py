@@ -2,7 +2,6 @@
 
 import os
 import time
-from base64 import b32encode
 
 from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
@@ -11,6 +10,7 @@ from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.store import SqliteStore
 
 STORE = ".adjourn"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 def now() -> int:
@@ -20,7 +20,8 @@ def now() -> int:
 
 def new_id() -> str:
     """Return 128 random bits as 26 characters that are easy to type and never begin with a dash."""
-    return b32encode(os.urandom(16)).decode().rstrip("=").lower()
+    bits = int.from_bytes(os.urandom(16), "big") << 2
+    return "".join(_LETTERS[bits >> shift & 31] for shift in range(125, -1, -5))
 
 
 def find_root(given: str | None) -> str:

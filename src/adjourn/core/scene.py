@@ -1,0 +1,22 @@
+"""A task with what belongs to it, as of one moment."""
+
+import msgspec
+
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call
+from adjourn.core.task import Run, Task
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with what belongs to it, as of one moment."""
+
+    task: Task
+    run: Run | None
+    asks: tuple[Ask, ...]
+    calls: dict[int, Call]
+    waiting_on: tuple[str, ...] = ()
+
+    @property
+    def open_asks(self) -> tuple[Ask, ...]:
+        """The asks that still need a person."""
+        return tuple(ask for ask in self.asks if ask.is_open)
