@@ -7,7 +7,8 @@ import pytest
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, command_body
-from adjourn.core.manifest import Manifest, Scene, ask_doc, encoded, manifest_of, run_doc
+from adjourn.core.manifest import Manifest, ask_doc, encoded, manifest_of, run_doc
+from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task
 from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_approval, an_ask, settled

@@ -1,0 +1,34 @@
+"""The stores that every contract test runs over."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from adjourn.ports import Store
+from adjourn.stores.memory import MemoryStore
+from adjourn.stores.sqlite.store import SqliteStore
+
+Open = Callable[[], Store]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    """Return what opens one more handle on the same, at first empty, store."""
+    opened: list[Store] = []
+    shared = MemoryStore()
+
+    def once_more() -> Store:
+        store: Store = shared if request.param == "memory" else SqliteStore(str(tmp_path / ".adjourn"))
+        opened.append(store)
+        return store
+
+    yield once_more
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(open_store: Open) -> Store:
+    """Return an empty store."""
+    return open_store()
