@@ -168,7 +168,7 @@ class Controller:
         task = msgspec.structs.replace(task, calls=1, next_call=1)
         tx.add_task(task)
         tx.add_call(call)
-        self._tell(tx, task.id, "task_created", by=by.name, digest=call.digest, parent=spec.parent_run)
+        self._tell(tx, task.id, "task_created", by=by.name, parent=spec.parent_run)
         return task
 
     def _start_child(self, tx: Change, spec: Spec, *, by: Principal, key: str) -> Task:
@@ -214,7 +214,7 @@ class Controller:
             run = self._new_run(tx, task, call=call.number, supervisor=supervisor)
             tx.add_run(run)
             started = self._save(tx, task, state=state, runs=run.number)
-            self._tell(tx, started.id, "run_claimed", run=run.number, call=call.number, digest=call.digest)
+            self._tell(tx, started.id, "run_claimed", run=run.number, call=call.number)
             return Claimed(task=started, run=run, call=claimed)
 
     def _new_run(self, tx: Change, task: Task, *, call: int, supervisor: str) -> Run:
@@ -241,9 +241,9 @@ class Controller:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
         with self._store.change() as tx:
             task, current = self._running(tx, run.id)
-            self._move_call(tx, task, current.call, CallMove.EXECUTE)
+            call = self._move_call(tx, task, current.call, CallMove.EXECUTE)
             executing = self._save_run(tx, current, shim=shim)
-            self._tell(tx, task.id, "call_executing", run=run.number, call=current.call, pid=shim.pid)
+            self._tell(tx, task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
             return executing
 
     # --- a run ends ------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class Controller:
         call = self._new_call(task, body=body, state=CallState.PENDING, by=None, ask=task.asks + 1)
         tx.add_call(call)
         counted = self._save(tx, task, calls=call.number)
-        prompt = f"run again with {AUTO_APPROVAL} set: it left with exit code {run.exit_code}"
+        prompt = f"exit code {run.exit_code}"
         _, asked = self._open_ask(tx, counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, manifest=manifest)
         return self._end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
@@ -353,6 +353,7 @@ class Controller:
             tx,
             run,
             state=_RUN_STATES[move],
+            shim=None,
             message=message,
             checkpoint_id=self._new_id() if reason or move is Move.COMPLETE else None,
             paused_at=self._clock() if reason else None,

@@ -23,6 +23,7 @@ from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 
 _LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _OUTPUT_MS = 100
+_NAME = 12  # enough to tell the supervisors of one store apart
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Watcher = Callable[[str], None]
@@ -37,7 +38,7 @@ class Supervisor:
         self._root = root
         self._path = path
         self._processes = LocalProcesses(root)
-        self._name = new_id()
+        self._name = new_id()[:_NAME]
         private_directory(os.path.join(root, "supervisors"))
         self._lock_path = supervisor_lock(root, self._name)
         self._lock = lock.hold(self._lock_path)

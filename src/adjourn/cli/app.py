@@ -61,7 +61,7 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="adjourn")
 def cli() -> None:
-    r"""Let a headless agent or tool stop for a person, leave, and come back with the answer.
+    """Let a headless agent or tool stop for a person, leave, and come back with the answer.
 
     \b
     adjourn run -- ./deploy.sh        run a command; it exits 10 when it needs a person
@@ -70,8 +70,9 @@ def cli() -> None:
     adjourn resume TASK               go on
 
     `adjourn -c ID …` is `adjourn resume ID …`.
+
     Exit codes: 0 completed, 1 failed, 2 usage, 3 not found, 4 conflict, 5 not allowed, 6 cannot be resumed, 10 paused.
-    """
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
 
 
 def run(argv: list[str]) -> int:
@@ -98,8 +99,10 @@ def _dispatch(argv: list[str], session: Session) -> int:
 
 
 def _spelled_out(argv: list[str]) -> list[str]:
-    """Accept the short spelling `-c ID …` for `resume ID …`."""
-    return ["resume", *argv[1:]] if argv[:1] == ["-c"] else argv
+    """Accept the short spelling `-c ID …` for `resume ID …`, and show what there is to whoever says nothing."""
+    if argv[:1] == ["-c"]:
+        return ["resume", *argv[1:]]
+    return argv or ["--help"]
 
 
 def _wants_json(argv: list[str]) -> bool:

@@ -19,11 +19,11 @@ from adjourn.core.states import AskState
     "--key", metavar="NAME", help="The question's name; by default its text. The n-th ask of a name gets the n-th answer."
 )
 def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None) -> int:
-    r"""Print the answer to QUESTION if there is one; else register it and exit 10.
+    """Print the answer to QUESTION if there is one; else register it and exit 10.
 
     \b
     answer=$(adjourn ask "Deploy to prod?" --choice yes --choice no) || exit $?
-    """
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     run_id = os.environ.get("ADJOURN_RUN_ID")
     if not run_id:
         raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")

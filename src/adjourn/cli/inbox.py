@@ -13,7 +13,7 @@ from adjourn.wiring import now
 
 
 @verb("inbox")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="How many to show.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, metavar="N", help="How many to show.")
 @click.option("--after", metavar="ASK", help="Show those that came after this one.")
 def command(session: Session, *, limit: int, after: str | None) -> None:
     """List the open asks of all tasks, oldest first."""

@@ -9,6 +9,8 @@ from adjourn.cli.session import Session
 
 Verb = Callable[..., int | None]
 
+_COMMON = frozenset({"store", "output", "verbose"})
+
 
 def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     """Make a verb: a command with the common options, whose function takes the session first."""
@@ -16,7 +18,9 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     def decorate(function: Verb) -> click.Command:
         wrapped = _verbose(_output(_store(click.pass_obj(function))))
         decorator: Callable[[Verb], click.Command] = click.command(name, **settings)
-        return decorator(wrapped)
+        made = decorator(wrapped)
+        made.params.sort(key=lambda parameter: parameter.name in _COMMON)  # a verb's own options first
+        return made
 
     return decorate
 

@@ -6,6 +6,7 @@ import click
 
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
+from adjourn.cli.hint import command as next_command
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
@@ -27,11 +28,19 @@ class CommandAfterDashes(click.Command):
         return super().parse_args(ctx, args)
 
 
-@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...")
+_TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
+
+
+@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=_TAKE_ALL)
 @click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
 @click.option(
-    "--grace", type=click.FloatRange(0, 3600), default=5.0, show_default=True, help="Seconds between interrupt and kill."
+    "--grace",
+    type=click.FloatRange(0, 3600),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long an interrupted command may take to leave before it is killed.",
 )
 @click.pass_context
 def command(context: click.Context, session: Session, *, detach: bool, decision_arg: bool, grace: float) -> int:
@@ -40,6 +49,8 @@ def command(context: click.Context, session: Session, *, detach: bool, decision_
     A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
     One that calls `adjourn ask` waits for the answer.
     """
+    if context.args:
+        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *context.args))
     argv: list[str] = context.meta.get("command", [])
     if not argv or not argv[0]:
         raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")

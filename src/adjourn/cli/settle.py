@@ -14,13 +14,13 @@ from adjourn.core.errors import NotFound
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:
-    r"""Say what became of CALL (TASK.tc_N), whose process ended without a trace.
+    """Say what became of CALL (TASK.tc_N), whose process ended without a trace.
 
     \b
     it-ran       it had its effect: the task is done
     it-did-not   it had no effect: the task is paused
     run-again    run it once more, under the same call id
-    """
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     task = session.controller.find(call)
     settled = session.controller.settle(task.id, _number(call), Verdict(verdict), by=session.principal)
     report(session, session.controller, settled)

@@ -10,7 +10,7 @@ from adjourn.core.errors import Conflict
 from adjourn.wiring import back_up
 
 
-@click.group("store")
+@click.group("store", no_args_is_help=False)
 def command() -> None:
     """Look after the store."""
 

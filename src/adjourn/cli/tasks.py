@@ -15,7 +15,7 @@ from adjourn.wiring import now
 @click.option(
     "--state", "states", multiple=True, type=click.Choice([state.value for state in TaskState]), help="Only these; repeat it."
 )
-@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="How many to show.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, metavar="N", help="How many to show.")
 @click.option("--before", metavar="ID", help="Show those that are older than this one.")
 def command(session: Session, *, states: tuple[str, ...], limit: int, before: str | None) -> None:
     """List tasks, newest first."""
