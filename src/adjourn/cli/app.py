@@ -58,7 +58,7 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, subcommand_metavar="VERB ...", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="adjourn")
 def cli() -> None:
     """Let a headless agent or tool stop for a person, leave, and come back with the answer.
