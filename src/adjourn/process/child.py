@@ -2,13 +2,13 @@
 
 import contextlib
 import errno
-import itertools
 import os
 import signal
 from collections.abc import Iterator
 from typing import NoReturn
 
 from adjourn.process import linux
+from adjourn.process.descriptors import close_all_but
 from adjourn.process.shim import ShimSpec
 from adjourn.process.signals import IGNORED
 
@@ -61,7 +61,8 @@ class Child:
             os.setsid()
             linux.die_with(parent)
             self._hand_down()
-            _close_all_but({self._go, self._report, self._grant} - {-1})
+            # Lock and gate among them: while the child waits, nobody must take it for the shim.
+            close_all_but(self._go, self._report, self._grant)
             if os.read(self._go, 1):
                 _enter(self._cwd)
                 _become(self._argv, self._env)
@@ -86,14 +87,6 @@ def _fork(cgroup: int | None) -> int:
         with contextlib.suppress(OSError):  # an older kernel, or a container that forbids it
             return linux.fork_into(cgroup)
     return os.fork()
-
-
-def _close_all_but(kept: set[int]) -> None:
-    """Close the shim's lock, gate and the like: while the child waits, it must not seem to be the shim."""
-    edges = [2, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
-    for below, above in itertools.pairwise(edges):
-        if below + 1 < above:
-            os.closerange(below + 1, above)
 
 
 def _pipe_with(content: bytes) -> int:

@@ -10,12 +10,12 @@ from typing import NoReturn, Self
 
 import msgspec
 
+from adjourn.process.descriptors import close_all_but
 from adjourn.process.pinned import Pinned
 from adjourn.process.shim import Ready, Shim, ShimFailed, ShimSpec
 from adjourn.process.signals import start_afresh
 from adjourn.process.wire import Request, receive_reply, send_request
 
-_CHANNEL = 3  # the server's only descriptor beside the standard ones
 _UNEXPECTED = 70
 
 
@@ -36,7 +36,7 @@ class ForkServer:
         try:
             pid = os.fork()
             if pid == 0:
-                _be_server(theirs.fileno())
+                _be_server(theirs)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
@@ -89,18 +89,18 @@ def _read_ready(report: int) -> Ready:
     return msgspec.json.decode(content, type=Ready) if content else Ready(error="the shim died before it was ready")
 
 
-def _be_server(channel: int) -> NoReturn:
+def _be_server(channel: socket.socket) -> NoReturn:
     """Turn this fork of the supervisor into its fork server; never return into the supervisor's frames."""
     try:
         gc.disable()  # nor run finalizers of what is the supervisor's
         os.setsid()
         os.chdir("/")
-        _keep_only(channel)
+        _keep_only(channel.fileno())
         start_afresh()
         # Loaded here, for the supervisor has no use for it.
         from adjourn.process.server import Server
 
-        Server(socket.socket(fileno=_CHANNEL)).serve()
+        Server(channel).serve()
     finally:
         os._exit(_UNEXPECTED)
 
@@ -109,5 +109,4 @@ def _keep_only(channel: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    os.dup2(channel, _CHANNEL, inheritable=False)
-    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    close_all_but(channel)
