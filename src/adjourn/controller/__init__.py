@@ -1,0 +1,399 @@
+"""The only place where a task changes."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from adjourn.controller import endings
+from adjourn.controller.steps import ASKED, LEFT, Asked, Steps, approved_command, parent_of, plain_command, standing_of
+from adjourn.core.ask import Ask, AskKind, Principal, Question, Reply, Verb, Verdict, refuse_settled
+from adjourn.core.call import DEFAULT_VALUE, Call, command_body, digest_of, slot_of
+from adjourn.core.errors import Ambiguous, Conflict, Misuse, NotAllowed, NotFound, StaleCheckpoint
+from adjourn.core.identity import ProcessId
+from adjourn.core.outcome import Exit
+from adjourn.core.render import visible
+from adjourn.core.resumption import PLAIN, Resumption, replies_of
+from adjourn.core.scene import Scene
+from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, after, allows
+from adjourn.core.task import Run, RunState, Spec, Task, Wish
+from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
+
+_ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
+_KINDS = {Verb.APPROVE: AskKind.APPROVAL, Verb.REJECT: AskKind.APPROVAL, Verb.ANSWER: AskKind.QUESTION}
+_VERDICTS = {
+    Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
+    Verdict.IT_DID_NOT: (CallMove.IT_DID_NOT, Move.PAUSE),
+    Verdict.RUN_AGAIN: (CallMove.RUN_AGAIN, Move.SETTLE),
+}
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """What a supervisor holds once it may start a run."""
+
+    task: Task
+    run: Run
+    call: Call
+
+
+class Controller:
+    """Applies the rules. Every surface and every supervisor calls it; nothing else writes to the store."""
+
+    def __init__(self, store: Store, *, clock: Clock, new_id: NewId, find_runner: FindRunner, processes: Processes) -> None:
+        self._store = store
+        self._clock = clock
+        self._new_id = new_id
+        self._find_runner = find_runner
+        self._processes = processes
+
+    @property
+    def store(self) -> Store:
+        """The store, for reading."""
+        return self._store
+
+    @contextmanager
+    def _steps(self) -> Generator[Steps, None, None]:
+        with self._store.change() as tx:
+            yield Steps(tx, now=self._clock(), new_id=self._new_id)
+
+    # --- what there is ---------------------------------------------------------------------------------------------
+
+    def find(self, text: str) -> Task:
+        """Return the task that an id, a checkpoint id, or a unique prefix of either names."""
+        with self._store.read() as view:
+            wanted = text.partition(".")[0]
+            found = view.tasks_like(wanted) if wanted else []
+            if wanted in found:
+                return view.task(wanted)
+            return view.task(_the_one(found, text, thing="task", way_out="adjourn tasks"))
+
+    def find_ask(self, text: str) -> Ask:
+        """Return the ask that an id or a unique prefix names."""
+        with self._store.read() as view:
+            return view.ask(_the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox"))
+
+    def scene(self, task_id: str) -> Scene:
+        """Return a task with its last run and the asks of it, as of one moment."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            run = view.run(task_id, task.runs) if task.runs else None
+            asks = tuple(view.asks_of_run(task_id, task.runs))
+            calls = {ask.call: view.call(task_id, ask.call) for ask in asks if ask.call}
+            children = standing_of(view, task, run).open_children if run and task.state is TaskState.WAITING else ()
+            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children)
+
+    def require_newest(self, text: str, task: Task) -> None:
+        """Refuse a checkpoint that was left behind: what it stands for has been decided, or has changed."""
+        if task.id.startswith(text.partition(".")[0]):
+            return
+        with self._store.read() as view:
+            run = view.run_of_checkpoint(text)
+            numbers = range(task.runs, 0, -1)
+            newest = next((last for last in (view.run(task.id, n) for n in numbers) if last.checkpoint_id), None)
+        if run and newest and run.number != newest.number:
+            sentence = f"checkpoint {run.checkpoint_id} is not the newest of task {task.id}"
+            raise StaleCheckpoint(sentence, way_out=f"adjourn resume {newest.checkpoint_id}")
+
+    # --- a task begins ---------------------------------------------------------------------------------------------
+
+    def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
+        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
+        with self._steps() as step:
+            if spec.parent_run and key:
+                return self._start_child(step, spec, by=by, key=key)
+            return self._create(step, spec, by=by)
+
+    def _create(self, step: Steps, spec: Spec, *, by: Principal, slot: str | None = None) -> Task:
+        task = Task(
+            id=step.new_id(),
+            spec=spec,
+            state=TaskState.QUEUED,
+            session_id=step.new_id(),
+            created_at=step.now,
+            updated_at=step.now,
+            calls=1,
+            next_call=1,
+            slot=slot,
+        )
+        step.tx.add_task(task)
+        step.new_call(msgspec.structs.replace(task, calls=0), plain_command(spec), state=CallState.APPROVED, by=by.name)
+        step.tell(task.id, "task_created", by=by.name, parent=spec.parent_run)
+        return task
+
+    def _start_child(self, step: Steps, spec: Spec, *, by: Principal, key: str) -> Task:
+        parent, run = step.running(spec.parent_run or "")
+        slot = slot_of(parent.session_id, key, 1 + step.tx.count_turns(run.id, key))
+        child = step.tx.task_in_slot(slot) or self._create(step, spec, by=by, slot=slot)
+        step.tx.add_turn(Turn(run_id=run.id, key=key, thing=child.id))
+        return child
+
+    def leave_open(self, parent_run: str, child: Task) -> None:
+        """Remember that a run was told that the task it started is not done."""
+        with self._steps() as step:
+            _, run = step.running(parent_run)
+            step.tx.add_turn(Turn(run_id=run.id, key=f"{LEFT}{child.id}", thing=child.id, left_open=True))
+
+    # --- a run begins ----------------------------------------------------------------------------------------------
+
+    def claim(self, task_id: str, *, supervisor: str) -> Claimed:
+        """Take a queued task for one run. Of many who try, one gets it."""
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            state = after(task.state, Move.START)
+            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+            run = step.new_run(task, call=call.number, supervisor=supervisor)
+            started = step.save(task, state=state, runs=run.number)
+            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+            return Claimed(task=started, run=run, call=call)
+
+    def execute(self, run: Run, *, shim: ProcessId) -> Run:
+        """Write down that the gate is about to open. From here on only a result or a person moves the call."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            call = step.move_call(task.id, current.call, CallMove.EXECUTE)
+            executing = step.save_run(current, shim=shim)
+            step.tell(task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
+            return executing
+
+    # --- a run ends ------------------------------------------------------------------------------------------------
+
+    def finish(self, run: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
+        """Record how a run ended, and what that means for its task."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
+            ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
+            return endings.conclude(step, task, ended, outcome)
+
+    def release(self, run: Run, *, why: str) -> Task:
+        """Give back a run whose call provably did not start."""
+        with self._steps() as step:
+            return endings.release(step, *step.running(run.id), why=why)
+
+    def lose(self, run: Run) -> Task:
+        """Ask a person what became of a call whose process vanished without a result."""
+        with self._steps() as step:
+            return endings.lose(step, *step.running(run.id))
+
+    # --- inside a run ----------------------------------------------------------------------------------------------
+
+    def ask(self, run_id: str, question: Question) -> Ask:
+        """Register a question of a running process, or return it with its answer. The n-th with a key is the n-th ask."""
+        key = f"{ASKED}{question.key}"
+        with self._steps() as step:
+            task, run = step.running(run_id)
+            slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
+            ask = self._earlier_ask(step, question, slot=slot)
+            if ask is None:
+                asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
+                ask, _ = step.open_ask(task, run, AskKind.QUESTION, **asked)
+            step.tx.add_turn(Turn(run_id=run.id, key=key, thing=ask.id, left_open=ask.is_open))
+            return ask
+
+    def _earlier_ask(self, step: Steps, question: Question, *, slot: str) -> Ask | None:
+        ask = step.tx.ask_in_slot(slot)
+        if ask and ask.is_open and (ask.prompt, ask.choices) != (question.prompt, question.choices):
+            step.withdraw(ask)
+            return None
+        return ask
+
+    # --- a person replies ------------------------------------------------------------------------------------------
+
+    def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        """Record replies, all or none. The first reply to an ask wins; everyone else is told who, when and what."""
+        with self._steps() as step:
+            settled = [self._reply(step, reply, by=by) for reply in replies]
+            for task_id in dict.fromkeys(ask.task_id for ask in settled):
+                step.go_on(step.tx.task(task_id), by=by.name)
+            return settled
+
+    def authorise(self, by: Principal, verb: str) -> None:
+        """Refuse whoever may not do this."""
+        if by.inside_run:
+            sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
+            raise NotAllowed(sentence, way_out="decide from a terminal of your own")
+
+    def _reply(self, step: Steps, reply: Reply, *, by: Principal) -> Ask:
+        self.authorise(by, reply.verb)
+        ask = step.tx.ask(reply.ask_id)
+        self._fits(step.tx, ask, reply)
+        if reply.verb is not Verb.ANSWER:
+            self._decide_call(step, ask, reply, by=by)
+        return step.settle_ask(ask, _ASK_MOVES[reply.verb], text=reply.text, by=by.name)
+
+    def _fits(self, view: View, ask: Ask, reply: Reply) -> None:
+        if not ask.is_open:
+            refuse_settled(ask)
+        if ask.kind is not _KINDS.get(reply.verb):
+            raise Misuse(f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it", way_out=_proper_verb(ask))
+        if ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
+            raise Misuse(f"ask {ask.id} takes one of: {', '.join(ask.choices)}", way_out=_proper_verb(ask))
+        if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
+            raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
+
+    def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> None:
+        task = step.tx.task(ask.task_id)
+        if reply.verb is Verb.REJECT:
+            step.move_call(task.id, ask.call or 0, CallMove.REJECT)
+            return
+        body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE))
+        step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+
+    def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
+        """Take a person's word on what became of an uncertain call."""
+        self.authorise(by, Verb.SETTLE)
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            ask = self._uncertain_ask(step.tx, task, call_number)
+            call_move, move = _VERDICTS[verdict]
+            call = step.move_call(task.id, call_number, call_move)
+            step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name)
+            message = f"{by.name} says of {call.tool_call_id}: {verdict}"
+            next_call = call_number if move is Move.SETTLE else None
+            settled = step.save(task, state=after(task.state, move), message=message, next_call=next_call)
+            step.tell(settled.id, "call_settled", by=by.name, call=call_number, verdict=verdict.value)
+            step.wake_parent(settled)
+            return settled
+
+    def _uncertain_ask(self, view: View, task: Task, call_number: int) -> Ask:
+        call = view.call(task.id, call_number)
+        asks = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN]
+        if not asks or asks[-1].call != call_number:
+            raise Conflict(f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}")
+        return asks[-1] if asks[-1].is_open else refuse_settled(asks[-1])
+
+    # --- a person moves a task -------------------------------------------------------------------------------------
+
+    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal) -> Task:
+        """Take the replies that a resume carries, and queue the task if nothing is left to settle."""
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            replies = replies_of(resumption, step.tx.asks_of_run(task.id, task.runs))
+            if replies:
+                for reply in replies:
+                    self._reply(step, reply, by=by)
+                return step.go_on(step.tx.task(task_id), by=by.name)
+            return self._resume_plainly(step, task, by=by)
+
+    def _resume_plainly(self, step: Steps, task: Task, *, by: Principal) -> Task:
+        if task.state in {TaskState.QUEUED, TaskState.WAITING}:
+            return task
+        if not allows(task.state, Move.RESUME):
+            raise Conflict(f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task))
+        return step.enqueue(task, Move.RESUME, by=by.name)
+
+    def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
+        """Queue a task from nothing, with a new session. Its history stays."""
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            after(task.state, Move.RESTART)
+            self._require_certainty(step.tx, task)
+            step.withdraw_asks(task)
+            step.withdraw_calls(task)
+            spec = msgspec.structs.replace(task.spec, workspace=workspace)
+            fresh = step.save(task, spec=spec, session_id=self._new_id())
+            return step.enqueue(fresh, Move.RESTART, by=by.name)
+
+    def _require_certainty(self, view: View, task: Task) -> None:
+        for call in view.calls_in(task.id, CallState.UNCERTAIN):
+            raise Conflict(f"call {call.id} may have run", way_out=f"adjourn settle {call.id} it-ran|it-did-not|run-again")
+
+    def cancel(self, task_id: str, *, by: Principal) -> Task:
+        """End a task; a running one is told to stop and ends when its process has."""
+        return self._stop(task_id, Wish.CANCEL, by=by)
+
+    def pause(self, task_id: str, *, by: Principal) -> Task:
+        """Pause a task; a running one is told to stop and is paused when its process has."""
+        return self._stop(task_id, Wish.PAUSE, by=by)
+
+    def _stop(self, task_id: str, wish: Wish, *, by: Principal) -> Task:
+        move = Move(wish)
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            state = after(task.state, move)
+            if task.state is TaskState.WAITING and move is Move.PAUSE:
+                raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
+            if task.wish is Wish.CANCEL:
+                raise Conflict(f"task {task.id} is being canceled", way_out=f"adjourn wait {task.id}")
+            if task.state is TaskState.RUNNING:
+                wished = step.save(task, wish=wish)
+                step.tell(wished.id, f"{wish}_requested", by=by.name)
+                return wished
+            if move is Move.CANCEL:
+                self._require_certainty(step.tx, task)
+                step.withdraw_asks(task)
+                step.withdraw_calls(task)
+            stopped = step.save(task, state=state, message=f"{state} by {by.name}", next_call=None)
+            step.tell(stopped.id, f"task_{state}", by=by.name)
+            step.wake_parent(stopped)
+            return stopped
+
+    def forget(self, task_id: str, *, by: Principal) -> None:
+        """Drop an ended task from the store; the digests of its events stay."""
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            if task.state not in ENDED:
+                raise Conflict(
+                    f"task {task.id} is {task.state}: only ended tasks are pruned", way_out=f"adjourn cancel {task.id}"
+                )
+            parent = parent_of(step.tx, task)
+            if parent and parent.state not in ENDED:
+                raise Conflict(f"task {parent.id} started it and still needs it", way_out=f"adjourn show {parent.id}")
+            step.tell(task.id, "task_pruned", by=by.name)
+            step.tx.forget_task(task_id)
+
+    # --- what a dead supervisor left -------------------------------------------------------------------------------
+
+    def recover(self) -> list[Task]:
+        """Settle every run whose supervisor is gone: adopt nothing, start nothing, lose nothing."""
+        with self._store.read() as view:
+            running = [(task, view.run(task.id, task.runs)) for task in view.running()]
+        orphans = [run for _, run in running if not self._processes.supervisor_lives(run.supervisor)]
+        return [task for run in orphans if (task := self._recover_run(run.task_id, run.number))]
+
+    def _recover_run(self, task_id: str, number: int) -> Task | None:
+        # Read again: the supervisor may have written between our first look and its death.
+        with self._store.read() as view:
+            run = view.run(task_id, number)
+        if run.state is not RunState.RUNNING:
+            return None
+        try:
+            return self._settle_orphan(run)
+        except Conflict:
+            return None  # another command settled it first
+
+    def _settle_orphan(self, run: Run) -> Task | None:
+        if run.shim is None:
+            return self.release(run, why="its supervisor died before the gate opened")
+        match self._processes.shim_state(run.id, run.shim):
+            case NeverStarted():
+                return self.release(run, why="its supervisor died before the gate opened")
+            case Ended(exit=exit):
+                return self.finish(run, exit)
+            case Vanished():
+                return self.lose(run)
+            case StillRuns() | _:
+                return None
+
+
+def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
+    raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+
+
+def _way_on(task: Task) -> str:
+    verb = "wait" if task.state is TaskState.RUNNING else "restart"
+    return f"adjourn {verb} {task.id}"
+
+
+def _proper_verb(ask: Ask) -> str:
+    match ask.kind:
+        case AskKind.APPROVAL:
+            return f"adjourn approve {ask.id}"
+        case AskKind.QUESTION:
+            return f"adjourn answer {ask.id} TEXT"
+        case AskKind.UNCERTAIN:
+            return f"adjourn settle {ask.task_id}.tc_{ask.call} it-ran|it-did-not|run-again"

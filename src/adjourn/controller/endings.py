@@ -1,0 +1,116 @@
+"""How the end of a run changes its task."""
+
+from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
+from adjourn.core.ask import AskKind
+from adjourn.core.call import DEFAULT_VALUE
+from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
+from adjourn.core.states import CallMove, CallState, Move, after
+from adjourn.core.task import PauseReason, Run, RunState, Task, Wish
+
+_RUN_STATES = {
+    Move.COMPLETE: RunState.SUCCEEDED,
+    Move.FAIL: RunState.FAILED,
+    Move.RETURN: RunState.FAILED,
+    Move.WAIT: RunState.WAITING,
+    Move.LOSE: RunState.WAITING,
+    Move.SETTLE: RunState.WAITING,
+    Move.PAUSE: RunState.PAUSED,
+    Move.CANCEL: RunState.CANCELED,
+}
+
+
+def conclude(step: Steps, task: Task, run: Run, outcome: Outcome) -> Task:
+    """Apply what a run's exit meant."""
+    if task.wish is Wish.CANCEL and isinstance(outcome, Waits | WantsApproval):
+        outcome = Interrupted()  # it left by itself, but nobody wants it back
+    match outcome:
+        case Completed(message=message):
+            step.move_call(task.id, run.call, CallMove.FINISH)
+            return end_run(step, task, run, Move.COMPLETE, message=message)
+        case Failed(reason=reason):
+            step.withdraw_asks(task)
+            step.move_call(task.id, run.call, CallMove.FAIL)
+            return end_run(step, task, run, Move.FAIL, message=reason)
+        case Waits():
+            step.move_call(task.id, run.call, CallMove.FINISH)
+            return _wait(step, task, run)
+        case WantsApproval(manifest=manifest):
+            step.move_call(task.id, run.call, CallMove.FINISH)
+            return _ask_for_approval(step, task, run, manifest=manifest)
+        case Interrupted():
+            return interrupt(step, task, run)
+
+
+def _wait(step: Steps, task: Task, run: Run) -> Task:
+    if is_blocked(step.tx, task, run):
+        return end_run(step, task, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED)
+    call = step.next_call(task, by=ADJOURN)
+    return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call.number)
+
+
+def _ask_for_approval(step: Steps, task: Task, run: Run, *, manifest: str | None) -> Task:
+    command = approved_command(task.spec, DEFAULT_VALUE)
+    call = step.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
+    counted = step.save(task, calls=call.number)
+    prompt = f"exit code {run.exit_code}"
+    _, asked = step.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, manifest=manifest)
+    return end_run(step, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
+
+
+def interrupt(step: Steps, task: Task, run: Run) -> Task:
+    """End a run that was told to stop; an approval that it had is spent."""
+    step.withdraw_asks(task)
+    step.move_call(task.id, run.call, CallMove.FAIL)
+    if task.wish is Wish.CANCEL:
+        return end_run(step, task, run, Move.CANCEL, message="canceled")
+    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
+
+
+def release(step: Steps, task: Task, run: Run, *, why: str) -> Task:
+    """Give back a run whose call provably did not start."""
+    if task.wish:
+        return interrupt(step, task, run)
+    step.move_call(task.id, run.call, CallMove.RELEASE)
+    return end_run(step, task, run, Move.RETURN, message=why, next_call=run.call)
+
+
+def lose(step: Steps, task: Task, run: Run) -> Task:
+    """Ask a person what became of a call whose process vanished without a result."""
+    step.withdraw_asks(task)
+    step.move_call(task.id, run.call, CallMove.LOSE)
+    prompt = f"run {run.number} ended without a trace: did its command run to the end?"
+    _, asked = step.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
+    return end_run(step, asked, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")
+
+
+def end_run(
+    step: Steps,
+    task: Task,
+    run: Run,
+    move: Move,
+    *,
+    reason: PauseReason | None = None,
+    message: str | None = None,
+    next_call: int | None = None,
+) -> Task:
+    """Close a run and move its task."""
+    step.save_run(
+        run,
+        state=_RUN_STATES[move],
+        shim=None,
+        message=message,
+        checkpoint_id=step.new_id() if reason or move is Move.COMPLETE else None,
+        paused_at=step.now if reason else None,
+        pause_reason=reason,
+    )
+    ended = step.save(
+        task,
+        state=after(task.state, move),
+        message=message,
+        wish=None,
+        next_call=next_call,
+        calls=max(task.calls, next_call or 0),
+    )
+    step.tell(ended.id, f"run_{move}", run=run.number, exit_code=run.exit_code, signal=run.signal)
+    step.wake_parent(ended)
+    return ended

@@ -1,0 +1,258 @@
+"""The small steps that every change is made of, inside one transaction."""
+
+from typing import Required, TypedDict, Unpack
+
+import msgspec
+
+from adjourn.core.ask import Ask, AskKind
+from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, digest_of
+from adjourn.core.errors import Conflict, NotFound
+from adjourn.core.events import Event
+from adjourn.core.outcome import Standing
+from adjourn.core.states import (
+    ENDED,
+    AskMove,
+    AskState,
+    CallMove,
+    CallState,
+    Move,
+    TaskState,
+    after,
+    ask_after,
+    call_after,
+)
+from adjourn.core.task import OnRejection, Run, RunState, Spec, Task, number_of_run, run_id, task_of_run
+from adjourn.ports import Change, NewId, View
+
+ADJOURN = "adjourn"
+ASKED = "ask:"
+LEFT = "left:"
+
+
+class Asked(TypedDict, total=False):
+    """What an ask is about."""
+
+    prompt: Required[str]
+    choices: tuple[str, ...]
+    key: str
+    slot: str
+    call: int
+    manifest: str | None
+
+
+class Steps:
+    """One transaction at one moment, and what can be done in it."""
+
+    def __init__(self, tx: Change, *, now: int, new_id: NewId) -> None:
+        self.tx = tx
+        self.now = now
+        self.new_id = new_id
+
+    # --- tasks -----------------------------------------------------------------------------------------------------
+
+    def save(self, task: Task, **changes: object) -> Task:
+        """Put a changed task in the place of what it was."""
+        new = msgspec.structs.replace(task, updated_at=self.now, version=task.version + 1, **changes)
+        self.tx.save_task(task, new)
+        return new
+
+    def tell(self, task_id: str, kind: str, *, by: str = ADJOURN, **facts: str | int | None) -> None:
+        """Write down what happened."""
+        known: dict[str, str | int | None] = {name: fact for name, fact in facts.items() if fact is not None}
+        self.tx.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
+
+    def enqueue(self, task: Task, move: Move, *, by: str) -> Task:
+        """Make a move that leads to the queue, with the call to run next."""
+        call = self.next_call(task, by=by)
+        queued = self.save(
+            task,
+            state=after(task.state, move),
+            message=None,
+            wish=None,
+            next_call=call.number,
+            calls=max(task.calls, call.number),
+        )
+        self.tell(queued.id, f"task_{move}", by=by, call=call.number, digest=call.digest)
+        return queued
+
+    def go_on(self, task: Task, *, by: str) -> Task:
+        """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
+        if task.state is not TaskState.WAITING:
+            return task
+        rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if ask.state is AskState.REJECTED), None)
+        if rejected and task.spec.on_rejection is OnRejection.FAIL:
+            return self._refuse(task, rejected, by=by)
+        if is_blocked(self.tx, task, self.tx.run(task.id, task.runs)):
+            return task
+        return self.enqueue(task, Move.SETTLE, by=by)
+
+    def _refuse(self, task: Task, rejected: Ask, *, by: str) -> Task:
+        self.withdraw_asks(task)
+        reason = f"rejected by {rejected.settled_by}" + (f": {rejected.reply}" if rejected.reply else "")
+        failed = self.save(task, state=after(task.state, Move.REFUSE), message=reason)
+        self.tell(failed.id, "task_refused", by=by, ask=rejected.id)
+        self.wake_parent(failed)
+        return failed
+
+    def wake_parent(self, task: Task) -> None:
+        """Queue the task that left because this one was not done."""
+        parent = parent_of(self.tx, task)
+        if task.state not in ENDED or parent is None or parent.state is not TaskState.WAITING:
+            return
+        if any(turn.thing == task.id for turn in self.tx.turns_left_open(run_id(parent.id, parent.runs))):
+            self.go_on(parent, by=ADJOURN)
+
+    # --- runs ------------------------------------------------------------------------------------------------------
+
+    def running(self, name: str) -> tuple[Task, Run]:
+        """Return a run that has not ended, and its task."""
+        task = self.tx.task(task_of_run(name))
+        run = self.tx.run(task.id, number_of_run(name))
+        if run.state is not RunState.RUNNING:
+            raise Conflict(f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}")
+        return task, run
+
+    def save_run(self, run: Run, **changes: object) -> Run:
+        """Put a changed run in the place of what it was."""
+        new = msgspec.structs.replace(run, updated_at=self.now, version=run.version + 1, **changes)
+        self.tx.save_run(run, new)
+        return new
+
+    def new_run(self, task: Task, *, call: int, supervisor: str) -> Run:
+        """Make a task's next run, linked to the one it follows or replaces."""
+        run = Run(
+            task_id=task.id,
+            number=task.runs + 1,
+            state=RunState.RUNNING,
+            call=call,
+            supervisor=supervisor,
+            session_id=task.session_id,
+            created_at=self.now,
+            updated_at=self.now,
+        )
+        run = self._linked(task, run) if task.runs else run
+        self.tx.add_run(run)
+        return run
+
+    def _linked(self, task: Task, run: Run) -> Run:
+        last = self.tx.run(task.id, task.runs)
+        if last.session_id == task.session_id:
+            return msgspec.structs.replace(run, resumed_from=last.number)
+        self.save_run(last, superseded_by=run.number)
+        return msgspec.structs.replace(run, restart_of=last.number)
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def new_call(self, task: Task, command: Command, *, state: CallState, by: str | None, ask: int | None = None) -> Call:
+        """Make a task's next call."""
+        body = command_body(command)
+        call = Call(
+            task_id=task.id,
+            number=task.calls + 1,
+            tool=COMMAND,
+            body=body,
+            digest=digest_of(body),
+            nonce=self.new_id(),
+            state=state,
+            approved_by=by,
+            ask=ask,
+        )
+        self.tx.add_call(call)
+        return call
+
+    def next_call(self, task: Task, *, by: str) -> Call:
+        """Return the call to run next: the one that was approved, else the task's own command once more."""
+        approved = self.tx.calls_in(task.id, CallState.APPROVED)
+        return approved[-1] if approved else self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
+
+    def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
+        """Move a call along its table."""
+        call = self.tx.call(task_id, number)
+        if move is CallMove.RELEASE:
+            changes["claimed_by"] = None
+        moved = msgspec.structs.replace(call, state=call_after(call.state, move), version=call.version + 1, **changes)
+        self.tx.save_call(call, moved)
+        return moved
+
+    def withdraw_calls(self, task: Task) -> None:
+        """Take back what was approved and not started."""
+        for call in self.tx.calls_in(task.id, CallState.APPROVED):
+            self.move_call(task.id, call.number, CallMove.WITHDRAW)
+
+    # --- asks ------------------------------------------------------------------------------------------------------
+
+    def open_ask(self, task: Task, run: Run, kind: AskKind, **what: Unpack[Asked]) -> tuple[Ask, Task]:
+        """Put something before a person."""
+        ask = Ask(
+            id=self.new_id(),
+            task_id=task.id,
+            number=task.asks + 1,
+            run=run.number,
+            kind=kind,
+            created_at=self.now,
+            **what,
+        )
+        self.tx.add_ask(ask)
+        self.tell(task.id, "ask_opened", ask=ask.id, ask_kind=kind.value, call=ask.call)
+        return ask, self.save(task, asks=ask.number)
+
+    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str) -> Ask:
+        """Give an ask its reply."""
+        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), reply=text, settled_by=by, settled_at=self.now)
+        self.tx.save_ask(ask, settled)
+        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call)
+        return settled
+
+    def withdraw_asks(self, task: Task) -> None:
+        """Take back all that a task asks."""
+        for ask in self.tx.open_asks_of(task.id):
+            self.withdraw(ask)
+
+    def withdraw(self, ask: Ask) -> None:
+        """Take back an ask, and the call it is about."""
+        self.settle_ask(ask, AskMove.WITHDRAW, text=None, by=ADJOURN)
+        if ask.call and self.tx.call(ask.task_id, ask.call).state is CallState.PENDING:
+            self.move_call(ask.task_id, ask.call, CallMove.WITHDRAW)
+
+
+def standing_of(view: View, task: Task, run: Run) -> Standing:
+    """Return what the store knows of a run at the moment it ends."""
+    turns = view.turns_left_open(run.id)
+    asks = [view.ask(turn.thing) for turn in turns if turn.key.startswith(ASKED)]
+    children = [view.task(turn.thing) for turn in turns if turn.key.startswith(LEFT)]
+    call = view.call(task.id, run.call)
+    approval = view.ask_numbered(task.id, call.ask) if call.ask else None
+    return Standing(
+        open_asks=tuple(ask.id for ask in asks if ask.is_open),
+        settled_asks=any(not ask.is_open for ask in asks),
+        open_children=tuple(child.id for child in children if child.state not in ENDED),
+        ended_children=any(child.state in ENDED for child in children),
+        was_approved=approval is not None,
+        approved_manifest=approval.manifest if approval else None,
+    )
+
+
+def is_blocked(view: View, task: Task, run: Run) -> bool:
+    """Say whether a task that left still waits for a person or for a task it started."""
+    return bool(view.open_asks_of(task.id)) or bool(standing_of(view, task, run).open_children)
+
+
+def parent_of(view: View, task: Task) -> Task | None:
+    """Return the task in whose run this one was started, unless it was pruned or lives in another store."""
+    if task.parent_task is None:
+        return None
+    try:
+        return view.task(task.parent_task)
+    except NotFound:
+        return None
+
+
+def plain_command(spec: Spec) -> Command:
+    """Return the command of a task that nobody has approved anything for."""
+    return Command(argv=spec.argv, cwd=spec.workspace)
+
+
+def approved_command(spec: Spec, value: str) -> Command:
+    """Return the command that an approval with that value starts."""
+    decision = (f"--approval-decision={value}",) if spec.decision_arg else ()
+    return Command(argv=(*spec.argv, *decision), cwd=spec.workspace, env={AUTO_APPROVAL: value})
