@@ -13,7 +13,8 @@ from adjourn.core.states import TaskState
 def command(session: Session, *words: str) -> str:
     """Return a command line of this very program on this very store."""
     store = ["--store", session.root] if session.given_store else []
-    return command_line([_program(), *words, *store])
+    at = words.index("--") if "--" in words else len(words)
+    return command_line([_program(), *words[:at], *store, *words[at:]])
 
 
 def _program() -> str:
@@ -56,13 +57,18 @@ def _reply_hint(session: Session, scene: Scene, checkpoint: str) -> str:
     if approvals:
         return command(session, "-c", checkpoint, *approvals)
     if len(asks) == 1:
-        return command(session, "-c", checkpoint, _example(asks[0]))
+        return command(session, "-c", checkpoint, *_as_argument(_example(asks[0])))
     answers = [word for ask in asks for word in ("--answer", f"{ask.key}={_example(ask)}")]
     return command(session, "-c", checkpoint, *answers) if answers else command(session, "show", scene.task.id)
 
 
 def _example(ask: Ask) -> str:
     return ask.choices[0] if ask.choices else "your answer"
+
+
+def _as_argument(text: str) -> tuple[str, ...]:
+    """Keep a text from being taken for an option."""
+    return ("--", text) if text.startswith("-") else (text,)
 
 
 def next_step(session: Session, scene: Scene) -> list[str]:
@@ -95,7 +101,7 @@ def _ways_to_settle(session: Session, ask: Ask) -> list[str]:
                 f"Reject with:  {command(session, 'reject', ask.id)}",
             ]
         case AskKind.QUESTION:
-            return [f"Answer with:  {command(session, 'answer', ask.id, _example(ask))}"]
+            return [f"Answer with:  {command(session, 'answer', ask.id, *_as_argument(_example(ask)))}"]
         case AskKind.UNCERTAIN:
             call = f"{ask.task_id}.tc_{ask.call}"
             return [f"Settle with:  {command(session, 'settle', call)} it-ran|it-did-not|run-again"]
