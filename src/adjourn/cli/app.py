@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from adjourn.cli.session import Session
+from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 
@@ -77,6 +78,7 @@ def cli() -> None:
 
 def run(argv: list[str]) -> int:
     """Run one command line and return its exit code. Nothing that a person can cause shows a traceback."""
+    make_ready()
     session = Session(wants_json=_wants_json(argv))
     try:
         code = _dispatch(_spelled_out(argv), session)

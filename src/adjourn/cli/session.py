@@ -3,6 +3,7 @@
 import os
 import sys
 
+from adjourn.cli.streams import speak_utf8
 from adjourn.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Principal
@@ -71,13 +72,14 @@ class Session:
         """Print to stderr."""
         try:
             sys.stderr.write(text + "\n")
-        except (BrokenPipeError, OSError, ValueError, AttributeError):
+        except (BrokenPipeError, OSError, ValueError):
             return
 
     def document(self, document: object) -> None:
         """Print one JSON document."""
         from adjourn.core.manifest import encoded
 
+        speak_utf8()
         self.say(encoded(document))
 
     def fail(self, error: AdjournError) -> int:
