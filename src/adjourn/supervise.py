@@ -22,7 +22,7 @@ from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 
 _LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
-_OUTPUT_MS = 100
+OUTPUT_MS = 100
 _NAME = 12  # enough to tell the supervisors of one store apart
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -107,7 +107,7 @@ class Supervisor:
             while True:
                 wanted = signals.taken() + wish
                 told = _tell_shim(shim, told=told, wanted=wanted)
-                ready = {fd for fd, _ in poll.poll(_OUTPUT_MS if watcher else _LOOK_MS)}
+                ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else _LOOK_MS)}
                 if watcher:
                     watcher(place)
                 if shim.fileno() in ready:
@@ -210,29 +210,26 @@ def wait_until(
     task_id: str,
     is_reached: Callable[[Task], bool],
     *,
-    root: str,
+    look: Callable[[], None],
     timeout: float | None = None,
-    meanwhile: Callable[[], None] | None = None,
+    every_ms: int = _LOOK_MS,
 ) -> Task:
-    """Wait for a task, by events and without work in between; settle it if its supervisor dies meanwhile."""
-    del root
+    """Wait for a task, by events and without work in between. `look` is called first and at every event."""
     gc.enable()  # short commands go without; this one may last
     ear = controller.store.listen()
     poll = select.poll()
     poll.register(ear.fileno(), select.POLLIN)
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
     try:
         while True:
             ear.drain()
-            controller.recover()
+            look()
             with controller.store.read() as view:
                 task = view.task(task_id)
-            if meanwhile:
-                meanwhile()
-            rest = _LOOK_MS if deadline is None else min(_LOOK_MS, int((deadline - time.monotonic()) * 1000))
-            if is_reached(task) or rest < 0:
+            rest = deadline - time.monotonic()
+            if is_reached(task) or rest <= 0:
                 return task
-            poll.poll(_OUTPUT_MS if meanwhile else rest)
+            poll.poll(min(every_ms, rest * 1000))
     finally:
         ear.close()
 

@@ -2,7 +2,7 @@
 
 import click
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import bare_verb
 from adjourn.cli.session import Session
 
 _LINES = {
@@ -12,7 +12,7 @@ _LINES = {
 }
 
 
-@verb("completion")
+@bare_verb("completion")
 @click.argument("shell", type=click.Choice(list(_LINES)))
 def command(session: Session, *, shell: str) -> None:
     """Print the line that turns on completion; put it into your shell's start file."""

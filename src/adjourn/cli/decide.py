@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from adjourn.cli.hint import command
+from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
-from adjourn.core.ask import Ask, Reply
+from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.render import visible
-from adjourn.core.states import TaskState
+from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
 
 
@@ -36,6 +37,10 @@ def _say_text(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) 
     for ask in settled:
         said = f": {visible(ask.reply)}" if ask.reply else ""
         session.say(f"{ask.state} {ask.id}{said}")
+        if ask.state is AskState.APPROVED and ask.call:
+            with session.controller.store.read() as view:
+                call = view.call(ask.task_id, ask.call)
+            session.say("\n".join(["what runs:", *call_block(session, call)]))
     for task in tasks.values():
         session.say(_what_next(session, task))
 
@@ -50,6 +55,7 @@ def _what_next(session: Session, task: Task) -> str:
             return f"Task {task.id} is {task.state}."
 
 
-def asked(session: Session, ids: Sequence[str]) -> list[Ask]:
-    """Find asks by their ids or prefixes."""
+def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[Ask]:
+    """Find asks by their ids or prefixes, for somebody who may decide them."""
+    session.controller.authorise(session.principal, verb)
     return [session.controller.find_ask(text) for text in ids]

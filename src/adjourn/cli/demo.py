@@ -7,7 +7,7 @@ import tempfile
 
 import msgspec
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import bare_verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
@@ -31,7 +31,7 @@ class _Inbox(msgspec.Struct):
     asks: list[_Ask]
 
 
-@verb("demo")
+@bare_verb("demo")
 def command(session: Session) -> int:
     """Show a script that stops for a person twice, leaves, and comes back. It leaves nothing behind."""
     with tempfile.TemporaryDirectory(prefix="adjourn-demo-") as place:
@@ -94,7 +94,7 @@ class Stage:
         done = self._run(*words)
         self._session.say(_indented(done.stdout + done.stderr))
         if done.returncode != expect:
-            raise AdjournError(f"the demo went wrong: exit code {done.returncode}", way_out="adjourn demo --verbose")
+            raise AdjournError(f"the demo went wrong: exit code {done.returncode}", way_out="adjourn --help")
         self._session.say(f"  (exit code {done.returncode})")
         return done.stdout
 

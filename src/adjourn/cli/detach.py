@@ -20,6 +20,7 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
     if os.environ.get("ADJOURN_RUN_ID"):
         raise Misuse("--detach is refused inside a run: nothing of a run outlives it", way_out="adjourn run -- COMMAND")
     controller = open_controller(session.root)
+    session.settle(controller)
     task = queue(controller)
     scene = controller.scene(task.id)
     controller.store.close()

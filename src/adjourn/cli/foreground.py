@@ -6,18 +6,16 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from adjourn.cli.hint import resume_hint
 from adjourn.cli.present import standing
+from adjourn.cli.projection import project
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core import exits
-from adjourn.core.manifest import Manifest, encoded, manifest_of
 from adjourn.core.render import block
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import span
-from adjourn.files import private_directory, write_whole
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervisor
@@ -39,6 +37,7 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
     """Be a supervisor for a while. The fork server is there before the store is opened."""
     controller, supervisor = open_supervisor(session.root)
     try:
+        session.settle(controller)
         yield controller, supervisor
     finally:
         supervisor.close()
@@ -56,9 +55,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
 def report(session: Session, controller: Controller, task: Task) -> int:
     """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
     scene = controller.scene(task.id)
-    manifest = manifest_of(scene, hint=resume_hint(session, scene))
-    if manifest.outcome == "paused":
-        _write_manifest(session, manifest)
+    manifest = project(session, scene)
     if session.wants_json:
         session.document(manifest)
     elif scene.task.state is not TaskState.SUCCEEDED or sys.stdout.isatty():
@@ -70,18 +67,6 @@ def _closing(session: Session, scene: Scene) -> str:
     if scene.task.state is TaskState.SUCCEEDED:
         return f"Completed in {span(scene.task.updated_at - scene.task.created_at)}  (task {scene.task.id})"
     return standing(session, scene, now=now())
-
-
-def _write_manifest(session: Session, manifest: Manifest) -> None:
-    """Project the pause into files. The store has it already: a full disk costs the copy, not the pause."""
-    text = encoded(manifest).encode() + b"\n"
-    try:
-        newest = private_directory(os.path.join(session.root, "session"))
-        own = private_directory(os.path.join(newest, manifest.task_id))
-        for place in (own, newest):
-            write_whole(os.path.join(place, "pause.json"), text)
-    except OSError as error:
-        session.warn(f"adjourn: the manifest file could not be written: {error.strerror}")
 
 
 class Screen:

@@ -52,7 +52,7 @@ def _reply_hint(session: Session, scene: Scene, checkpoint: str) -> str:
     asks = scene.open_asks
     uncertain = next((ask for ask in asks if ask.kind is AskKind.UNCERTAIN), None)
     if uncertain:
-        return command(session, "settle", f"{scene.task.id}.tc_{uncertain.call}", "it-ran")
+        return command(session, "show", scene.task.id)  # what became of it is for a person to say
     approvals = [word for ask in asks if ask.kind is AskKind.APPROVAL for word in ("--approve", f"tc_{ask.call}")]
     if approvals:
         return command(session, "-c", checkpoint, *approvals)
@@ -77,7 +77,8 @@ def next_step(session: Session, scene: Scene) -> list[str]:
     match task.state:
         case TaskState.WAITING:
             lines = [line for ask in scene.open_asks for line in _ways_to_settle(session, ask)]
-            return [*lines, f"Then:         {command(session, 'resume', task.id)}"] if lines else []
+            is_known = all(ask.kind is not AskKind.UNCERTAIN for ask in scene.open_asks)
+            return [*lines, f"Then:         {command(session, 'resume', task.id)}"] if lines and is_known else lines
         case TaskState.PAUSED:
             return [
                 f"Resume with: {command(session, 'resume', task.id)}",

@@ -3,9 +3,10 @@
 import click
 
 from adjourn.cli.options import verb
+from adjourn.cli.present import GIST, short, table, title
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.render import visible
+from adjourn.core.render import fit, visible
 from adjourn.core.task import Task
 from adjourn.core.when import ago
 from adjourn.ports import View
@@ -33,18 +34,14 @@ def command(session: Session, *, limit: int, after: str | None) -> None:
 
 def _row(view: View, ask: Ask) -> tuple[str, str, str, str, str]:
     task = view.task(ask.task_id)
-    return (ask.id[:8], ask.kind, ask.task_id[:8], ago(ask.created_at, now=now()), _gist(ask, task))
+    return (short(ask.id), ask.kind, short(ask.task_id), ago(ask.created_at, now=now()), _gist(ask, task))
 
 
 def _gist(ask: Ask, task: Task) -> str:
-    if ask.kind is AskKind.QUESTION:
-        return visible(ask.prompt[:400])
-    return visible(" ".join(task.spec.argv)[:400])
+    return fit(visible(ask.prompt), columns=GIST) if ask.kind is AskKind.QUESTION else title(task)
 
 
 def _say(session: Session, rows: list[tuple[str, str, str, str, str]], count: int) -> None:
-    from adjourn.cli.present import table
-
     if session.wants_json:
         session.document({"schema_version": 1, "count": 0, "asks": []})
         return

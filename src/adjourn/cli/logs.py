@@ -10,8 +10,8 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
-from adjourn.core.task import run_id
-from adjourn.supervise import wait_until
+from adjourn.core.task import Task, run_id
+from adjourn.supervise import OUTPUT_MS, wait_until
 
 
 @verb("logs")
@@ -40,10 +40,15 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
 
 
 def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -> None:
-    def look(_: object = None) -> None:
+    def look() -> None:
+        session.settle(session.controller)
         _hand_on(place, streams)
 
-    wait_until(session.controller, task_id, lambda now: now.state is not TaskState.RUNNING, root=session.root, meanwhile=look)
+    wait_until(session.controller, task_id, _has_left, look=look, every_ms=OUTPUT_MS)
+
+
+def _has_left(task: Task) -> bool:
+    return task.state is not TaskState.RUNNING
 
 
 def _hand_on(place: str, streams: list[Stream]) -> None:

@@ -25,6 +25,15 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     return decorate
 
 
+def bare_verb(name: str) -> Callable[[Verb], click.Command]:
+    """Make a verb without the common options: it has no store, and speaks to people only."""
+
+    def decorate(function: Verb) -> click.Command:
+        return click.command(name)(click.pass_obj(function))
+
+    return decorate
+
+
 def _session(context: click.Context) -> Session:
     session = context.find_object(Session)
     assert session is not None  # noqa: S101 -- the app hands one to every verb

@@ -6,13 +6,14 @@ from adjourn.cli.hint import command, next_step
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, command_of
-from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, fit, prose, visible, width
+from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, command_line, fit, prose, visible, width
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import ago
 
 SHORT = 8
+GIST = 500
 _COLOURS = {
     "queued": 36,
     "running": 34,
@@ -35,24 +36,16 @@ def coloured(session: Session, text: str, word: str) -> str:
 def table(session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None) -> str:
     """Align columns; the last takes what room is left."""
     widths = [max(width(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    widths[-1] = max(session.columns - sum(widths[:-1]) - 2 * len(widths), 20)
-    lines = [_line(head, widths)]
-    for row in rows:
-        line = _line(row, widths)
-        if colour_by is not None:
-            line = _painted(session, row, widths, colour_by)
-        lines.append(line)
-    return "\n".join(line.rstrip() for line in lines)
+    widths[-1] = min(widths[-1], max(session.columns - sum(widths[:-1]) - 2 * len(widths), 20))
+    lines = [_cells(head, widths), *(_cells(row, widths) for row in rows)]
+    if colour_by is not None:
+        for row, line in zip(rows, lines[1:], strict=True):
+            line[colour_by] = coloured(session, line[colour_by], row[colour_by])
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(_padded(cell, columns) for cell, columns in zip(cells, widths, strict=True))
-
-
-def _painted(session: Session, row: Sequence[str], widths: Sequence[int], colour_by: int) -> str:
-    cells = [_padded(cell, columns) for cell, columns in zip(row, widths, strict=True)]
-    cells[colour_by] = coloured(session, cells[colour_by], row[colour_by])
-    return "  ".join(cells)
+def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [_padded(cell, columns) for cell, columns in zip(row, widths, strict=True)]
 
 
 def _padded(cell: str, columns: int) -> str:
@@ -66,8 +59,8 @@ def short(identifier: str) -> str:
 
 
 def title(task: Task) -> str:
-    """Return a task's command on one line."""
-    return visible(" ".join(task.spec.argv[:64]))
+    """Return a task's command on one line, and say how much of it is left out."""
+    return fit(command_line(task.spec.argv), columns=GIST)
 
 
 def what_is_asked(session: Session, ask: Ask, call: Call | None, *, now: int) -> list[str]:

@@ -12,6 +12,7 @@ from adjourn.core.render import prose
 from adjourn.wiring import find_root, open_controller
 
 _SHIM = "adjourn-shim"
+_UNBOUNDED = 100_000
 
 
 class Session:
@@ -41,7 +42,17 @@ class Session:
             if not self.has_store:
                 raise NotFound(f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND")
             self._controller = open_controller(self.root)
+            self.settle(self._controller)
         return self._controller
+
+    def settle(self, controller: Controller) -> None:
+        """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""
+        settled = controller.recover()
+        if settled:
+            from adjourn.cli.projection import project
+
+            for task in settled:
+                project(self, controller.scene(task.id))
 
     @property
     def principal(self) -> Principal:
@@ -55,11 +66,11 @@ class Session:
 
     @property
     def columns(self) -> int:
-        """How wide the terminal is."""
+        """How wide the terminal is; where there is none, nothing needs to be cut."""
         try:
             return os.get_terminal_size(sys.stdout.fileno()).columns
         except (OSError, ValueError):
-            return 100
+            return _UNBOUNDED
 
     def say(self, text: str) -> None:
         """Print to stdout. Whoever closed it does not want to hear; the exit code still tells."""

@@ -6,7 +6,7 @@ from adjourn.cli.foreground import report
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
-from adjourn.core.ask import Verdict
+from adjourn.core.ask import Verb, Verdict
 from adjourn.core.errors import NotFound
 
 
@@ -21,6 +21,7 @@ def command(session: Session, *, call: str, verdict: str) -> int:
     it-did-not   it had no effect: the task is paused
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
+    session.controller.authorise(session.principal, Verb.SETTLE)
     task = session.controller.find(call)
     settled = session.controller.settle(task.id, _number(call), Verdict(verdict), by=session.principal)
     report(session, session.controller, settled)

@@ -1,8 +1,8 @@
 """The three standard streams: always there, whatever the caller closed, and able to carry every character."""
 
-import io
 import os
 import sys
+from typing import TextIO
 
 _LAST = 2  # stderr
 
@@ -17,15 +17,20 @@ def make_ready() -> None:
     sys.stderr = _speaking(sys.stderr, _LAST)
 
 
-def _speaking(stream: object, fd: int) -> io.TextIOWrapper:
+def _speaking(stream: TextIO | None, fd: int) -> TextIO:
     """Return a stream that spells out what its encoding lacks; Python has none for what was closed when it started."""
-    if not isinstance(stream, io.TextIOWrapper):
+    if stream is None:
         return open(fd, "w", encoding="utf-8", closefd=False)
-    stream.reconfigure(errors="backslashreplace")
+    _set_up(stream, errors="backslashreplace")
     return stream
 
 
 def speak_utf8() -> None:
     """Print UTF-8 from here on, whatever the locale: JSON is."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
+    _set_up(sys.stdout, encoding="utf-8")
+
+
+def _set_up(stream: object, **settings: str) -> None:
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure:
+        reconfigure(**settings)

@@ -3,6 +3,7 @@
 import click
 
 from adjourn.cli.foreground import EXIT_CODES
+from adjourn.cli.hint import command as command_line
 from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
 from adjourn.cli.present import standing
@@ -36,10 +37,17 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
 
 
 def _ended(session: Session, task: Task, timeout: float | None) -> Task:
-    now_ = wait_until(session.controller, task.id, lambda now: now.state not in _UNDER_WAY, root=session.root, timeout=timeout)
-    if now_.state in _UNDER_WAY:
-        raise AdjournError(f"task {task.id} is still {now_.state} after {timeout:g} s", way_out=f"adjourn wait {task.id}")
-    return now_
+    controller = session.controller
+    if task.state is TaskState.QUEUED and not session.wants_json:
+        session.warn(f"adjourn: task {task.id} is queued; it starts with: {command_line(session, 'resume', task.id)}")
+    ended = wait_until(controller, task.id, _is_settled, look=lambda: session.settle(controller), timeout=timeout)
+    if not _is_settled(ended):
+        raise AdjournError(f"task {task.id} is still {ended.state} after {timeout:g} s", way_out=f"adjourn wait {task.id}")
+    return ended
+
+
+def _is_settled(task: Task) -> bool:
+    return task.state not in _UNDER_WAY
 
 
 def _verdict(codes: list[int]) -> int:

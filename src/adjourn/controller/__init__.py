@@ -12,7 +12,7 @@ from adjourn.core.call import DEFAULT_VALUE, Call, command_body, digest_of, slot
 from adjourn.core.errors import Ambiguous, Conflict, Misuse, NotAllowed, NotFound, StaleCheckpoint
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
-from adjourn.core.render import visible
+from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, after, allows
@@ -227,7 +227,8 @@ class Controller:
         if ask.kind is not _KINDS.get(reply.verb):
             raise Misuse(f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it", way_out=_proper_verb(ask))
         if ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
-            raise Misuse(f"ask {ask.id} takes one of: {', '.join(ask.choices)}", way_out=_proper_verb(ask))
+            choices = ", ".join(visible(choice) for choice in ask.choices)
+            raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
         if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
@@ -266,6 +267,8 @@ class Controller:
 
     def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal) -> Task:
         """Take the replies that a resume carries, and queue the task if nothing is left to settle."""
+        if resumption.decides or resumption.answers_something:
+            self.authorise(by, "deciding")
         with self._steps() as step:
             task = step.tx.task(task_id)
             replies = replies_of(resumption, step.tx.asks_of_run(task.id, task.runs))
@@ -394,6 +397,6 @@ def _proper_verb(ask: Ask) -> str:
         case AskKind.APPROVAL:
             return f"adjourn approve {ask.id}"
         case AskKind.QUESTION:
-            return f"adjourn answer {ask.id} TEXT"
+            return command_line(["adjourn", "answer", ask.id, ask.choices[0] if ask.choices else "TEXT"])
         case AskKind.UNCERTAIN:
             return f"adjourn settle {ask.task_id}.tc_{ask.call} it-ran|it-did-not|run-again"

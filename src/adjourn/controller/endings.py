@@ -18,6 +18,17 @@ _RUN_STATES = {
     Move.CANCEL: RunState.CANCELED,
 }
 
+_EVENTS = {
+    Move.COMPLETE: "run_completed",
+    Move.FAIL: "run_failed",
+    Move.RETURN: "run_returned",
+    Move.WAIT: "run_waiting",
+    Move.LOSE: "run_lost",
+    Move.SETTLE: "run_settled",
+    Move.PAUSE: "run_paused",
+    Move.CANCEL: "run_canceled",
+}
+
 
 def conclude(step: Steps, task: Task, run: Run, outcome: Outcome) -> Task:
     """Apply what a run's exit meant."""
@@ -111,6 +122,6 @@ def end_run(
         next_call=next_call,
         calls=max(task.calls, next_call or 0),
     )
-    step.tell(ended.id, f"run_{move}", run=run.number, exit_code=run.exit_code, signal=run.signal)
+    step.tell(ended.id, _EVENTS[move], run=run.number, exit_code=run.exit_code, signal=run.signal)
     step.wake_parent(ended)
     return ended

@@ -28,6 +28,8 @@ ADJOURN = "adjourn"
 ASKED = "ask:"
 LEFT = "left:"
 
+_QUEUEING = {Move.SETTLE: "task_queued", Move.RESUME: "task_resumed", Move.RESTART: "task_restarted"}
+
 
 class Asked(TypedDict, total=False):
     """What an ask is about."""
@@ -72,7 +74,7 @@ class Steps:
             next_call=call.number,
             calls=max(task.calls, call.number),
         )
-        self.tell(queued.id, f"task_{move}", by=by, call=call.number, digest=call.digest)
+        self.tell(queued.id, _QUEUEING[move], by=by, call=call.number, digest=call.digest)
         return queued
 
     def go_on(self, task: Task, *, by: str) -> Task:

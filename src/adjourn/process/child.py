@@ -44,7 +44,7 @@ class Child:
 
     def dismiss(self) -> None:
         """End it before it was started."""
-        os.close(self._start)
+        os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
     def _fork(self, cgroup: int | None) -> int:

@@ -45,11 +45,12 @@ def _stand(spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroup
     _tell(report, Ready(record=prepared.record))
     if _opens(gate, signals):
         result = Running(spec, prepared, signals).run()
-        prepared.clean_up()
     else:
-        prepared.dismiss()
+        prepared.child.dismiss()
         result = ShimResult(started=False, interrupted=signals.count(*INTERRUPTS, KILL) > 0)
-    return 0 if _keep(result, prepared, signals) else 1
+    kept = _keep(result, prepared, signals)
+    prepared.clean_up()
+    return 0 if kept else 1
 
 
 def _tell(report: int, ready: Ready) -> None:

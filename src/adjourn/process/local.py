@@ -1,6 +1,7 @@
 """What this machine knows of the runs of one store: which processes live, and what dead ones left behind."""
 
 import os
+import time
 
 import msgspec
 
@@ -10,6 +11,7 @@ from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Vanished
 from adjourn.process import lock
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
+_YOUNG = 2.0  # seconds
 _TAIL = 256 * 1024
 
 
@@ -31,7 +33,7 @@ class LocalProcesses:
         # Alive first, result second: a shim that ends between the two looks has left its result.
         living = shims.adopt(place, shim)
         if living is not None:
-            has_ended = living.wait(_MOMENT)
+            has_ended = living.wait(_MOMENT if _is_young(shim) else 0)
             living.close()
             if not has_ended:
                 return StillRuns()
@@ -51,6 +53,12 @@ class LocalProcesses:
             return NeverStarted()
         exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=result.error)
         return Ended(msgspec.structs.replace(exit_, output=last_output(place)))
+
+
+def _is_young(shim: ProcessId) -> bool:
+    """Say whether the shim may still be about to write that its gate stayed shut."""
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - shim.start_time / os.sysconf("SC_CLK_TCK")
+    return age < _YOUNG
 
 
 def run_directory(root: str, run_id: str) -> str:

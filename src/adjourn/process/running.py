@@ -44,13 +44,9 @@ class Prepared:
         try:
             _write_record(spec.run_dir, self.record)
         except OSError:
-            self.dismiss()
+            self.child.dismiss()
+            self.clean_up()
             raise
-
-    def dismiss(self) -> None:
-        """Undo what would outlive this process; the child was not started and never will be."""
-        self.child.dismiss()
-        self.clean_up()
 
     def clean_up(self) -> None:
         """Remove what only the living needed."""

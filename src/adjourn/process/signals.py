@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterable
 from types import FrameType
 
-
 IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)  # each has an error in its stead, or no meaning to us
 
 

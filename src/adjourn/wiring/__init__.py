@@ -43,11 +43,9 @@ def _upwards(place: str) -> list[str]:
 
 
 def open_controller(root: str) -> Controller:
-    """Open the store, settle the runs whose supervisor is gone, and return what applies the rules."""
+    """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
     store = SqliteStore(root)
-    controller = Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root))
-    controller.recover()
-    return controller
+    return Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root))
 
 
 def find_runner(name: str) -> Runner:

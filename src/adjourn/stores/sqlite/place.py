@@ -1,41 +1,64 @@
 """The directory a store lives in: made safely, and refused when it is not safe."""
 
+import errno
 import os
 import stat
 
 from adjourn.core.errors import NotFound, StoreProblem, StoreRefused
-from adjourn.files import sync_directory, write_whole
+from adjourn.files import private_file, sync_directory, write_whole
 
 DATABASE = "adjourn.db"
+LOCK = "write.lock"
+_CUSTOMARY = ".adjourn"
 _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs"}
 )
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def prepare(root: str) -> str:
-    """Return the database's path in `root`, a private directory that is made if it is not there."""
+    """Return the database's path in `root`, a private directory that is made and furnished if it is not there."""
+    if not os.path.lexists(root):
+        _make(root)
+    mode = _checked(root).st_mode
+    if mode & stat.S_IRWXU == stat.S_IRWXU and (mode & _OTHERS or not os.path.lexists(_ignore(root))):
+        _furnish(root)
+    # SQLite follows no link on its way: whoever came here by one is taken to where it leads.
+    path = os.path.join(os.path.realpath(root), DATABASE)
+    for needed in (os.path.join(root, LOCK), path):
+        if not os.path.lexists(needed):
+            private_file(needed)
+    return path
+
+
+def _make(root: str) -> None:
+    above = os.path.dirname(root)
     try:
+        _refuse_network(root, os.stat(above).st_dev)
         os.mkdir(root, 0o700)
+        os.chmod(root, 0o700)  # whatever the umask
     except FileExistsError:
-        _check(root)
-        return os.path.join(root, DATABASE)
-    except FileNotFoundError:
-        raise NotFound(f"{os.path.dirname(root)} is not a directory", way_out="name a store with --store DIR") from None
-    except OSError as error:
-        raise _unusable(root, error) from error
-    _furnish(root)
-    return os.path.join(root, DATABASE)
+        return  # somebody makes it at the same time
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFound(f"{above} is not a directory", way_out="name a store with --store DIR") from None
 
 
 def _furnish(root: str) -> None:
-    os.chmod(root, 0o700)  # whatever the umask
-    _check(root)
-    write_whole(os.path.join(root, ".gitignore"), _IGNORE)
+    """Make a directory private and hide it from git; leave it alone if others keep things in it."""
+    if os.path.basename(root) != _CUSTOMARY and os.listdir(root):
+        return
+    os.chmod(root, 0o700)
+    write_whole(_ignore(root), _IGNORE)
     sync_directory(os.path.dirname(root))
 
 
-def _check(root: str) -> None:
+def _ignore(root: str) -> str:
+    return os.path.join(root, ".gitignore")
+
+
+def _checked(root: str) -> os.stat_result:
     found = os.lstat(root)
     if stat.S_ISLNK(found.st_mode):
         raise StoreRefused(f"{root} is a symbolic link", way_out="name the directory itself with --store DIR")
@@ -46,7 +69,12 @@ def _check(root: str) -> None:
             f"{root} belongs to uid {found.st_uid}, and you are uid {os.geteuid()}",
             way_out="use a store of your own: --store DIR",
         )
-    kind = filesystem_kind(found.st_dev)
+    _refuse_network(root, found.st_dev)
+    return found
+
+
+def _refuse_network(root: str, device: int) -> None:
+    kind = filesystem_kind(device)
     if kind in _NETWORK:
         raise StoreRefused(
             f"{root} is on a network filesystem ({kind}), where SQLite's locks cannot be trusted",
@@ -65,6 +93,11 @@ def filesystem_kind(device: int, *, mounts: str = "/proc/self/mountinfo") -> str
     return kinds[-1] if kinds else ""
 
 
-def _unusable(root: str, error: OSError) -> StoreProblem:
+def unusable(path: str, error: OSError) -> StoreProblem:
+    """Return what the operating system says of a path, as a sentence with a way out."""
+    if error.errno == errno.EROFS:
+        return StoreProblem(f"{path} is read-only", way_out="make it writable, or name another with --store DIR")
+    if error.errno in _FULL:
+        return StoreProblem(f"the disk of {path} is full", way_out="free some space and say it again")
     kind = StoreRefused if isinstance(error, PermissionError) else StoreProblem
-    return kind(f"{root} cannot be used: {error.strerror}", way_out="name a store with --store DIR")
+    return kind(f"{path} cannot be used: {error.strerror}", way_out="name a store with --store DIR")

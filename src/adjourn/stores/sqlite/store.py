@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import apsw
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
-from adjourn.files import private_directory, private_file
+from adjourn.files import private_directory
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
@@ -25,20 +25,19 @@ class SqliteStore:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        with _translated(root):
+        with _translated(root), _on_disk(root):
             path = place.prepare(root)
-            self._lock = os.open(os.path.join(root, "write.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = os.open(os.path.join(root, place.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             self._db = self._open(path)
         self._rows = Rows(self._db)
 
     def _open(self, path: str) -> Database:
-        if not os.path.lexists(path):
-            private_file(path)
         db = Database(path)
         if _known_version(db, path) < SCHEMA:
             with self._turn():
                 _migrate(db, path)
-        db.do(f"PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        # A backup comes back in another mode; for all others the first is no work.
+        db.do(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         return db
 
     @contextmanager
@@ -81,14 +80,21 @@ class SqliteStore:
 
     def listen(self) -> Ear:
         """Return an ear that hears every commit from now on."""
-        return Ear(private_directory(os.path.join(self.root, "wake")))
+        with _on_disk(self.root):
+            return Ear(private_directory(os.path.join(self.root, "wake")))
 
     def back_up(self, target: str) -> None:
         """Copy the database, as of one moment, into a new file."""
-        with _translated(self.root):
+        with _on_disk(target):
             fd = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            os.fchmod(fd, 0o600)
             os.close(fd)
-            self._db.copy_to(target)
+        try:
+            with _translated(target):
+                self._db.copy_to(target)
+        except AdjournError:
+            os.unlink(target)
+            raise
 
     def close(self) -> None:
         """Let go of the store."""
@@ -119,8 +125,17 @@ def _migrate(db: Database, path: str) -> None:
 
 
 @contextmanager
+def _on_disk(path: str) -> Generator[None, None, None]:
+    """Turn the system's errors into sentences."""
+    try:
+        yield
+    except OSError as error:
+        raise place.unusable(path, error) from error
+
+
+@contextmanager
 def _translated(root: str) -> Generator[None, None, None]:
-    """Turn SQLite's and the system's errors into sentences."""
+    """Turn SQLite's errors into sentences."""
     try:
         yield
     except AdjournError:

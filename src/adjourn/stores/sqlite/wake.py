@@ -1,37 +1,47 @@
 """Tells whoever listens that something was committed, by a datagram after the commit."""
 
 import os
+from collections.abc import Callable
 
 
 def wake_all(directory: str) -> None:
-    """Send every listener a datagram. Those who are gone are forgotten; nobody who is slow holds us up."""
+    """Send every listener a datagram. Those who are gone are forgotten; nobody who is slow holds us up.
+
+    It never fails: what happened is on disk, and a wake-up that is lost is made good by the next slow look.
+    """
     try:
         names = os.listdir(directory)
-    except FileNotFoundError:
+        if names:
+            _send(directory, names)
+    except OSError:
         return
-    if names:
-        _send(directory, names)
 
 
 def _send(directory: str, names: list[str]) -> None:
     import socket
 
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
-        for name in names:
-            try:
-                sender.sendto(b"\1", _address(folder, name))
-            except ConnectionRefusedError:
-                _forget(folder, name)
-            except OSError:
-                continue  # a full ear has a wake-up waiting already
-    os.close(folder)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
+            for name in names:
+                _send_to(sender.sendto, folder, name)
+    finally:
+        os.close(folder)
+
+
+def _send_to(send: Callable[[bytes, str], object], folder: int, name: str) -> None:
+    try:
+        send(b"\1", _address(folder, name))
+    except ConnectionRefusedError:
+        _forget(folder, name)
+    except OSError:
+        return  # a full ear has a wake-up waiting already
 
 
 def _forget(folder: int, name: str) -> None:
     try:
         os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
+    except OSError:
         return
 
 
