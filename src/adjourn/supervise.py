@@ -45,7 +45,8 @@ class Supervisor:
 
     def close(self) -> None:
         """Stop being a supervisor."""
-        os.unlink(self._lock_path)
+        with suppress(FileNotFoundError):
+            os.unlink(self._lock_path)
         self._lock.close()
         self._forks.close()
 

@@ -86,7 +86,7 @@ def run(argv: list[str]) -> int:
         code = session.fail(error)
     except click.ClickException as error:
         code = session.fail(Misuse(error.format_message(), way_out=_help_for(error)))
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         code = session.stopped()
     except OSError as error:
         code = session.fail(AdjournError(f"{error.filename or 'the system'}: {error.strerror}"))

@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from adjourn.cli.foreground import Stream
 from adjourn.cli.options import verb
+from adjourn.cli.screen import Stream
 from adjourn.cli.session import Session
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState

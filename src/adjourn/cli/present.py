@@ -105,6 +105,8 @@ def _cut(session: Session, task_id: str) -> Cut:
 def standing(session: Session, scene: Scene, *, now: int) -> str:
     """Say how a task stands, and what to do next."""
     task = scene.task
+    if task.state is TaskState.PAUSED:
+        return f"{coloured(session, 'Paused.', task.state)} " + "\n".join(next_step(session, scene))
     lines = [f"{coloured(session, _headline(scene), task.state)}  (task {task.id})"]
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:
@@ -115,7 +117,6 @@ def standing(session: Session, scene: Scene, *, now: int) -> str:
 
 
 _HEADLINES = {
-    TaskState.PAUSED: "Paused.",
     TaskState.SUCCEEDED: "Completed.",
     TaskState.CANCELED: "Canceled.",
     TaskState.QUEUED: "Queued: it has not started.",

@@ -60,13 +60,19 @@ def command(context: click.Context, session: Session, *, detach: bool, decision_
         workspace=os.getcwd(),
         decision_arg=decision_arg,
         grace=grace,
-        parent_run=os.environ.get("ADJOURN_RUN_ID"),
+        parent_run=_enclosing_run(session),
     )
     if detach:
         return detached(session, lambda controller: _started(controller, session, spec))
     with supervising(session) as (controller, supervisor):
         task = _supervised(session, supervisor, controller, _started(controller, session, spec))
         return report(session, controller, task)
+
+
+def _enclosing_run(session: Session) -> str | None:
+    """Return the run that this command is part of, unless that one is kept in another store."""
+    outer = os.environ.get("ADJOURN_STORE", "")
+    return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
 
 
 def _started(controller: Controller, session: Session, spec: Spec) -> Task:
@@ -82,6 +88,7 @@ def _supervised(session: Session, supervisor: Supervisor, controller: Controller
     """Run the task, unless an earlier run of the enclosing script has had it run already."""
     if task.state is TaskState.QUEUED:
         task = run_to_the_end(session, supervisor, task)
-    if task.spec.parent_run and task.state not in ENDED:
-        controller.leave_open(os.environ["ADJOURN_RUN_ID"], task)
+    outer = _enclosing_run(session)
+    if outer and task.state not in ENDED:
+        controller.leave_open(outer, task)
     return task

@@ -16,6 +16,7 @@ from adjourn.core.task import Task
 from adjourn.supervise import wait_until
 from adjourn.wiring import now
 
+_MOMENT = 2.0  # seconds that a detached supervisor may need to take its task
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 
 
@@ -38,12 +39,23 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
 
 def _ended(session: Session, task: Task, timeout: float | None) -> Task:
     controller = session.controller
-    if task.state is TaskState.QUEUED and not session.wants_json:
-        session.warn(f"adjourn: task {task.id} is queued; it starts with: {command_line(session, 'resume', task.id)}")
-    ended = wait_until(controller, task.id, _is_settled, look=lambda: session.settle(controller), timeout=timeout)
+
+    def look() -> None:
+        session.settle(controller)
+
+    if not session.wants_json and timeout is None:
+        task = wait_until(controller, task.id, _has_begun, look=look, timeout=_MOMENT)
+        if task.state is TaskState.QUEUED:
+            start = command_line(session, "resume", task.id)
+            session.warn(f"adjourn: task {task.id} is queued, and nobody has taken it; it starts with: {start}")
+    ended = wait_until(controller, task.id, _is_settled, look=look, timeout=timeout)
     if not _is_settled(ended):
         raise AdjournError(f"task {task.id} is still {ended.state} after {timeout:g} s", way_out=f"adjourn wait {task.id}")
     return ended
+
+
+def _has_begun(task: Task) -> bool:
+    return task.state is not TaskState.QUEUED
 
 
 def _is_settled(task: Task) -> bool:

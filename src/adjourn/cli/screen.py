@@ -1,0 +1,81 @@
+"""What a person sees of a run while it works: its output, and on a terminal a line that tells the time."""
+
+import os
+import time
+from codecs import getincrementaldecoder
+
+from adjourn.cli.session import Session
+from adjourn.core.render import block
+from adjourn.core.when import span
+from adjourn.files import write_all
+
+_STDOUT, _STDERR = 1, 2
+_CHUNK = 1 << 20
+_NEVER = 1 << 62
+
+
+class Screen:
+    """The terminal or the pipes of a run in the foreground."""
+
+    def __init__(self, session: Session) -> None:
+        self.is_wanted = not session.wants_json or session.verbose
+        # In JSON mode stdout is the document's alone.
+        self._streams = (
+            [Stream("stderr", _STDERR)] if session.wants_json else [Stream("stdout", _STDOUT), Stream("stderr", _STDERR)]
+        )
+        self._ticks = os.isatty(_STDERR) and not session.wants_json
+        self._began = time.monotonic()
+        self._is_shown = False
+
+    def follow(self, place: str) -> None:
+        """Hand on what the run has printed since the last look."""
+        if any(stream.has_more(place) for stream in self._streams):
+            self.clear()
+            for stream in self._streams:
+                stream.hand_on(place)
+        if self._ticks and all(stream.is_at_line_start for stream in self._streams):
+            self._tick()
+
+    def _tick(self) -> None:
+        elapsed = int((time.monotonic() - self._began) * 1000)
+        os.write(_STDERR, f"\r\x1b[2Krunning {span(elapsed)}  (Ctrl+C pauses)\r".encode())
+        self._is_shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._is_shown:
+            os.write(_STDERR, b"\r\x1b[2K")
+            self._is_shown = False
+
+
+class Stream:
+    """One output file of a run, and the descriptor that it is copied to."""
+
+    def __init__(self, name: str, fd: int) -> None:
+        self._name = name
+        self._fd = fd
+        self._offset = 0
+        self._decoder = getincrementaldecoder("utf-8")("surrogateescape") if os.isatty(fd) else None
+        self.is_at_line_start = True
+
+    def has_more(self, place: str) -> bool:
+        """Say whether there is something new."""
+        try:
+            return os.stat(os.path.join(place, self._name)).st_size > self._offset
+        except FileNotFoundError:
+            return False
+
+    def hand_on(self, place: str) -> None:
+        """Copy what is new: byte for byte, except to a terminal, where control characters are made visible."""
+        with open(os.path.join(place, self._name), "rb") as file:
+            file.seek(self._offset)
+            while chunk := file.read(_CHUNK):
+                self._offset += len(chunk)
+                self.is_at_line_start = chunk.endswith(b"\n")
+                self._write(block(self._decoder.decode(chunk)).encode() if self._decoder else chunk)
+
+    def _write(self, chunk: bytes) -> None:
+        try:
+            write_all(self._fd, chunk)
+        except OSError:
+            self._offset = _NEVER  # whoever closed it does not want to hear
