@@ -40,7 +40,7 @@ struct role {
     _Atomic int32_t seen;   /* processes of that name so far */
     _Atomic int32_t killed; /* pid, once killed */
     char what[208];         /* the call at which it was killed */
-    char trace[TRACED];     /* one letter for each call: w can be torn */
+    char trace[TRACED];     /* one letter for each call: W and P can be torn, P and p go into a pipe */
 };
 
 struct control {
@@ -133,13 +133,19 @@ static void tell(const char *kind, int fd, const char *path) {
     snprintf(armed->what, sizeof armed->what, "%s %.160s", kind, path ? path : target);
 }
 
+static char letter(int fd, size_t size) {
+    struct stat at;
+    int pipe = size && fstat(fd, &at) == 0 && S_ISFIFO(at.st_mode);
+    return size > 1 ? (pipe ? 'P' : 'W') : pipe ? 'p' : '.';
+}
+
 /* Count one call, a write of `size` bytes or none at all. Returns how to die there, or NEVER. */
 static int counted(const char *kind, int fd, const char *path, size_t size) {
     int kept = errno, hit = NEVER;
     if (armed_pid != getpid()) look_up();
     if (armed_pid == getpid()) {
         int64_t count = ++armed->count;
-        if (count <= TRACED) armed->trace[count - 1] = size > 1 ? 'w' : '.';
+        if (count <= TRACED) armed->trace[count - 1] = letter(fd, size);
         if (count == armed->at) {
             tell(kind, fd, path);
             hit = armed->mode;

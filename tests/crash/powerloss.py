@@ -57,6 +57,7 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     images: int
     seed: int
     thorough_every: int = 25
+    syncs_count: bool = True  # False: a program that never syncs, so that a test can prove that it would be noticed
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -115,7 +116,8 @@ def _moments(disk: Disk, entries: list[Entry], outage: Outage, root: int) -> Ite
     known = Known()
     outputs: dict[int, int] = {}
     for moment, entry in enumerate(entries):
-        disk.take(entry, moment=moment)
+        if outage.syncs_count or entry.kind not in {Kind.SYNC, Kind.SYNC_ALL}:
+            disk.take(entry, moment=moment)
         if entry.kind is Kind.CREATE and entry.dir == root and entry.name.startswith("out."):
             outputs[entry.inode] = int(entry.name[4:])
         elif entry.kind is Kind.WRITE and entry.inode in outputs:

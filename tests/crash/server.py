@@ -1,6 +1,7 @@
 """Plays kill points and power losses, one line of JSON in and one out, in forks of a process that has everything imported."""
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -50,6 +51,7 @@ class Server:
         scenario = find(point.scenario)
         self._stage.restore(self._template(point.scenario))
         self._stage.control.aim(point.aim)
+        self._stage.aimed = point.aim
         begun = time.monotonic()
         try:
             ran = self._stage.play(lambda: scenario.step(self._stage), aim=point.aim)
@@ -104,6 +106,7 @@ def main() -> None:
     assert inject.loaded(), "start this with LD_PRELOAD"
     for module in modules:
         __import__(module)
+    gc.freeze()  # what is shared stays shared: a fork that collects garbage would copy it all
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with _root() as root:
         Server(root, tools=Tools(library=library, effect=effect)).serve()

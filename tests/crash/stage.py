@@ -56,6 +56,7 @@ class Stage:
         self.effects_file = root / "effects"
         self.work.mkdir(parents=True)
         self.control = Control(root / "control")
+        self.aimed = Aim()
         self._played = 0
 
     def adopt_orphans(self) -> None:

@@ -73,7 +73,7 @@ class Sweep:
             Point(scenario=scenario, aim=Aim(at=at, mode=mode, role=role, instance=instance))
             for at, letter in enumerate(counted.trace, start=1)
             for mode in KILLS
-            if mode is not Mode.TORN or letter == "w"
+            if mode is not Mode.TORN or letter in "WP"
         ]
 
     def play(self, points: Iterable[Point]) -> list[Verdict]:

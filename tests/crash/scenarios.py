@@ -1,0 +1,186 @@
+"""The commands of adjourn that are killed, each where a person would give it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from adjourn.core.task import Run, Task
+from adjourn.process.shim import Shim
+from adjourn.supervise import Signals, Supervisor, Watcher
+from tests.crash.inject import Aim, Mode
+from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, open_ask
+from tests.crash.stage import Ran, Stage
+
+Words = Callable[[Stage], list[str]]
+
+_KILL_SUPERVISOR = (
+    "[ -e killed ] || { read _ _ _ forks _ </proc/$PPID/stat; read _ _ _ supervisor _ </proc/$forks/stat; "
+    ": >killed; kill -KILL $supervisor; }"
+)
+NESTED = "EFFECT; adjourn run -- EFFECT --ask 90 || exit $?"
+QUESTION = 'EFFECT; region=$(adjourn ask "Which region?" --choice eu --choice us) || exit $?'
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A command line of a story, and the exit code that it has when nothing goes wrong."""
+
+    words: Words
+    code: int = 0
+
+
+class Tale:
+    """Commands that lead up to one more, which is killed."""
+
+    def __init__(self, step: Words, *, after: tuple[Command, ...] = (), decides: str = "", shims_die: bool = False) -> None:
+        self._after = after
+        self._step = step
+        self._decides = decides
+        self._shims_die = shims_die
+
+    def setup(self, stage: Stage) -> None:
+        """Play the commands that lead up to the step."""
+        for command in self._after:
+            ran = stage.play(adjourn(*command.words(stage)))
+            assert ran.code == command.code, f"expected {command.code}: {ran}"
+            assert not stage.survivors(patience=5)
+
+    def step(self, stage: Stage) -> int:
+        """Be the command that is killed."""
+        return adjourn(*self._step(stage))()
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        """Examine the store, and the decision if the step was one."""
+        was_open = [ask.id for ask in ledger(stage).asks] if self._decides else []
+        broken = decided(stage, ran, ask=was_open[0], state=self._decides) if was_open else []
+        return broken + examine(stage, ran, shims_die=self._shims_die)
+
+
+class Doubled(Tale):
+    """Two commands in one process; the second finds the first still at work."""
+
+    def __init__(self, first: Words, then: Words, *, after: tuple[Command, ...] = ()) -> None:
+        super().__init__(then, after=after)
+        self._first = first
+
+    def step(self, stage: Stage) -> int:
+        """Be both commands."""
+        return adjourn(*self._first(stage))() or super().step(stage)
+
+
+class KilledAgain(Tale):
+    """The same, and the next command is killed too, at a call that depends on the first."""
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        """Kill the next command, then examine the store."""
+        again = Aim(at=1 + stage.aimed.at * 7919 % 30, mode=Mode(1 + stage.aimed.at % 3))
+        stage.play(adjourn("tasks"), aim=again)
+        return super().aftermath(stage, ran)
+
+
+class Hasty(Tale):
+    """A supervisor that opens the gate before the store knows that the call executes."""
+
+    def step(self, stage: Stage) -> int:
+        """Do it in the wrong order."""
+
+        def through_the_gate(self: Supervisor, run: Run, shim: Shim, signals: Signals, watcher: Watcher | None) -> Task:
+            shim.open_gate()
+            self._controller.execute(run, shim=shim.identity)
+            self._watch(run, shim, signals, watcher)
+            return self._report(run)
+
+        Supervisor._through_the_gate = through_the_gate  # type: ignore[method-assign]  # this process ends with the step
+        return super().step(stage)
+
+
+class Boastful(Tale):
+    """A command that acknowledges the decision before it is in the store."""
+
+    def step(self, stage: Stage) -> int:
+        """Say it too early."""
+        print("approved", flush=True)
+        return super().step(stage)
+
+
+def run(*options: str) -> Words:
+    """Run a command whose starts are recorded."""
+    return lambda stage: ["run", "--", *effect(stage, *options)]
+
+
+def run_detached(*options: str) -> Words:
+    """Leave such a command to a supervisor of its own."""
+    return lambda stage: ["run", "--detach", "--", *effect(stage, *options)]
+
+
+def run_script(script: str) -> Words:
+    """Run a shell script; `EFFECT` in it is the command whose starts are recorded."""
+    return lambda stage: ["run", "--", "sh", "-c", script.replace("EFFECT", " ".join(effect(stage)))]
+
+
+def of_task(*words: str) -> Words:
+    """Do something to the newest task."""
+    return lambda stage: [words[0], newest_task(stage), *words[1:]]
+
+
+def of_ask(*words: str) -> Words:
+    """Reply to the open ask."""
+    return lambda stage: [words[0], open_ask(stage), *words[1:]]
+
+
+def settle(verdict: str) -> Words:
+    """Settle the uncertain call."""
+    return lambda stage: ["settle", ledger(stage).open_asks[0].call, verdict]
+
+
+def words(*given: str) -> Words:
+    """Say just this."""
+    return lambda _: list(given)
+
+
+PAUSED = Command(run("--ask", "90"), 10)
+APPROVED = Command(of_ask("approve"))
+DONE = Command(run())
+ASKED = Command(run_script(QUESTION), 10)
+ANSWERED = Command(of_ask("answer", "eu"))
+LOST = Command(run_script("EFFECT; kill -KILL $PPID"), 10)
+ORPHANED = Command(run_script(f"{_KILL_SUPERVISOR}; EFFECT"), -9)
+ORPHANED_ASKING = Command(run_script(f"{_KILL_SUPERVISOR}; {QUESTION}"), -9)
+
+# The first command of a store also makes it.
+run_first = Tale(run())
+run_next = Tale(run(), after=(DONE,))
+run_failing = Tale(run("--exit", "3"), after=(DONE,))
+run_missing = Tale(words("run", "--", "/no/such/command"), after=(DONE,))
+run_pausing = Tale(run("--ask", "90"), after=(DONE,))
+run_asking = Tale(run_script(QUESTION), after=(DONE,))
+run_and_leave = Tale(run_detached(), after=(DONE,))
+run_nested = Tale(run_script(NESTED), after=(DONE,), shims_die=True)
+approve = Tale(of_ask("approve"), after=(PAUSED,), decides="approved")
+approve_json = Tale(of_ask("approve", "--value", "yes", "--output", "json"), after=(PAUSED,), decides="approved")
+reject = Tale(of_ask("reject", "--reason", "no"), after=(PAUSED,), decides="rejected")
+answer = Tale(of_ask("answer", "eu"), after=(ASKED,), decides="answered")
+cancel = Tale(of_task("cancel"), after=(PAUSED,))
+cancel_running = Doubled(run_detached("--linger", "150"), of_task("cancel"), after=(DONE,))
+pause_running = Doubled(run_detached("--linger", "150"), of_task("pause"), after=(DONE,))
+resume = Tale(of_task("resume"), after=(PAUSED, APPROVED))
+resume_then_look = KilledAgain(of_task("resume"), after=(PAUSED, APPROVED))
+resume_approving = Tale(of_task("resume", "--approve-all"), after=(PAUSED,))
+resume_answered = Tale(of_task("resume"), after=(ASKED, ANSWERED))
+resume_and_leave = Tale(of_task("resume", "--detach"), after=(PAUSED, APPROVED))
+restart = Tale(of_task("restart"), after=(DONE,))
+settle_it_ran = Tale(settle("it-ran"), after=(LOST,), shims_die=True)
+settle_it_did_not = Tale(settle("it-did-not"), after=(LOST,), shims_die=True)
+recover = Tale(words("tasks"), after=(DONE, ORPHANED))
+recover_asking = Tale(words("inbox"), after=(DONE, ORPHANED_ASKING))
+backup = Tale(words("store", "backup", "backup.db"), after=(PAUSED,))
+prune = Tale(words("prune"), after=(DONE,))
+
+# These are for kills of the shim, of the fork server and of the command itself.
+shim_runs = Tale(run("--linger", "3"), after=(DONE,), shims_die=True)
+shim_pauses = Tale(run("--ask", "90"), after=(DONE,), shims_die=True)
+shim_resumes = Tale(of_task("resume"), after=(PAUSED, APPROVED), shims_die=True)
+tool_runs = Tale(run_script("echo one; EFFECT; echo two >&2; echo three"), after=(DONE,), shims_die=True)
+
+# These break promises, so that a sweep can prove that it would notice.
+hasty = Hasty(of_task("resume"), after=(PAUSED, APPROVED))
+boastful = Boastful(of_ask("approve"), after=(PAUSED,), decides="approved")
