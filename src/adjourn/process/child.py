@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import signal
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from adjourn.process.shim import ShimSpec
 from adjourn.process.signals import IGNORED
 
 _COULD_NOT_START = 127
+_GRANT = 3  # one digit, for that is all that some shells can name
+_OUT_OF_THE_WAY = 10
 
 
 class CannotStart(Exception):
@@ -28,7 +31,7 @@ class Child:
         self._grant = -1
         if spec.grant:
             self._grant = _pipe_with(spec.grant)
-            self._env = spec.env | {"ADJOURN_GRANT_FD": str(self._grant)}
+            self._env = spec.env | {"ADJOURN_GRANT_FD": str(_GRANT)}
         self._go, self._start = os.pipe()
         self.report, self._report = os.pipe()
         os.set_blocking(self.report, False)
@@ -61,8 +64,6 @@ class Child:
             os.setsid()
             linux.die_with(parent)
             self._hand_down()
-            # Lock and gate among them: while the child waits, nobody must take it for the shim.
-            close_all_but(self._go, self._report, self._grant)
             if os.read(self._go, 1):
                 _enter(self._cwd)
                 _become(self._argv, self._env)
@@ -72,11 +73,14 @@ class Child:
             os._exit(_COULD_NOT_START)
 
     def _hand_down(self) -> None:
-        """Set what the exec will leave as it is."""
+        """Keep what is meant for the child, and set what the exec will leave as it is."""
+        self._go, self._report = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY) for fd in (self._go, self._report))
         for number, stream in enumerate(self._streams):
             os.dup2(stream, number)
         if self._grant >= 0:
-            os.set_inheritable(self._grant, True)  # noqa: FBT003 it takes no keyword
+            os.dup2(fcntl.fcntl(self._grant, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY), _GRANT)
+        # Not the lock, nor the gate: while the child waits, nobody must take it for the shim.
+        close_all_but(self._go, self._report, _GRANT if self._grant >= 0 else -1)
         for number in IGNORED:  # all others go back to their defaults with the exec
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -89,8 +89,9 @@ class Output:
         oldest_first = [self._ring[self._next : self._tail], self._ring[: self._next]]
         for piece in (memoryview(gap), *oldest_first):
             if _write(self._file, piece) < len(piece):
-                os.ftruncate(self._file, self._head)
                 self._tail = 0
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, self._head)
                 return
 
 
