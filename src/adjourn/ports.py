@@ -46,6 +46,10 @@ class View(Protocol):
         """Return every task that is running."""
         ...
 
+    def queued(self, *, pool: str, limit: int) -> list[Task]:
+        """Return the tasks of a pool that can be started, oldest first."""
+        ...
+
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
         ...
@@ -100,6 +104,10 @@ class View(Protocol):
 
     def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first, those after the given one."""
+        ...
+
+    def expired_asks(self, *, now: Milliseconds) -> list[Ask]:
+        """Return the open asks whose time is over."""
         ...
 
     def count_open_asks(self) -> int:

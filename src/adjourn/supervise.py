@@ -1,4 +1,4 @@
-"""Runs one task: start, watch, interpret, report."""
+"""Runs tasks: start, watch, interpret, report."""
 
 import gc
 import os
@@ -9,39 +9,87 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from adjourn.controller import Claimed, Controller
+import msgspec
+
+from adjourn.controller import TRIES, Claimed, Controller
 from adjourn.core.call import Call, command_of
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
-from adjourn.files import private_directory
+from adjourn.files import private_directory, write_all
 from adjourn.ports import Ended, NeverStarted, NewId
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 
-_LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 OUTPUT_MS = 100
+LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _NAME = 12  # enough to tell the supervisors of one store apart
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Watcher = Callable[[str], None]
 
 
-class Supervisor:
-    """The process that runs one run of a task and owns its shim."""
+class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a supervisor says of itself, in its lock file."""
 
-    def __init__(self, controller: Controller, forks: ForkServer, *, root: str, new_id: NewId, path: str | None) -> None:
+    pid: int
+    started_at: int
+    pool: str | None = None  # a worker's; a foreground command has none
+    max_active: int = 1
+
+
+class Active:
+    """A run under way: its shim, and how often it was told to stop."""
+
+    def __init__(self, run: Run, shim: Shim, *, place: str) -> None:
+        self.run = run
+        self.place = place
+        self._shim = shim
+        self._told = 0
+
+    def fileno(self) -> int:
+        """Return what to poll for the run's end."""
+        return self._shim.fileno()
+
+    def heed(self, wanted: int) -> None:
+        """Forward one interrupt for the first request to stop, and kill at the second."""
+        if wanted and not self._told:
+            self._shim.interrupt()
+        elif wanted > 1 and self._told == 1:
+            self._shim.kill()
+        self._told = max(self._told, min(wanted, 2))
+
+    def leave(self) -> None:
+        """Let go of the shim."""
+        self._shim.close()
+
+
+class Supervisor:
+    """A process that runs runs and owns their shims. It is alive while it holds its lock."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        forks: ForkServer,
+        *,
+        root: str,
+        new_id: NewId,
+        path: str | None,
+        about: About,
+        tries: int = TRIES,
+    ) -> None:
         self._controller = controller
         self._forks = forks
         self._root = root
         self._path = path
+        self._tries = tries
         self._processes = LocalProcesses(root)
-        self._name = new_id()[:_NAME]
+        self.name = new_id()[:_NAME]
         private_directory(os.path.join(root, "supervisors"))
-        self._lock_path = supervisor_lock(root, self._name)
+        self._lock_path = supervisor_lock(root, self.name)
         self._lock = lock.hold(self._lock_path)
+        write_all(self._lock.fileno(), msgspec.json.encode(about))
 
     def close(self) -> None:
         """Stop being a supervisor."""
@@ -53,20 +101,33 @@ class Supervisor:
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return how it stands then."""
         gc.enable()  # short commands go without; this one may last
-        require_workspace(task)
-        with _deferred_signals() as signals:
-            claimed = self._controller.claim(task.id, supervisor=self._name)
-            shim = self._prepare(claimed)
+        with deferred_signals() as signals:
+            active = self.begin(task, may_start=lambda: not signals.taken())
+            if isinstance(active, Task):
+                return active
             try:
-                return self._through_the_gate(claimed.run, shim, signals, watcher)
+                self._watch(active, signals, watcher)
             finally:
-                shim.close()
+                active.leave()
+            return self.end(active)
+
+    def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
+        """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
+        require_workspace(task)
+        claimed = self._controller.claim(task.id, supervisor=self.name)
+        shim = self._prepare(claimed)
+        active = Active(claimed.run, shim, place=run_directory(self._root, claimed.run.id))
+        try:
+            return self._through_the_gate(active, shim, may_start=may_start)
+        except BaseException:
+            active.leave()
+            raise
 
     def _prepare(self, claimed: Claimed) -> Shim:
         try:
             return self._forks.fork_shim(self._spec(claimed))
         except (ShimFailed, OSError) as error:
-            self._controller.release(claimed.run, why=str(error))
+            self._controller.fail_to_start(claimed.run, why=str(error), tries=self._tries)
             sentence = f"task {claimed.task.id} could not be started: {error}"
             raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
 
@@ -81,65 +142,69 @@ class Supervisor:
             cwd=command.cwd,
             env=child_environment(os.environ, claimed.run, claimed.call, root=self._root, path=self._path) | command.env,
             grace=claimed.task.spec.grace,
+            grant=claimed.grant,
         )
 
-    def _through_the_gate(self, run: Run, shim: Shim, signals: "Signals", watcher: Watcher | None) -> Task:
-        if signals.taken():
+    def _through_the_gate(self, active: Active, shim: Shim, *, may_start: Callable[[], bool]) -> Active | Task:
+        if not may_start():
             shim.interrupt()  # at the gate it writes down that nothing was started
             shim.wait(None)
-            return self._report(run)
-        self._controller.execute(run, shim=shim.identity)
+            active.leave()
+            return self.end(active)
+        self._controller.execute(active.run, shim=shim.identity)
         try:
             shim.open_gate()
         except GateShut:
-            return self._controller.release(run, why="its shim died before the gate opened")
-        self._watch(run, shim, signals, watcher)
-        return self._report(run)
+            active.leave()
+            return self._controller.fail_to_start(active.run, why="its shim died before the gate opened", tries=self._tries)
+        return active
 
-    def _watch(self, run: Run, shim: Shim, signals: "Signals", watcher: Watcher | None) -> None:
+    def adopt(self, run: Run) -> Active | None:
+        """Take over a run whose supervisor is gone and whose shim lives."""
+        shim = adopt(run_directory(self._root, run.id), run.shim) if run.shim else None
+        if shim is None:
+            return None
+        try:
+            taken = self._controller.adopt(run, supervisor=self.name)
+        except AdjournError:
+            shim.close()
+            raise
+        return Active(taken, shim, place=run_directory(self._root, run.id))
+
+    def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
-        wish = self._wish(run)
+        wish = self.is_unwanted(active)
         poll = select.poll()
-        for source in (shim.fileno(), signals.fileno(), ear.fileno()):
+        for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
-        place = run_directory(self._root, run.id)
-        told = 0
         try:
             while True:
-                wanted = signals.taken() + wish
-                told = _tell_shim(shim, told=told, wanted=wanted)
-                ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else _LOOK_MS)}
+                active.heed(signals.taken() + wish)
+                ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
-                    watcher(place)
-                if shim.fileno() in ready:
+                    watcher(active.place)
+                if active.fileno() in ready:
                     return
                 if ear.fileno() in ready or not ready:
                     ear.drain()
-                    wish = self._wish(run)
+                    wish = self.is_unwanted(active)
         finally:
             ear.close()
 
-    def _wish(self, run: Run) -> bool:
+    def is_unwanted(self, active: Active) -> bool:
+        """Say whether somebody wants the run to stop."""
         with self._controller.store.read() as view:
-            return view.task(run.task_id).wish is not None
+            return view.task(active.run.task_id).wish is not None
 
-    def _report(self, run: Run) -> Task:
-        match self._processes.left_behind(run.id):
+    def end(self, active: Active) -> Task:
+        """Report how a run ended whose shim is gone."""
+        match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
-                return self._controller.finish(run, exit)
+                return self._controller.finish(active.run, exit)
             case NeverStarted():
-                return self._controller.release(run, why="it was never started")
+                return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
             case _:
-                return self._controller.lose(run)
-
-
-def _tell_shim(shim: Shim, *, told: int, wanted: int) -> int:
-    """Forward one interrupt for the first request, and kill at the second. Return how many requests are served."""
-    if wanted and not told:
-        shim.interrupt()
-    elif wanted > 1 and told == 1:
-        shim.kill()
-    return min(wanted, 2)
+                return self._controller.lose(active.run)
 
 
 class Signals:
@@ -161,7 +226,7 @@ class Signals:
 
 
 @contextmanager
-def _deferred_signals() -> Generator[Signals, None, None]:
+def deferred_signals() -> Generator[Signals, None, None]:
     """Turn interrupts into something to poll, so that none ever breaks into a transaction."""
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     before = {number: signal.getsignal(number) for number in _PAUSE_SIGNALS}
@@ -201,11 +266,6 @@ def child_environment(inherited: Mapping[str, str], run: Run, call: Call, *, roo
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}
 
 
-def is_ready(task: Task) -> bool:
-    """Say whether a supervisor may take the task."""
-    return task.state is TaskState.QUEUED
-
-
 def wait_until(
     controller: Controller,
     task_id: str,
@@ -213,7 +273,7 @@ def wait_until(
     *,
     look: Callable[[], None],
     timeout: float | None = None,
-    every_ms: int = _LOOK_MS,
+    every_ms: int = LOOK_MS,
 ) -> Task:
     """Wait for a task, by events and without work in between. `look` is called first and at every event."""
     gc.enable()  # short commands go without; this one may last

@@ -28,6 +28,7 @@ VERBS = {
     "runs": "List the runs of a task.",
     "logs": "Print what a task printed.",
     "wait": "Wait until tasks have ended or need a person.",
+    "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "prune": "Forget ended tasks.",
     "store": "Look after the store.",
     "demo": "Show a pause and a resume, in a directory of its own.",

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import DURATION, verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.ask import Question
@@ -18,7 +18,8 @@ from adjourn.core.states import AskState
 @click.option(
     "--key", metavar="NAME", help="The question's name; by default its text. The n-th ask of a name gets the n-th answer."
 )
-def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None) -> int:
+@click.option("--expires-after", "expires", type=DURATION, metavar="TIME", help="Let it expire: 90s, 15m, 8h, 2d.")
+def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None, expires: int | None) -> int:
     """Print the answer to QUESTION if there is one; else register it and exit 10.
 
     \b
@@ -27,7 +28,7 @@ def command(session: Session, *, question: str, choices: tuple[str, ...], key: s
     run_id = os.environ.get("ADJOURN_RUN_ID")
     if not run_id:
         raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")
-    ask = session.controller.ask(run_id, Question(prompt=question, key=key or question, choices=choices))
+    ask = session.controller.ask(run_id, Question(prompt=question, key=key or question, choices=choices, expires_after=expires))
     if ask.state is not AskState.ANSWERED:
         if session.verbose:
             session.warn(f"adjourn: waits for an answer: {ask.id}")

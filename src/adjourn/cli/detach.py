@@ -12,7 +12,7 @@ from adjourn.core.manifest import manifest_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.wiring import open_controller
-from adjourn.wiring.supervision import open_supervisor
+from adjourn.wiring.supervision import has_worker, open_supervisor
 
 
 def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
@@ -24,7 +24,7 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
     task = queue(controller)
     scene = controller.scene(task.id)
     controller.store.close()
-    if task.state is TaskState.QUEUED:
+    if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
         _leave_to_a_copy(session, task)
     if session.wants_json:
         session.document(manifest_of(scene, hint=f"adjourn wait {task.id}"))

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from adjourn.cli.session import Session
+from adjourn.core.when import milliseconds
 
 Verb = Callable[..., int | None]
 
@@ -32,6 +33,24 @@ def bare_verb(name: str) -> Callable[[Verb], click.Command]:
         return click.command(name)(click.pass_obj(function))
 
     return decorate
+
+
+class Duration(click.ParamType[int]):
+    """A length of time: 90s, 15m, 8h, 2d."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return milliseconds."""
+        if isinstance(value, int):
+            return value
+        try:
+            return milliseconds(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 90s, 15m, 8h or 2d", param, ctx)
+
+
+DURATION = Duration()
 
 
 def _session(context: click.Context) -> Session:

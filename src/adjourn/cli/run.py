@@ -7,12 +7,12 @@ import click
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.hint import command as next_command
-from adjourn.cli.options import verb
+from adjourn.cli.options import DURATION, verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED, TaskState
-from adjourn.core.task import Spec, Task
+from adjourn.core.task import DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
 
 
@@ -42,8 +42,25 @@ _TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so t
     metavar="SECONDS",
     help="How long an interrupted command may take to leave before it is killed.",
 )
+@click.option("--pool", default=DEFAULT_POOL, show_default=True, metavar="NAME", help="Which workers may run it.")
+@click.option(
+    "--expires-after",
+    "expires",
+    type=DURATION,
+    metavar="TIME",
+    help="Let its asks expire: 90s, 15m, 8h, 2d. Expired is rejected.",
+)
 @click.pass_context
-def command(context: click.Context, session: Session, *, detach: bool, decision_arg: bool, grace: float) -> int:
+def command(
+    context: click.Context,
+    session: Session,
+    *,
+    detach: bool,
+    decision_arg: bool,
+    grace: float,
+    pool: str,
+    expires: int | None,
+) -> int:
     """Run COMMAND under adjourn. It exits 0 completed, 1 failed, 10 paused.
 
     A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
@@ -60,6 +77,8 @@ def command(context: click.Context, session: Session, *, detach: bool, decision_
         workspace=os.getcwd(),
         decision_arg=decision_arg,
         grace=grace,
+        pool=pool,
+        expires_after=expires,
         parent_run=_enclosing_run(session),
     )
     if detach:

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.steps import ASKED, LEFT, Asked, Steps, approved_command, parent_of, plain_command, standing_of
+from adjourn.controller.steps import ADJOURN, ASKED, LEFT, Asked, Steps, approved_command, parent_of, plain_command, standing_of
 from adjourn.core.ask import Ask, AskKind, Principal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import DEFAULT_VALUE, Call, command_body, digest_of, slot_of
+from adjourn.core.call import DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
 from adjourn.core.errors import Ambiguous, Conflict, Misuse, NotAllowed, NotFound, StaleCheckpoint
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
@@ -18,6 +18,8 @@ from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, after, allows
 from adjourn.core.task import Run, RunState, Spec, Task, Wish
 from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
+
+TRIES = 3
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
 _KINDS = {Verb.APPROVE: AskKind.APPROVAL, Verb.REJECT: AskKind.APPROVAL, Verb.ANSWER: AskKind.QUESTION}
@@ -34,6 +36,11 @@ class Claimed(msgspec.Struct, frozen=True):
     task: Task
     run: Run
     call: Call
+
+    @property
+    def grant(self) -> bytes:
+        """The proof of an approval that the process can read once, or nothing where nobody approved."""
+        return grant_of(self.call) if self.call.ask else b""
 
 
 class Controller:
@@ -155,6 +162,18 @@ class Controller:
             step.tell(task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
             return executing
 
+    def adopt(self, run: Run, *, supervisor: str) -> Run:
+        """Take over a run whose supervisor is gone; of many who try, one gets it."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            if current != run:
+                raise Conflict(f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}")
+            call = step.tx.call(task.id, run.call)
+            step.tx.save_call(call, msgspec.structs.replace(call, claimed_by=supervisor, version=call.version + 1))
+            adopted = step.save_run(current, supervisor=supervisor)
+            step.tell(task.id, "run_adopted", run=run.number)
+            return adopted
+
     # --- a run ends ------------------------------------------------------------------------------------------------
 
     def finish(self, run: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
@@ -169,6 +188,11 @@ class Controller:
         """Give back a run whose call provably did not start."""
         with self._steps() as step:
             return endings.release(step, *step.running(run.id), why=why)
+
+    def fail_to_start(self, run: Run, *, why: str, tries: int = TRIES) -> Task:
+        """Give back a run that could not be started; after some tries, fail its task."""
+        with self._steps() as step:
+            return endings.fail_to_start(step, *step.running(run.id), why=why, tries=tries)
 
     def lose(self, run: Run) -> Task:
         """Ask a person what became of a call whose process vanished without a result."""
@@ -186,7 +210,7 @@ class Controller:
             ask = self._earlier_ask(step, question, slot=slot)
             if ask is None:
                 asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
-                ask, _ = step.open_ask(task, run, AskKind.QUESTION, **asked)
+                ask, _ = step.open_ask(task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked)
             step.tx.add_turn(Turn(run_id=run.id, key=key, thing=ask.id, left_open=ask.is_open))
             return ask
 
@@ -348,11 +372,26 @@ class Controller:
     # --- what a dead supervisor left -------------------------------------------------------------------------------
 
     def recover(self) -> list[Task]:
-        """Settle every run whose supervisor is gone: adopt nothing, start nothing, lose nothing."""
+        """Settle every run whose supervisor is gone, and every ask whose time is over: start nothing, lose nothing."""
+        settled = [task for run in self.orphans() if (task := self._recover_run(run.task_id, run.number))]
+        return settled + self._expire()
+
+    def orphans(self) -> list[Run]:
+        """Return the runs whose supervisor is gone."""
         with self._store.read() as view:
-            running = [(task, view.run(task.id, task.runs)) for task in view.running()]
-        orphans = [run for _, run in running if not self._processes.supervisor_lives(run.supervisor)]
-        return [task for run in orphans if (task := self._recover_run(run.task_id, run.number))]
+            running = [view.run(task.id, task.runs) for task in view.running()]
+        return [run for run in running if not self._processes.supervisor_lives(run.supervisor)]
+
+    def _expire(self) -> list[Task]:
+        with self._store.read() as view:
+            if not view.expired_asks(now=self._clock()):
+                return []
+        with self._steps() as step:
+            expired = [step.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN) for ask in step.tx.expired_asks(now=step.now)]
+            for ask in expired:
+                if ask.call:
+                    step.move_call(ask.task_id, ask.call, CallMove.EXPIRE)
+            return [step.go_on(step.tx.task(task_id), by=ADJOURN) for task_id in dict.fromkeys(ask.task_id for ask in expired)]
 
     def _recover_run(self, task_id: str, number: int) -> Task | None:
         # Read again: the supervisor may have written between our first look and its death.

@@ -85,6 +85,14 @@ def release(step: Steps, task: Task, run: Run, *, why: str) -> Task:
     return end_run(step, task, run, Move.RETURN, message=why, next_call=run.call)
 
 
+def fail_to_start(step: Steps, task: Task, run: Run, *, why: str, tries: int) -> Task:
+    """Give back a run that could not be started, or fail its task when it was tried often enough."""
+    if task.tries + 1 < tries or task.wish:
+        return release(step, step.save(task, tries=task.tries + 1), run, why=why)
+    step.move_call(task.id, run.call, CallMove.FAIL)
+    return end_run(step, task, run, Move.FAIL, message=f"it could not be started in {tries} tries: {why}")
+
+
 def lose(step: Steps, task: Task, run: Run) -> Task:
     """Ask a person what became of a call whose process vanished without a result."""
     step.withdraw_asks(task)
@@ -120,6 +128,7 @@ def end_run(
         message=message,
         wish=None,
         next_call=next_call,
+        tries=task.tries if move is Move.RETURN else 0,
         calls=max(task.calls, next_call or 0),
     )
     step.tell(ended.id, _EVENTS[move], run=run.number, exit_code=run.exit_code, signal=run.signal)

@@ -27,6 +27,7 @@ from adjourn.ports import Change, NewId, View
 ADJOURN = "adjourn"
 ASKED = "ask:"
 LEFT = "left:"
+_REFUSALS = frozenset({AskState.REJECTED, AskState.EXPIRED})
 
 _QUEUEING = {Move.SETTLE: "task_queued", Move.RESUME: "task_resumed", Move.RESTART: "task_restarted"}
 
@@ -81,7 +82,7 @@ class Steps:
         """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
         if task.state is not TaskState.WAITING:
             return task
-        rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if ask.state is AskState.REJECTED), None)
+        rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if ask.state in _REFUSALS), None)
         if rejected and task.spec.on_rejection is OnRejection.FAIL:
             return self._refuse(task, rejected, by=by)
         if is_blocked(self.tx, task, self.tx.run(task.id, task.runs)):
@@ -90,7 +91,8 @@ class Steps:
 
     def _refuse(self, task: Task, rejected: Ask, *, by: str) -> Task:
         self.withdraw_asks(task)
-        reason = f"rejected by {rejected.settled_by}" + (f": {rejected.reply}" if rejected.reply else "")
+        reason = "nobody settled it in time" if rejected.state is AskState.EXPIRED else f"rejected by {rejected.settled_by}"
+        reason += f": {rejected.reply}" if rejected.reply else ""
         failed = self.save(task, state=after(task.state, Move.REFUSE), message=reason)
         self.tell(failed.id, "task_refused", by=by, ask=rejected.id)
         self.wake_parent(failed)
@@ -183,7 +185,9 @@ class Steps:
 
     # --- asks ------------------------------------------------------------------------------------------------------
 
-    def open_ask(self, task: Task, run: Run, kind: AskKind, **what: Unpack[Asked]) -> tuple[Ask, Task]:
+    def open_ask(
+        self, task: Task, run: Run, kind: AskKind, *, expires_after: int | None = None, **what: Unpack[Asked]
+    ) -> tuple[Ask, Task]:
         """Put something before a person."""
         ask = Ask(
             id=self.new_id(),
@@ -192,11 +196,17 @@ class Steps:
             run=run.number,
             kind=kind,
             created_at=self.now,
+            expires_at=self._deadline(task, kind, expires_after),
             **what,
         )
         self.tx.add_ask(ask)
         self.tell(task.id, "ask_opened", ask=ask.id, ask_kind=kind.value, call=ask.call)
         return ask, self.save(task, asks=ask.number)
+
+    def _deadline(self, task: Task, kind: AskKind, own: int | None) -> int | None:
+        """Say when an ask expires: an uncertain call never does, for silence tells nothing of what ran."""
+        after_ms = own if own is not None else task.spec.expires_after
+        return None if after_ms is None or kind is AskKind.UNCERTAIN else self.now + after_ms
 
     def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str) -> Ask:
         """Give an ask its reply."""

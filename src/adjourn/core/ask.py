@@ -92,3 +92,4 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     key: str
     choices: tuple[str, ...] = ()
+    expires_after: Milliseconds | None = None

@@ -80,6 +80,22 @@ def command_of(body: bytes) -> Command:
     )
 
 
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process can read once to know that it was approved, by whom, and for which bytes."""
+
+    call_id: str
+    digest: str
+    nonce: str
+    approved_by: str | None
+    value: str | None
+
+
+def grant_of(call: Call) -> bytes:
+    """Return the proof of an approved call."""
+    value = command_of(call.body).env.get(AUTO_APPROVAL)
+    return canonical(Grant(call_id=call.id, digest=call.digest, nonce=call.nonce, approved_by=call.approved_by, value=value))
+
+
 def arguments_of(body: bytes) -> dict[str, Json]:
     """Return a call's arguments as JSON values."""
     return msgspec.json.decode(body, type=_AnyBody).arguments

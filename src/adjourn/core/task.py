@@ -8,6 +8,7 @@ from adjourn.core.identity import ProcessId
 from adjourn.core.states import TaskState
 
 Milliseconds = int
+DEFAULT_POOL = "default"
 
 
 class OnRejection(StrEnum):
@@ -52,6 +53,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     decision_arg: bool = False
     on_rejection: OnRejection = OnRejection.FAIL
     grace: float = 5.0
+    pool: str = DEFAULT_POOL
+    expires_after: Milliseconds | None = None
     parent_run: str | None = None
 
 
@@ -68,6 +71,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     calls: int = 0
     asks: int = 0
+    tries: int = 0
     next_call: int | None = None
     wish: Wish | None = None
     message: str | None = None

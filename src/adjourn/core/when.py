@@ -23,6 +23,15 @@ def span(milliseconds: int) -> str:
     return " ".join(parts[:2])
 
 
+def milliseconds(text: str) -> int:
+    """Read a length of time such as 90s, 15m, 8h or 2d."""
+    sizes = {unit: size for size, unit in _SPANS}
+    number, unit = text[:-1], text[-1:]
+    if unit not in sizes or not (number.isascii() and number.isdigit()):
+        raise ValueError(text)
+    return int(number) * sizes[unit]
+
+
 def ago(moment: int, *, now: int) -> str:
     """Return how long ago something was; a clock that went back makes it 'now', never negative."""
     return f"{span(now - moment)} ago" if now - moment >= 1000 else "now"  # noqa: PLR2004 -- one second

@@ -99,6 +99,11 @@ class Rows:
         """Return every task that is running."""
         return [task for task in self._tasks.values() if task.state is TaskState.RUNNING]
 
+    def queued(self, *, pool: str, limit: int) -> list[Task]:
+        """Return the tasks of a pool that can be started, oldest first."""
+        fitting = (task for task in self._tasks.values() if task.state is TaskState.QUEUED and task.spec.pool == pool)
+        return list(fitting)[:limit]
+
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
         return _found(self._runs.get((task_id, number)), f"no run {run_id(task_id, number)}")
@@ -161,6 +166,10 @@ class Rows:
 
     def _place(self, ask: Ask) -> tuple[int, ...]:
         return ask.created_at, list(self._tasks).index(ask.task_id), ask.number
+
+    def expired_asks(self, *, now: int) -> list[Ask]:
+        """Return the open asks whose time is over."""
+        return [ask for ask in self._asks.values() if ask.is_open and ask.expires_at is not None and ask.expires_at <= now]
 
     def count_open_asks(self) -> int:
         """Return how many asks are open."""

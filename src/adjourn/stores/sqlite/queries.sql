@@ -1,9 +1,9 @@
 -- name: task_by_id
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
 FROM task JOIN task_spec USING (no) WHERE id = ?;
 
 -- name: task_in_slot
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
 FROM task JOIN task_spec USING (no) WHERE slot = ?;
 
 -- name: task_no
@@ -19,16 +19,21 @@ SELECT task.id FROM run JOIN task ON task.no = run.no >> 20 WHERE checkpoint_id 
 LIMIT 3;
 
 -- name: tasks_before
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
 FROM task JOIN task_spec USING (no) WHERE task.no < ? ORDER BY task.no DESC LIMIT ?;
 
 -- name: tasks_in_state_before
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
 FROM task JOIN task_spec USING (no) WHERE state = ? AND task.no < ? ORDER BY task.no DESC LIMIT ?;
 
+-- name: queued
+SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
+FROM task JOIN task_spec USING (no) WHERE pool = ? AND state = 'queued' ORDER BY task.no LIMIT ?;
+
 -- name: insert_task
-INSERT INTO task (id, state, version, session_id, created_at, updated_at, runs, calls, asks, next_call, wish, message, slot)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no;
+INSERT INTO task (id, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot,
+    pool)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no;
 
 -- name: insert_spec
 INSERT INTO task_spec (no, body) VALUES (?, ?);
@@ -37,7 +42,7 @@ INSERT INTO task_spec (no, body) VALUES (?, ?);
 UPDATE task_spec SET body = ?2 WHERE no = ?1;
 
 -- name: update_task
-UPDATE task SET state = ?, version = ?, session_id = ?, updated_at = ?, runs = ?, calls = ?, asks = ?, next_call = ?,
+UPDATE task SET state = ?, version = ?, session_id = ?, updated_at = ?, runs = ?, calls = ?, asks = ?, tries = ?, next_call = ?,
     wish = ?, message = ?
 WHERE no = ? AND version = ? AND state = ? RETURNING 1;
 
@@ -60,7 +65,7 @@ INSERT INTO run (no, state, version, call, supervisor, session_id, created_at, u
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_run
-UPDATE run SET state = ?, version = ?, updated_at = ?, shim = ?, exit_code = ?, signal = ?, message = ?, checkpoint_id = ?,
+UPDATE run SET state = ?, version = ?, supervisor = ?, updated_at = ?, shim = ?, exit_code = ?, signal = ?, message = ?, checkpoint_id = ?,
     paused_at = ?, pause_reason = ?, superseded_by = ?
 WHERE no = ? AND version = ? AND state = ? RETURNING 1;
 
@@ -117,6 +122,10 @@ FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND state = 'pending'
 -- name: open_asks
 SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
+
+-- name: expired_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY no;
 
 -- name: ask_place
 SELECT created_at, no FROM ask WHERE id = ?;

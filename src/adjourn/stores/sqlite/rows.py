@@ -100,6 +100,10 @@ class Rows:
         """Return every task that is running."""
         return [_task(row) for row in self._all("tasks_in_state_before", TaskState.RUNNING, _NEWEST, -1)][::-1]
 
+    def queued(self, *, pool: str, limit: int) -> list[Task]:
+        """Return the tasks of a pool that can be started, oldest first."""
+        return [_task(row) for row in self._all("queued", pool, limit)]
+
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
         ((no,),) = self._all(
@@ -113,10 +117,12 @@ class Rows:
             task.runs,
             task.calls,
             task.asks,
+            task.tries,
             task.next_call,
             task.wish,
             task.message,
             _blob(task.slot),
+            task.spec.pool,
         )
         self._run("insert_spec", no, _spec_body(task.spec))
 
@@ -132,6 +138,7 @@ class Rows:
             new.runs,
             new.calls,
             new.asks,
+            new.tries,
             new.next_call,
             new.wish,
             new.message,
@@ -195,6 +202,7 @@ class Rows:
             "update_run",
             new.state,
             new.version,
+            new.supervisor,
             new.updated_at,
             _json(new.shim),
             new.exit_code,
@@ -310,6 +318,10 @@ class Rows:
         if row is None:
             raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
         return row
+
+    def expired_asks(self, *, now: int) -> list[Ask]:
+        """Return the open asks whose time is over."""
+        return [self._ask(row) for row in self._all("expired_asks", now)]
 
     def count_open_asks(self) -> int:
         """Return how many asks are open."""
@@ -470,10 +482,11 @@ def _task(row: Values) -> Task:
         runs=row[8],
         calls=row[9],
         asks=row[10],
-        next_call=row[11],
-        wish=Wish(row[12]) if row[12] else None,
-        message=row[13],
-        slot=_hex(row[14]),
+        tries=row[11],
+        next_call=row[12],
+        wish=Wish(row[13]) if row[13] else None,
+        message=row[14],
+        slot=_hex(row[15]),
     )
 
 

@@ -13,6 +13,8 @@ CREATE TABLE task (
     runs INTEGER NOT NULL,
     calls INTEGER NOT NULL,
     asks INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    pool TEXT NOT NULL,
     next_call INTEGER,
     wish TEXT CHECK (wish IN ('pause', 'cancel')),
     message TEXT,
@@ -22,6 +24,7 @@ CREATE TABLE task (
 ) STRICT;
 CREATE UNIQUE INDEX task_id ON task (id);
 CREATE INDEX task_state ON task (state);
+CREATE INDEX task_queued ON task (pool) WHERE state = 'queued';
 CREATE UNIQUE INDEX task_slot ON task (slot) WHERE slot IS NOT NULL;
 
 CREATE TABLE task_spec (no INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
@@ -88,6 +91,7 @@ CREATE TABLE ask (
 CREATE UNIQUE INDEX ask_id ON ask (id);
 CREATE INDEX ask_inbox ON ask (created_at) WHERE state = 'pending';
 CREATE INDEX ask_pending ON ask (no) WHERE state = 'pending';
+CREATE INDEX ask_expiry ON ask (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
 CREATE INDEX ask_slot ON ask (slot) WHERE slot IS NOT NULL;
 
 CREATE TABLE ask_body (no INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;

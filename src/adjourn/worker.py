@@ -1,0 +1,205 @@
+"""Takes ready tasks, has them run, and notices what dead supervisors left."""
+
+import select
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+from adjourn.controller import TRIES, Controller
+from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
+from adjourn.core.task import DEFAULT_POOL, Task
+from adjourn.ports import Listener
+from adjourn.supervise import Active, Signals, Supervisor
+
+_BACKOFF = 0.5  # seconds before the first new try; it doubles
+
+
+class Drain(StrEnum):
+    """What a worker does with its runs when it is told to stop."""
+
+    PAUSE = "pause"
+    FINISH = "finish"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a worker works; the keys of `supervision.yaml`."""
+
+    poll_interval: float = 5.0
+    linger: float = 0.0
+    retries: int = TRIES
+    grace: float = 30.0
+    max_active: int = 4
+    drain: Drain = Drain.PAUSE
+
+
+Log = Callable[..., None]  # log(event, **facts)
+
+
+class Worker:
+    """One process that runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        supervisor: Supervisor,
+        *,
+        settings: Settings,
+        log: Log,
+        on_settled: Callable[[Task], None],
+        pool: str = DEFAULT_POOL,
+    ) -> None:
+        self._controller = controller
+        self._supervisor = supervisor
+        self._settings = settings
+        self._log = log
+        self._on_settled = on_settled
+        self._pool = pool
+        self._active: dict[int, Active] = {}
+        self._unreported: list[Active] = []
+        self._not_before: dict[str, tuple[float, float]] = {}
+        self._drain_deadline: float | None = None
+        self._poll = select.poll()
+
+    @property
+    def active(self) -> int:
+        """How many runs are under way."""
+        return len(self._active)
+
+    def work(self, signals: Signals, *, once: bool = False) -> None:
+        """Run ready tasks until told to stop and all runs have left; with `once`, until nothing is left to do."""
+        ear = self._controller.store.listen()
+        self._poll.register(ear.fileno(), select.POLLIN)
+        self._poll.register(signals.fileno(), select.POLLIN)
+        try:
+            while self._goes_on(signals, once=once):
+                self._wait(ear, signals)
+        finally:
+            ear.close()
+
+    def _goes_on(self, signals: Signals, *, once: bool) -> bool:
+        stops = signals.taken()
+        self._heed(stops)
+        try:
+            self._report_again()
+            self._settle()
+            if not stops:
+                self._take_over()
+                self._start_ready(signals)
+        except StoreProblem as error:
+            self._log("store_error", error=error.sentence)
+        return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
+
+    # --- what happens between two waits ----------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        for task in self._controller.recover():
+            self._log("settled", task=task.id, state=task.state)
+            self._on_settled(task)
+
+    def _take_over(self) -> None:
+        """Adopt the runs whose supervisor died and whose shim lives: nothing of them is started again."""
+        for run in self._controller.orphans():
+            try:
+                active = self._supervisor.adopt(run)
+            except Conflict:
+                continue  # another worker was faster
+            if active:
+                self._log("adopted", run=run.id)
+                self._watch(active)
+
+    def _start_ready(self, signals: Signals) -> None:
+        while self.active < self._settings.max_active:
+            started = [self._start(task, signals) for task in self._ready()]
+            if not any(started):
+                return
+
+    def _ready(self) -> list[Task]:
+        room = self._settings.max_active - self.active
+        with self._controller.store.read() as view:
+            queued = view.queued(pool=self._pool, limit=room + len(self._not_before))
+        now = time.monotonic()
+        return [task for task in queued if self._not_before.get(task.id, (0.0, 0.0))[0] <= now][:room]
+
+    def _start(self, task: Task, signals: Signals) -> bool:
+        try:
+            begun = self._supervisor.begin(task, may_start=lambda: not signals.taken())
+        except CannotResume as error:
+            self._postpone(task, error)
+            return False
+        except Conflict:
+            return False  # another supervisor has it
+        except StoreProblem:
+            raise
+        except AdjournError as error:
+            self._postpone(task, error)
+            return False
+        if isinstance(begun, Active):
+            self._log("started", run=begun.run.id)
+            self._watch(begun)
+        return True
+
+    def _postpone(self, task: Task, error: AdjournError) -> None:
+        """Try again later, and later still the next time."""
+        _, pause = self._not_before.get(task.id, (0.0, _BACKOFF / 2))
+        self._not_before[task.id] = (time.monotonic() + 2 * pause, 2 * pause)
+        self._log("not_started", task=task.id, error=error.sentence, again_in=2 * pause)
+
+    def _watch(self, active: Active) -> None:
+        self._not_before.pop(active.run.task_id, None)
+        self._active[active.fileno()] = active
+        self._poll.register(active.fileno(), select.POLLIN)
+
+    # --- the wait --------------------------------------------------------------------------------------------------
+
+    def _wait(self, ear: Listener, signals: Signals) -> None:
+        ready = {fd for fd, _ in self._poll.poll(self._patience() * 1000)}
+        if ear.fileno() in ready:
+            ear.drain()
+        for fd in ready & self._active.keys():
+            self._end(fd)
+        self._heed(signals.taken())
+
+    def _patience(self) -> float:
+        now = time.monotonic()
+        moments = [moment for moment, _ in self._not_before.values()]
+        if self._drain_deadline is not None:
+            moments.append(self._drain_deadline)
+        return min([self._settings.poll_interval, *(max(moment - now, 0.01) for moment in moments)])
+
+    def _end(self, fd: int) -> None:
+        active = self._active.pop(fd)
+        self._poll.unregister(fd)
+        active.leave()
+        try:
+            self._report(active)
+        except StoreProblem as error:
+            self._log("store_error", run=active.run.id, error=error.sentence)
+            self._unreported.append(active)  # its result is on disk; it is told at the next look
+
+    def _report(self, active: Active) -> None:
+        task = self._supervisor.end(active)
+        self._log("left", run=active.run.id, state=task.state)
+        self._on_settled(task)
+
+    def _report_again(self) -> None:
+        while self._unreported:
+            self._report(self._unreported[-1])
+            self._unreported.pop()
+
+    def _heed(self, stops: int) -> None:
+        """Pass on requests to stop: a person's for one run, or ours for all of them."""
+        drained = self._drained(stops)
+        for active in self._active.values():
+            try:
+                active.heed(drained + self._supervisor.is_unwanted(active))
+            except StoreProblem as error:
+                self._log("store_error", run=active.run.id, error=error.sentence)
+
+    def _drained(self, stops: int) -> int:
+        if not stops or self._settings.drain is Drain.PAUSE:
+            return stops
+        if self._drain_deadline is None:
+            self._drain_deadline = time.monotonic() + self._settings.grace
+        return stops - 1 if time.monotonic() < self._drain_deadline else stops
