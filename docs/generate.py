@@ -83,7 +83,7 @@ def _cli() -> Iterator[str]:
     yield (
         "An ID is a task id, a checkpoint id, or the beginning of one, if it is the only one that begins so. "
         "An ASK is the id of an ask or its beginning; the inbox lists them. A CALL is a task id, a dot, and the call's name: "
-        "`TASK.tc_1`. A TC is the name alone: `tc_1`."
+        "`TASK.tc_1`; or the ask about it. A TC is the name alone: `tc_1`."
     )
     yield "## Options of every verb"
     yield _options(command_named("inbox"), common=True)
@@ -533,7 +533,7 @@ def _files() -> Iterator[str]:
     yield (
         "The database is the truth; `session/` is a copy of parts of it. Modes are set explicitly, whatever the umask. "
         "Nothing is written to a temporary directory. Small files are written whole: to a file beside, synced, renamed, "
-        "and the directory synced."
+        "and the directory synced. A file that ends in `.tmp` is being written; after a crash it may be left over."
     )
     yield _table(
         ("path", "mode", "what it is"),

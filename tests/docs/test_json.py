@@ -10,6 +10,7 @@ import pytest
 from docs import generate
 from tests.docs.program import adjourn, wait_for_start
 
+pytestmark = pytest.mark.xdist_group("documents")  # one story for all of them
 TYPES = {"string": str, "integer": int, "boolean": bool, "null": type(None), "object": dict}
 
 
