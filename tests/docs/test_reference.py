@@ -55,6 +55,14 @@ def test_every_variable_that_the_source_names_is_documented() -> None:
     assert named - {*generate.READ, *generate.GIVEN, *generate.RESERVED} == set()
 
 
+def test_the_map_shows_the_source_as_it_is() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    shown = {name.rstrip("/") for name in re.findall(r"^(?:│   )?[├└]── (\S+)", page, re.MULTILINE)}
+    package = ROOT / "src" / "adjourn"
+    there = {path.name for folder in (package, package / "core") for path in folder.iterdir() if not path.name.startswith("__")}
+    assert shown == there - {"py.typed"}
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     dead = [target for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if not leads_somewhere(page, target)]
