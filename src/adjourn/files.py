@@ -1,6 +1,7 @@
 """How files are put in place: private whatever the umask, whole or not at all, and on disk."""
 
 import os
+from contextlib import suppress
 
 
 def private_directory(path: str) -> str:
@@ -26,15 +27,24 @@ def private_file(path: str) -> None:
 def write_whole(path: str, content: bytes) -> None:
     """Put a file in place whole or not at all; it is on disk when this returns."""
     temporary = f"{path}.{os.getpid()}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        _write_new(temporary, content)
+        os.rename(temporary, path)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    sync_directory(os.path.dirname(path))
+
+
+def _write_new(path: str, content: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(fd, 0o600)
         write_all(fd, content)
         os.fsync(fd)
     finally:
         os.close(fd)
-    os.rename(temporary, path)
-    sync_directory(os.path.dirname(path))
 
 
 def write_all(fd: int, content: bytes) -> None:

@@ -11,6 +11,8 @@ from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 
+_WORDY = frozenset({"ask", "answer", "approve", "reject", "resume", "settle", "-c"})
+
 VERBS = {
     "run": "Run a command under adjourn; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
@@ -82,6 +84,7 @@ def run(argv: list[str]) -> int:
     make_ready()
     session = Session(wants_json=_wants_json(argv))
     try:
+        _refuse_other_encodings(argv)
         code = _dispatch(_spelled_out(argv), session)
     except AdjournError as error:
         code = session.fail(error)
@@ -94,6 +97,15 @@ def run(argv: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
     return session.flushed(code)
+
+
+def _refuse_other_encodings(argv: list[str]) -> None:
+    """Keep words that are not UTF-8 out of questions, answers and decisions; commands and paths may have them."""
+    if argv and argv[0] in _WORDY and not "".join(argv).isascii():
+        try:
+            "".join(argv).encode()
+        except UnicodeEncodeError:
+            raise Misuse("these words are not UTF-8", way_out=f"adjourn {argv[0]} --help") from None
 
 
 def _dispatch(argv: list[str], session: Session) -> int:

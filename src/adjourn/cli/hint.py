@@ -59,7 +59,9 @@ def _reply_hint(session: Session, scene: Scene, checkpoint: str) -> str:
     if len(asks) == 1:
         return command(session, "-c", checkpoint, *_as_argument(_example(asks[0])))
     answers = [word for ask in asks for word in ("--answer", f"{ask.key}={_example(ask)}")]
-    return command(session, "-c", checkpoint, *answers) if answers else command(session, "show", scene.task.id)
+    if answers:
+        return command(session, "-c", checkpoint, *answers)
+    return command(session, "show", *(scene.waiting_on[:1] or [scene.task.id]))
 
 
 def _example(ask: Ask) -> str:
@@ -77,6 +79,7 @@ def next_step(session: Session, scene: Scene) -> list[str]:
     match task.state:
         case TaskState.WAITING:
             lines = [line for ask in scene.open_asks for line in _ways_to_settle(session, ask)]
+            lines += [f"Look at it:   {command(session, 'show', child)}" for child in scene.waiting_on]
             is_known = all(ask.kind is not AskKind.UNCERTAIN for ask in scene.open_asks)
             return [*lines, f"Then:         {command(session, 'resume', task.id)}"] if lines and is_known else lines
         case TaskState.PAUSED:

@@ -17,6 +17,7 @@ from adjourn.core.task import Task
 @click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
 def command(session: Session, *, task: str, detach: bool) -> int:
     """Run a task again from nothing: a new run and a new session. Its history stays; its answers are asked for again."""
+    session.require_store()
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task))
     with supervising(session) as (controller, supervisor):

@@ -35,6 +35,7 @@ def command(session: Session, *, task: str, detach: bool, **words: Any) -> int:
     left as it is: its manifest is printed again and the exit code is 10.
     """
     resumption = Resumption(**words)
+    session.require_store()
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task, resumption))
     with supervising(session) as (controller, supervisor):

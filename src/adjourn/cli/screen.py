@@ -23,7 +23,7 @@ class Screen:
         self._streams = (
             [Stream("stderr", _STDERR)] if session.wants_json else [Stream("stdout", _STDOUT), Stream("stderr", _STDERR)]
         )
-        self._ticks = os.isatty(_STDERR) and not session.wants_json
+        self._ticks = os.isatty(_STDERR) and not session.wants_json and os.environ.get("TERM") != "dumb"
         self._began = time.monotonic()
         self._is_shown = False
 
@@ -38,14 +38,21 @@ class Screen:
 
     def _tick(self) -> None:
         elapsed = int((time.monotonic() - self._began) * 1000)
-        os.write(_STDERR, f"\r\x1b[2Krunning {span(elapsed)}  (Ctrl+C pauses)\r".encode())
+        self._put(f"\r\x1b[2Krunning {span(elapsed)}  (Ctrl+C pauses)\r")
         self._is_shown = True
 
     def clear(self) -> None:
         """Take the line away."""
         if self._is_shown:
-            os.write(_STDERR, b"\r\x1b[2K")
+            self._put("\r\x1b[2K")
             self._is_shown = False
+
+    def _put(self, text: str) -> None:
+        """Write to the terminal; one that is gone must not end the watch over the run."""
+        try:
+            os.write(_STDERR, text.encode())
+        except OSError:
+            self._ticks = False
 
 
 class Stream:

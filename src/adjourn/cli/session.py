@@ -39,11 +39,15 @@ class Session:
     def controller(self) -> Controller:
         """The controller of an existing store."""
         if self._controller is None:
-            if not self.has_store:
-                raise NotFound(f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND")
+            self.require_store()
             self._controller = open_controller(self.root)
             self.settle(self._controller)
         return self._controller
+
+    def require_store(self) -> None:
+        """Refuse to go on where there is no store: only a new task makes one."""
+        if not self.has_store:
+            raise NotFound(f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND")
 
     def settle(self, controller: Controller) -> None:
         """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""

@@ -6,15 +6,15 @@ from adjourn.cli.foreground import report
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
-from adjourn.core.ask import Verb, Verdict
-from adjourn.core.errors import NotFound
+from adjourn.core.ask import AskKind, Verb, Verdict
+from adjourn.core.errors import Conflict, NotFound
 
 
 @verb("settle")
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:
-    """Say what became of CALL (TASK.tc_N), whose process ended without a trace.
+    """Say what became of CALL (TASK.tc_N, or the ask about it), whose process ended without a trace.
 
     \b
     it-ran       it had its effect: the task is done
@@ -22,14 +22,21 @@ def command(session: Session, *, call: str, verdict: str) -> int:
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     session.controller.authorise(session.principal, Verb.SETTLE)
-    task = session.controller.find(call)
-    settled = session.controller.settle(task.id, _number(call), Verdict(verdict), by=session.principal)
+    task_id, number = _named(session, call) if ".tc_" in call else _asked_about(session, call)
+    settled = session.controller.settle(task_id, number, Verdict(verdict), by=session.principal)
     report(session, session.controller, settled)
     return exits.COMPLETED
 
 
-def _number(call: str) -> int:
+def _named(session: Session, call: str) -> tuple[str, int]:
     number = call.rpartition(".tc_")[2]
     if not (number.isascii() and number.isdigit()):
         raise NotFound(f"no call is named {call}: a call is named TASK.tc_N", way_out="adjourn inbox")
-    return int(number)
+    return session.controller.find(call).id, int(number)
+
+
+def _asked_about(session: Session, text: str) -> tuple[str, int]:
+    ask = session.controller.find_ask(text)
+    if ask.kind is not AskKind.UNCERTAIN or ask.call is None:
+        raise Conflict(f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}")
+    return ask.task_id, ask.call

@@ -1,16 +1,17 @@
 """adjourn wait: wait until tasks have ended or need a person."""
 
+import time
+
 import click
 
 from adjourn.cli.foreground import EXIT_CODES
 from adjourn.cli.hint import command as command_line
-from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
 from adjourn.cli.present import standing
+from adjourn.cli.projection import project
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
-from adjourn.core.manifest import manifest_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.supervise import wait_until
@@ -26,19 +27,21 @@ _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) -> int:
     """Wait until every task has ended or needs a person. Exit 10 if any needs one, else 1 if any failed, else 0."""
     controller = session.controller
+    deadline = None if timeout is None else time.monotonic() + timeout
     found = [controller.find(text) for text in tasks]
-    ended = [_ended(session, task, timeout) for task in found]
+    ended = [_ended(session, task, deadline) for task in found]
     scenes = [controller.scene(task.id) for task in ended]
+    documents = [project(session, scene) for scene in scenes]  # its supervisor may not have come to that yet
     if session.wants_json:
-        documents = [manifest_of(scene, hint=resume_hint(session, scene)) for scene in scenes]
         session.document(documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents})
     else:
         session.say("\n\n".join(standing(session, scene, now=now()) for scene in scenes))
     return _verdict([EXIT_CODES[task.state] for task in ended])
 
 
-def _ended(session: Session, task: Task, timeout: float | None) -> Task:
+def _ended(session: Session, task: Task, deadline: float | None) -> Task:
     controller = session.controller
+    timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
 
     def look() -> None:
         session.settle(controller)
@@ -50,7 +53,7 @@ def _ended(session: Session, task: Task, timeout: float | None) -> Task:
             session.warn(f"adjourn: task {task.id} is queued, and nobody has taken it; it starts with: {start}")
     ended = wait_until(controller, task.id, _is_settled, look=look, timeout=timeout)
     if not _is_settled(ended):
-        raise AdjournError(f"task {task.id} is still {ended.state} after {timeout:g} s", way_out=f"adjourn wait {task.id}")
+        raise AdjournError(f"task {task.id} is still {ended.state}", way_out=f"adjourn wait {task.id}")
     return ended
 
 

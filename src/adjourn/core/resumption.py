@@ -39,6 +39,8 @@ def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     """Turn the words into replies to the asks of a task's last run."""
     if resumption.decides and resumption.answers_something:
         raise Misuse("a resume carries tool decisions or an answer, not both", way_out="adjourn resume --help")
+    if not resumption.decides and (resumption.value is not None or resumption.reason is not None):
+        raise Misuse("--value and --reason go with a decision on a call", way_out="adjourn resume --help")
     if resumption.decides:
         return _decisions(resumption, asks)
     if resumption.text is not None:

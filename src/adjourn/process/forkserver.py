@@ -94,13 +94,18 @@ def _be_server(channel: socket.socket) -> NoReturn:
     try:
         gc.disable()  # nor run finalizers of what is the supervisor's
         os.setsid()
-        os.chdir("/")
-        _keep_only(channel.fileno())
         start_afresh()
         # Loaded here, for the supervisor has no use for it.
         from adjourn.process.server import Server
 
+        os.chdir("/")
+        _keep_only(channel.fileno())
         Server(channel).serve()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 nobody above could be told
+        import traceback
+
+        traceback.print_exc()
     finally:
         os._exit(_UNEXPECTED)
 

@@ -51,8 +51,13 @@ class LocalProcesses:
             return Vanished()
         if not (result.started or result.error or result.interrupted):
             return NeverStarted()
-        exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=result.error)
+        exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=_readable(result.error))
         return Ended(msgspec.structs.replace(exit_, output=last_output(place)))
+
+
+def _readable(error: str | None) -> str | None:
+    """Spell out what is not UTF-8: the name of a command need not be."""
+    return error and error.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_young(shim: ProcessId) -> bool:

@@ -58,7 +58,7 @@ def last_json_object(output: str) -> str | None:
     """Return the last JSON object that begins a line, whatever follows it."""
     from json import JSONDecoder  # seldom needed, and slow to import
 
-    decoder = JSONDecoder()
+    decoder = JSONDecoder(parse_constant=_refuse_constant)
     for start in _line_starts(output):
         try:
             _, end = decoder.raw_decode(output, start)
@@ -66,6 +66,11 @@ def last_json_object(output: str) -> str | None:
             continue
         return output[start:end]
     return None
+
+
+def _refuse_constant(name: str) -> None:
+    """NaN and the infinities are Python's, not JSON's."""
+    raise ValueError(name)
 
 
 def _line_starts(output: str) -> Iterator[int]:

@@ -1,0 +1,75 @@
+"""What a resume costs: a trivial command comes back in a new process, against a bare Python script on SQLite."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+
+import _floor_of_resume
+from _figures import Figure, ms, report, words
+from _filled import fill, waits_with
+from _measure import Cost, adjourn, adopt_orphans, cost_of, interleaved, python
+
+from adjourn.core.ask import Principal, Reply, Verb
+from adjourn.wiring import STORE, open_controller
+
+GOAL = 4.0
+COMMAND = ("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90')
+
+
+def main() -> int:
+    """Measure, print, and say by the exit code whether the goal was missed."""
+    parser = words(__doc__)
+    parser.add_argument("--rounds", type=int, default=40)
+    given = parser.parse_args()
+    adopt_orphans()
+    with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place:
+        costs = interleaved(_cases(place, given.rounds + 1), rounds=given.rounds)
+    floor = costs["floor"]
+    figures = [
+        _figure("adjourn resume --approve-all, wall", costs["decides"].wall, floor.wall),
+        _figure("adjourn resume once approved, wall", costs["approved"].wall, floor.wall),
+    ]
+    code = report(f"A trivial command comes back, median of {given.rounds} interleaved rounds", figures)
+    for name in ("decides", "approved"):
+        print(
+            f"CPU of all its processes, {name}: {ms(costs[name].cpu)} against {ms(floor.cpu)}, {costs[name].cpu / floor.cpu:.2f}x"
+        )
+    return code
+
+
+def _figure(what: str, seconds: float, floor: float) -> Figure:
+    return Figure(what, ms(seconds), f"python + sqlite3 {ms(floor)}", seconds / floor, GOAL)
+
+
+def _cases(place: str, count: int) -> dict[str, Callable[[], Cost]]:
+    undecided, decided = _waiting(place, count), _waiting(place, count)
+    _approve(place, decided)
+    database = os.path.join(place, "floor.db")
+    plain = [f"task-{number}" for number in range(count)]
+    db = _floor_of_resume.prepare(database, plain, list(COMMAND))
+
+    def floor() -> Cost:
+        assert db.in_transaction is False  # and it lives as long as this
+        return cost_of([python(), _floor_of_resume.__file__, database, plain.pop()], cwd=place)
+
+    return {
+        "floor": floor,
+        "decides": lambda: cost_of([adjourn(), "resume", undecided.pop(), "--approve-all"], cwd=place),
+        "approved": lambda: cost_of([adjourn(), "resume", decided.pop()], cwd=place),
+    }
+
+
+def _waiting(place: str, count: int) -> list[str]:
+    return fill(os.path.join(place, STORE), count, waits_with(COMMAND), workspace=place)
+
+
+def _approve(place: str, tasks: list[str]) -> None:
+    controller = open_controller(os.path.join(place, STORE))
+    for task in tasks:
+        (ask,) = controller.scene(task).open_asks
+        controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name="uid:1000"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

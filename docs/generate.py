@@ -1,0 +1,586 @@
+#!/usr/bin/env python3
+"""Writes docs/reference/ from the code: without `--write` it only says which pages are out of date."""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+import adjourn.controller
+import adjourn.controller.endings
+import adjourn.controller.steps
+from adjourn.cli.app import VERBS, cli
+from adjourn.core import exits
+from adjourn.core.errors import AdjournError
+from adjourn.core.manifest import AskDoc, ErrorDoc, Failure, Manifest, QuestionDoc, ReasonDoc, RunDoc, ToolCall
+from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.states import AskState, TaskState
+from adjourn.core.task import Wish
+from adjourn.wiring import find_runner
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
+COMMON = frozenset({"--store", "--output", "--verbose", "--help"})
+_PIPE = r"\|"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare the pages with the code, or rewrite them; return 1 if any was out of date and stays so."""
+    old = [name for name, text in pages().items() if _kept(name) != text]
+    for name in old:
+        if "--write" in arguments:
+            (REFERENCE / name).write_text(pages()[name])
+        sys.stdout.write(f"{name} {'rewritten' if '--write' in arguments else 'is out of date'}\n")
+    return 1 if old and "--write" not in arguments else 0
+
+
+def pages() -> dict[str, str]:
+    """Return every page of the reference by its name."""
+    return {
+        "cli.md": _page(*_cli()),
+        "exit-codes.md": _page(*_exit_codes()),
+        "errors.md": _page(*_errors()),
+        "json.md": _page(*_json()),
+        "manifest.schema.json": _schema_text(),
+        "events.md": _page(*_events()),
+        "files.md": _page(*_files()),
+        "environment.md": _page(*_environment()),
+    }
+
+
+def _kept(name: str) -> str | None:
+    path = REFERENCE / name
+    return path.read_text() if path.exists() else None
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n".join([f"# {title}\n", MADE, "\n\n".join(part.rstrip() for part in parts), ""])
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', _PIPE) for cell in line)} |" for line in lines)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+# --- the command line ----------------------------------------------------------------------------------------------------
+
+
+def _cli() -> Iterator[str]:
+    yield "Verbs and options"
+    yield "`adjourn VERB --help` says the same. `adjourn -c ID …` is short for `adjourn resume ID …`."
+    yield _table(("verb", "does"), [(_link(name), what) for name, what in VERBS.items()])
+    yield (
+        "An ID is a task id, a checkpoint id, or the beginning of one, if it is the only one that begins so. "
+        "An ASK is the id of an ask or its beginning; the inbox lists them. A CALL is a task id, a dot, and the call's name: "
+        "`TASK.tc_1`; or the ask about it. A TC is the name alone: `tc_1`."
+    )
+    yield "## Options of every verb"
+    yield _options(command_named("inbox"), common=True)
+    for path, command in commands():
+        yield f"## adjourn {path}"
+        yield f"```text\n{_usage(path, command)}\n```"
+        yield _prose(command.help or "")
+        yield _options(command, common=False)
+
+
+def _link(verb: str) -> str:
+    heading = next(path for path, _ in commands() if path.split()[0] == verb)
+    return f"[`{verb}`](#adjourn-{heading.replace(' ', '-')})"
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield every verb, and the verbs below it, with the words that call it."""
+    for name in VERBS:
+        command = command_named(name)
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {below}", inner) for below, inner in command.commands.items())
+        else:
+            yield name, command
+
+
+def command_named(name: str) -> click.Command:
+    """Return a verb."""
+    command = cli.get_command(click.Context(cli), name)
+    if command is None:
+        raise KeyError(name)
+    return command
+
+
+def _usage(path: str, command: click.Command) -> str:
+    return " ".join(["adjourn", path, *command.collect_usage_pieces(click.Context(command))])
+
+
+def _prose(text: str) -> str:
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(f"```text\n{part[2:]}\n```" if part.startswith("\b\n") else part for part in paragraphs)
+
+
+def _options(command: click.Command, *, common: bool) -> str:
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
+    wanted = [option for option in options if (not COMMON.isdisjoint(option.opts)) == common]
+    records = [record for option in wanted if (record := option.get_help_record(context))]
+    return _table(("option", "meaning"), [(_code(names), meaning) for names, meaning in records]) if records else ""
+
+
+# --- exit codes and errors ----------------------------------------------------------------------------------------------
+
+SITUATIONS = {
+    "asked nothing, and was not approved": Standing(),
+    "has open asks": Standing(open_asks=("…",)),
+    "started a task with `adjourn run` that is not done": Standing(open_children=("…",)),
+    "was approved, and prints the same manifest or none": Standing(was_approved=True),
+}
+ENDINGS = {
+    "0": Exit(code=0),
+    "10 or 90": Exit(code=90),
+    "any other, or a signal": Exit(code=1),
+    "interrupted by Ctrl+C, `pause` or `cancel`": Exit(signal=2, interrupted=True),
+    "could not be started": Exit(error="no such command"),
+}
+
+
+def _exit_codes() -> Iterator[str]:
+    yield "Exit codes"
+    yield "## Of adjourn itself"
+    rows = [(str(code), meaning, ", ".join(_errors_with(code)) or " ") for code, meaning in exits.MEANINGS.items()]
+    yield _table(("code", "meaning", "[error codes](errors.md)"), rows)
+    yield (
+        "`run`, `resume` and `restart` exit 0, 1 or 10 for what became of the task, `wait` for what became of all its tasks: "
+        "10 if any needs a person, else 1 if any failed or was canceled, else 0. "
+        "All other verbs exit 0 when they have done what they were asked. "
+        "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
+    )
+    yield "## Of a command under adjourn"
+    yield "What becomes of the task when the process of a run has left, by how it left and what it had asked:"
+    head = ("exit code", *SITUATIONS)
+    yield _table(
+        head, [(ending, *(_what(exit_, standing) for standing in SITUATIONS.values())) for ending, exit_ in ENDINGS.items()]
+    )
+    yield (
+        "After an approval, a manifest that differs from the approved one is a new ask. "
+        "A process that vanished without a trace is none of these: "
+        "its call is [uncertain](../how-to/recover-after-a-crash.md)."
+    )
+
+
+def _what(exit_: Exit, standing: Standing) -> str:
+    return _outcome(find_runner("command").meaning(exit_, standing))
+
+
+def _outcome(outcome: Outcome) -> str:
+    match outcome:
+        case Completed():
+            return "succeeded"
+        case Failed():
+            return "failed"
+        case Waits():
+            return "waits for them"
+        case WantsApproval():
+            return "waits for approval of its own command"
+        case Interrupted():
+            return "paused or canceled"
+
+
+def errors() -> list[type[AdjournError]]:
+    """Return every error that a person can be told, the general before the special."""
+    return [kind for kind in _tree(AdjournError) if kind.__module__ == AdjournError.__module__]
+
+
+def _tree(kind: type[AdjournError]) -> Iterator[type[AdjournError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _tree(below)
+
+
+def _errors_with(code: int) -> list[str]:
+    return [_code(kind.code) for kind in errors() if kind.exit_code == code]
+
+
+def _errors() -> Iterator[str]:
+    yield "Error codes"
+    yield (
+        "Every error has a code for machines, a sentence for people and, where there is one, a way out. Without `--output json` "
+        "the sentence and the way out go to stderr. With it, stdout is one object:"
+    )
+    sample = Failure(error=ErrorDoc(code="not_found", message="no task is called x", way_out="adjourn tasks"))
+    yield f"```json\n{msgspec.json.format(msgspec.json.encode(sample), indent=2).decode()}\n```"
+    yield _table(("code", "exit code", "meaning"), [(_code(kind.code), str(kind.exit_code), _first(kind)) for kind in errors()])
+    yield (
+        "A task that failed or was canceled has an `error` too, in its manifest. "
+        "Its code is the task's state: `failed` or `canceled`; its message says why, its way out is the `restart` command."
+    )
+
+
+def _first(kind: type[AdjournError]) -> str:
+    return "Anything else." if kind is AdjournError else (kind.__doc__ or "").splitlines()[0]
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------------
+
+DOCUMENTS = {
+    "run": "Manifest",
+    "resume": "Manifest",
+    "restart": "Manifest",
+    "show": "Manifest",
+    "wait": "Manifest; of several tasks `schema_version` and `tasks`, a list of Manifest",
+    "pause": "Manifest",
+    "cancel": "Manifest",
+    "settle": "Manifest",
+    "inbox": "`schema_version`, `count` of all open asks, and `asks`, a list of AskDoc",
+    "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, and `tasks`, each task's state by its id",
+    "reject": "as `approve`",
+    "answer": "as `approve`",
+    "ask": "`schema_version`, `ask_id`, `answer` and `settled_by`; nothing if there is no answer yet",
+    "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `workspace`, `runs`, `session_id`, "
+    "`parent_run_id`, `created_at`, `updated_at`, `message`",
+    "runs": "`schema_version` and `runs`, a list of RunDoc",
+    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
+    "prune": "`schema_version`, `pruned`, a list of task ids, and `dry_run`",
+    "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
+}
+"""What each verb prints with `--output json`. A test compares it with what they print."""
+
+MEANINGS = {
+    "Manifest.schema_version": "The version of this shape.",
+    "Manifest.outcome": "What became of the task so far.",
+    "Manifest.task_id": "The task. It stays the same however often the task pauses.",
+    "Manifest.run_id": "The last run; null before the first.",
+    "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
+    "Manifest.session_id": "Stays the same over resumes, is new after a restart.",
+    "Manifest.state": "The task's state.",
+    "Manifest.pause_reason": "Why it paused.",
+    "Manifest.paused_at": "When it paused.",
+    "Manifest.agent_message": "The first open ask in the words of the process that asks.",
+    "Manifest.resume_hint": "One command that goes on, ready to paste.",
+    "Manifest.final_message": "The last line that it printed.",
+    "Manifest.steps_taken": "How many runs it took.",
+    "Manifest.error": "What went wrong.",
+    "Manifest.waiting_on": "Tasks that its script started and that are not done.",
+    "Manifest.asks": "The asks of the last run.",
+    "ReasonDoc.type": "What kind of pause it is.",
+    "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
+    "ReasonDoc.questions": "The questions that need an answer.",
+    "ToolCall.id": "The call's name: what `resume --approve` takes.",
+    "ToolCall.name": "The tool. A command under adjourn is the tool `command`.",
+    "ToolCall.arguments": "What would run: `argv`, `cwd`, and `env`, which adjourn adds to the environment.",
+    "QuestionDoc.question_id": "The question's key: what `resume --answer KEY=TEXT` takes.",
+    "QuestionDoc.text": "The question.",
+    "QuestionDoc.choices": "The allowed answers; empty if any text will do.",
+    "AskDoc.id": "The ask.",
+    "AskDoc.task_id": "The task that it belongs to.",
+    "AskDoc.run_id": "The run that left it.",
+    "AskDoc.kind": "`approval`, `question` or `uncertain`.",
+    "AskDoc.state": "`pending`, or how it was settled.",
+    "AskDoc.prompt": "What is asked.",
+    "AskDoc.choices": "The allowed answers; empty if any text will do.",
+    "AskDoc.key": "A question's name.",
+    "AskDoc.tool_call_id": "The call that it is about.",
+    "AskDoc.digest": "The SHA-256 of the call's canonical bytes.",
+    "AskDoc.manifest": "The last JSON object that the process printed before it left, as it printed it.",
+    "AskDoc.created_at": "When it was asked.",
+    "AskDoc.settled_at": "When it was settled.",
+    "AskDoc.settled_by": "Who settled it: `uid:N`, or `adjourn`.",
+    "AskDoc.reply": "The value, the reason, the answer or the verdict.",
+    "RunDoc.run_id": "The run: the task id, a dot, and its number.",
+    "RunDoc.task_id": "Its task.",
+    "RunDoc.state": "How it stands, or how it ended.",
+    "RunDoc.provider": "The runner: `command`.",
+    "RunDoc.provider_session_ref": "The runner's own name for the session, if it has one.",
+    "RunDoc.resumable": "Whether `resume` can go on from it.",
+    "RunDoc.repo_root": "The workspace: the directory that it runs in.",
+    "RunDoc.created_at": "When it was claimed.",
+    "RunDoc.updated_at": "When it changed last.",
+    "RunDoc.paused_at": "When it paused.",
+    "RunDoc.pause_reason": "Why it paused.",
+    "RunDoc.resumed_from_run_id": "The run that it goes on from.",
+    "RunDoc.restart_of_run_id": "The run that it replaces.",
+    "RunDoc.superseded_by_run_id": "The run that replaced it.",
+    "RunDoc.checkpoint_id": "The checkpoint that it left.",
+    "RunDoc.exit_code": "Its exit code.",
+    "RunDoc.signal": "The signal that ended it.",
+    "RunDoc.message": "Its last line, or why it failed.",
+    "Failure.schema_version": "The version of this shape.",
+    "Failure.outcome": "Always `failed`.",
+    "Failure.error": "What went wrong.",
+    "ErrorDoc.code": "One of the [error codes](errors.md).",
+    "ErrorDoc.message": "A sentence for people.",
+    "ErrorDoc.way_out": "What helps, mostly a command; null if nothing does.",
+}
+
+
+STRUCTS = (Manifest, Failure, RunDoc, AskDoc, ReasonDoc, ToolCall, QuestionDoc, ErrorDoc)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of all documents; the top is what most verbs print."""
+    _, components = msgspec.json.schema_components(STRUCTS, ref_template="#/$defs/{name}")
+    for struct in STRUCTS:
+        components[struct.__name__]["required"] = [field.encode_name for field in _told_always(struct)]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What adjourn prints with --output json, and writes into pause.json",
+        "anyOf": [{"$ref": "#/$defs/Manifest"}, {"$ref": "#/$defs/Failure"}],
+        "$defs": components,
+    }
+
+
+def _told_always(struct: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo]:
+    """Return the fields that are always there; msgspec takes each that has a default for one that may be missing."""
+    fields = msgspec.structs.fields(struct)
+    if not struct.__struct_config__.omit_defaults:
+        return list(fields)
+    return [field for field in fields if field.required or field.default_factory is not msgspec.NODEFAULT]
+
+
+def _schema_text() -> str:
+    return msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n"
+
+
+def _json() -> Iterator[str]:
+    yield "JSON"
+    yield (
+        "With `--output json` stdout is one JSON document and nothing else, whatever happens. The same shape is in "
+        "`.adjourn/session/pause.json`. [manifest.schema.json](manifest.schema.json) is its JSON Schema. "
+        "Times are ISO 8601 in UTC. New keys may come; a change that breaks readers raises `schema_version`."
+    )
+    yield "## What each verb prints"
+    yield _table(("verb", "document"), [(_code(verb), document) for verb, document in DOCUMENTS.items()])
+    yield "A verb that cannot do what it was asked prints Failure instead. `demo` and `completion` always print text."
+    definitions: dict[str, dict[str, Any]] = schema()["$defs"]
+    for name, definition in definitions.items():
+        if "properties" in definition:
+            yield f"## {name}\n\n{definition['description']}"
+            yield _table(("key", "type", "there", "meaning"), [_field(name, definition, key) for key in definition["properties"]])
+    enums = [(name, definition) for name, definition in definitions.items() if "enum" in definition]
+    yield "## Words"
+    yield _table(("type", "is one of"), [(name, ", ".join(map(_code, definition["enum"]))) for name, definition in enums])
+
+
+def _field(name: str, definition: dict[str, Any], key: str) -> tuple[str, str, str, str]:
+    is_always = key in definition.get("required", ())
+    return _code(key), _type(definition["properties"][key]), "always" if is_always else "if it applies", MEANINGS[f"{name}.{key}"]
+
+
+def _type(kind: dict[str, Any]) -> str:
+    match kind:
+        case {"$ref": str(ref)}:
+            return ref.rpartition("/")[2]
+        case {"anyOf": list(kinds)}:
+            return " or ".join(_type(one) for one in kinds)
+        case {"enum": list(words)}:
+            return ", ".join(_code(str(word)) for word in words)
+        case {"type": "array", "items": items}:
+            return f"list of {_type(items)}"
+        case _:
+            return str(kind["type"])
+
+
+# --- events -------------------------------------------------------------------------------------------------------------
+
+
+class Told(NamedTuple):
+    """An event as the controller's source tells it."""
+
+    kind: str
+    facts: tuple[str, ...]
+
+
+GAPS: dict[str, Sequence[str]] = {
+    "task_{state}": [state.value for state in (TaskState.PAUSED, TaskState.CANCELED)],
+    "ask_{settled.state}": [state.value for state in AskState if state is not AskState.PENDING],
+    "{wish}_requested": [wish.value for wish in Wish],
+}
+KINDS = {
+    "task_created": "A task was queued.",
+    "run_claimed": "A supervisor took the task; the gate is shut.",
+    "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
+    "run_completed": "The process left, and the task succeeded.",
+    "run_failed": "The process left, and the task failed.",
+    "run_waiting": "The process left until a person settles its asks, or tasks that it started are done.",
+    "run_settled": "The process left, and its asks had been settled meanwhile: the task is queued.",
+    "run_paused": "The process was interrupted, and the task paused.",
+    "run_canceled": "The process was interrupted, and the task canceled.",
+    "run_lost": "The process vanished without a result; an ask was opened.",
+    "run_returned": "The process provably never started: the task is queued again.",
+    "ask_opened": "A person is needed.",
+    "ask_approved": "A person approved.",
+    "ask_rejected": "A person rejected.",
+    "ask_answered": "A person answered.",
+    "ask_settled": "A person said what became of an uncertain call.",
+    "ask_expired": "Nobody replied in time. Nothing sets a time in this version.",
+    "ask_withdrawn": "What was asked is not needed any more.",
+    "task_queued": "The last open ask was settled: the task is queued.",
+    "task_refused": "A rejection failed the task.",
+    "call_settled": "The verdict on an uncertain call took effect.",
+    "task_resumed": "A paused task was queued again.",
+    "task_restarted": "A task was queued from nothing.",
+    "pause_requested": "A running task was told to pause.",
+    "cancel_requested": "A running task was told to end.",
+    "task_paused": "A task without a process was paused.",
+    "task_canceled": "A task without a process was canceled.",
+    "task_pruned": "A task was forgotten. This is the last event of its chain.",
+}
+
+
+def told() -> Iterator[Told]:
+    """Yield every event that the controller can tell, as its source has it."""
+    for module in (adjourn.controller, adjourn.controller.steps, adjourn.controller.endings):
+        calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Call)]
+        for call in calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "tell":
+                facts = tuple(word.arg for word in call.keywords if word.arg and word.arg != "by")
+                yield from (Told(kind, facts) for kind in _kinds(call.args[1], module))
+
+
+def _kinds(argument: ast.expr, module: ModuleType) -> list[str]:
+    """Return what the argument can be: a word, one of a table's words, or a word with a gap, filled."""
+    match argument:
+        case ast.Constant(value=str(word)):
+            return [word]
+        case ast.Subscript(value=ast.Name(id=table)):
+            return list(vars(module)[table].values())
+        case _:
+            template = re.sub(r"""^f["']|["']$""", "", ast.unparse(argument))
+            return [re.sub(r"\{.*\}", word, template) for word in GAPS[template]]
+
+
+def kinds() -> dict[str, tuple[str, ...]]:
+    """Return every kind of event, with the facts that it may carry."""
+    return {event.kind: event.facts for event in told()}
+
+
+def _events() -> Iterator[str]:
+    yield "Events"
+    yield (
+        "The audit trail: every change of a task is told by an event that is written in the same transaction. An event has "
+        "the task, a kind, who did it (`uid:N`, or `adjourn`), when, and facts. `adjourn show ID --full` prints a task's events."
+    )
+    yield (
+        "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
+        "All links of the store are sealed in a second chain. Whoever changes or removes an event breaks both. "
+        "`adjourn prune` removes what an event says and leaves its link, so that the chains still close."
+    )
+    found = kinds()
+    unknown = set(found) ^ set(KINDS)
+    if unknown:
+        raise KeyError(f"docs/generate.py and the controller do not agree on these kinds of events: {sorted(unknown)}")
+    rows = [(_code(kind), meaning, ", ".join(map(_code, found[kind]))) for kind, meaning in KINDS.items()]
+    yield _table(("kind", "what happened", "facts, as far as there are any"), rows)
+
+
+# --- files --------------------------------------------------------------------------------------------------------------
+
+
+class Kept(NamedTuple):
+    """A file or directory of the store: a pattern of its path, its mode, and what it is."""
+
+    path: str
+    mode: int
+    meaning: str
+
+
+FILES = (
+    Kept("", 0o700, "The store. It belongs to the user who made it; anybody else is refused."),
+    Kept(
+        ".gitignore", 0o600, "Hides everything here from git, but for itself and the names of two files that later versions read."
+    ),
+    Kept("adjourn.db", 0o600, "The truth: an SQLite database in WAL mode. Copy it with `adjourn store backup`, not with `cp`."),
+    Kept("adjourn.db-wal", 0o600, "The newest part of the database. It belongs to `adjourn.db`: never remove it alone."),
+    Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
+    Kept("write.lock", 0o600, "The queue of writers. It is always empty."),
+    Kept("session", 0o700, "Manifests, for machines that read files."),
+    Kept("session/pause.json", 0o600, "The manifest of the newest pause, of whichever task. It stays when the task goes on."),
+    Kept("session/TASK", 0o700, "The manifests of one task."),
+    Kept("session/TASK/pause.json", 0o600, "The manifest of the newest pause of this task."),
+    Kept("runs", 0o700, "What the runs left."),
+    Kept("runs/RUN", 0o700, "The files of one run."),
+    Kept("runs/RUN/stdout", 0o600, "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB."),
+    Kept("runs/RUN/stderr", 0o600, "The same for its errors."),
+    Kept("runs/RUN/result.json", 0o600, "What became of it, as its shim saw it."),
+    Kept("runs/RUN/result.tmp", 0o600, "The room kept for the result while the run is under way."),
+    Kept("runs/RUN/shim.json", 0o600, "Who the shim is, by boot, pid and start time."),
+    Kept("runs/RUN/shim.lock", 0o600, "Held as long as the shim lives."),
+    Kept("runs/RUN/shim.error", 0o600, "A defect of the shim, if it had one."),
+    Kept("supervisors", 0o700, "Supervisors that are at work."),
+    Kept(
+        "supervisors/NAME.lock",
+        0o600,
+        "Held as long as the supervisor lives. Who holds it is alive, however slow; who does not is dead.",
+    ),
+    Kept("wake", 0o700, "Sockets of commands that wait for a change."),
+    Kept("wake/NAME", 0o600, "One command's socket. It gets a datagram after each commit."),
+)
+
+
+def _files() -> Iterator[str]:
+    yield "Files"
+    yield (
+        "All that adjourn keeps is in one directory, the store: `--store DIR`, else `ADJOURN_STORE`, else the nearest `.adjourn` "
+        "from the current directory upwards, else a new `.adjourn` at the root of the git repository, else in the current one."
+    )
+    yield (
+        "The database is the truth; `session/` is a copy of parts of it. Modes are set explicitly, whatever the umask. "
+        "Nothing is written to a temporary directory. Small files are written whole: to a file beside, synced, renamed, "
+        "and the directory synced. A file that ends in `.tmp` is being written; after a crash it may be left over."
+    )
+    yield _table(
+        ("path", "mode", "what it is"),
+        [(_code(f".adjourn/{kept.path}".rstrip("/")), f"{kept.mode:04o}", kept.meaning) for kept in FILES],
+    )
+
+
+# --- environment --------------------------------------------------------------------------------------------------------
+
+READ = {
+    "ADJOURN_STORE": "The store's directory, unless `--store` names another.",
+    "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
+    "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
+    "TERM": "`dumb` means no colour, too.",
+    "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
+    "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
+}
+GIVEN = {
+    "ADJOURN_STORE": "The store's directory, absolute, so that `adjourn` inside a run finds it from anywhere.",
+    "ADJOURN_TASK_ID": "The task. The same in every run.",
+    "ADJOURN_RUN_ID": "The run: the task id, a dot, and the run's number.",
+    "ADJOURN_CALL_ID": "The call: `TASK.tc_N`. The same on every attempt at the same call, so it serves as an idempotency key.",
+    "AUTO_APPROVAL": "Set only in a run that an approval started: the value that was approved with, `approved` by default.",
+    "PATH": "Begins with the directory of the `adjourn` that runs it.",
+}
+RESERVED = {
+    "ADJOURN_GRANT_FD": "Will name a descriptor with a one-use proof of the approval. No version sets it yet.",
+}
+
+
+def _environment() -> Iterator[str]:
+    yield "Environment variables"
+    yield "## Read by adjourn"
+    yield _variables(READ)
+    yield "## Given to a command under adjourn"
+    yield (
+        "A run inherits the environment of the command that starts it (`run`, `resume` or `restart`), less every `ADJOURN_*` and "
+        "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
+    )
+    yield _variables(GIVEN)
+    yield "## Reserved"
+    yield _variables(RESERVED)
+
+
+def _variables(meanings: dict[str, str]) -> str:
+    return _table(("variable", "meaning"), [(_code(name), meaning) for name, meaning in meanings.items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

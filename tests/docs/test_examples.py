@@ -1,0 +1,72 @@
+"""Every example of the documentation runs, and prints what its page says."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs.page import ROOT, blocks, pages, steps
+from tests.docs.shell import Shell, environment
+from tests.docs.transcript import Transcript
+
+PAGES = [page for page in pages() if any(block.language == "console" for block in blocks(page))]
+NOT_RUN = ("./dev ", "pip install ", "eval ")  # what makes environments is tested elsewhere, or changes the reader's own
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_works_as_it_stands(page: Path, tmp_path: Path) -> None:
+    place = tmp_path / "project"
+    place.mkdir()
+    transcript = Transcript(str(place))
+    with Shell(place) as shell:
+        for block in blocks(page):
+            if block.file:
+                (place / block.file).write_text(block.text)
+            for step in steps(block) if block.language == "console" else []:
+                happened = shell.do(transcript.typed(step.command))
+                wrong = transcript.difference(step.output, happened)
+                assert wrong is None, f"{page.relative_to(ROOT)}:{step.line}: $ {step.command}\n{wrong}"
+
+
+def test_a_shell_block_that_is_not_run_says_nothing_that_could_be() -> None:
+    loose = [
+        f"{page.relative_to(ROOT)}:{block.line}: {line}"
+        for page in pages()
+        for block in blocks(page)
+        if block.language in {"sh", "bash", "shell"} and not block.file
+        for line in block.lines
+        if not line.startswith(NOT_RUN)
+    ]
+    assert not loose, "\n".join(loose)
+
+
+@pytest.fixture
+def workflow() -> Any:
+    """Return the jobs that the page on CI shows."""
+    page = ROOT / "docs" / "how-to" / "use-in-ci-and-cron.md"
+    (block,) = [block for block in blocks(page) if block.language == "yaml"]
+    return yaml.safe_load(block.text)["jobs"]
+
+
+def ci_step(script: str, place: Path, **variables: str) -> int:
+    """Run a step as GitHub Actions does, and return its exit code."""
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    done = subprocess.run(bash, cwd=place, env=environment(place) | variables, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    return done.returncode
+
+
+@pytest.mark.parametrize(("ending", "code"), [("exit 90", 10), ("exit 0", 0), ("exit 5", 1)])
+def test_the_workflow_sees_a_pause_and_goes_on(workflow: Any, tmp_path: Path, ending: str, code: int) -> None:
+    """A-R73 to A-R76, A-R90."""
+    (tmp_path / "deploy.sh").write_text(f'#!/bin/sh\n[ "$AUTO_APPROVAL" ] && {{ echo deployed > proof; exit 0; }}\n{ending}\n')
+    (tmp_path / "deploy.sh").chmod(0o700)
+    output = tmp_path / "output"
+    failed = ci_step(workflow["deploy"]["steps"][0]["run"], tmp_path, GITHUB_OUTPUT=str(output))
+    told = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    assert told["exit_code"] == str(code)
+    assert bool(failed) == (code == 1)
+    if code == 10:
+        assert ci_step(workflow["go-on"]["steps"][0]["run"], tmp_path, TASK=told["task"]) == 0
+        assert (tmp_path / "proof").read_text() == "deployed\n"

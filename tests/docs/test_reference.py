@@ -1,0 +1,81 @@
+"""The reference says what the code does: every verb, flag, exit code, error code, event, file and setting."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from adjourn.core import exits
+from docs import generate
+from tests.docs.page import DOCS, ROOT, pages
+
+REFERENCE = DOCS / "reference"
+
+
+@pytest.mark.parametrize("name", generate.pages())
+def test_a_page_is_what_the_code_says(name: str) -> None:
+    assert (REFERENCE / name).read_text() == generate.pages()[name], "run docs/generate.py --write"
+
+
+def test_no_page_of_the_reference_is_left_over() -> None:
+    assert {path.name for path in REFERENCE.iterdir()} == set(generate.pages())
+
+
+@pytest.mark.parametrize("path", [path for path, _ in generate.commands()])
+def test_every_flag_of_a_verb_is_documented(path: str) -> None:
+    page = (REFERENCE / "cli.md").read_text()
+    section = page.partition(f"\n## adjourn {path}\n")[2].partition("\n## ")[0]
+    common = page.partition("\n## Options of every verb\n")[2].partition("\n## ")[0]
+    command = dict(generate.commands())[path]
+    flags = [flag for option in command.params if isinstance(option, click.Option) for flag in option.opts]
+    assert section
+    assert [flag for flag in flags if flag not in section + common] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/exit-codes.md"])
+def test_every_exit_code_is_documented(page: str) -> None:
+    rows = re.findall(r"^\| (\d+) \|", (ROOT / page).read_text(), re.MULTILINE)
+    assert {int(code) for code in rows} == set(exits.MEANINGS)
+
+
+def test_every_verb_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [path for path, _ in generate.commands() if f"`{path}" not in text] == []
+
+
+def test_every_error_code_is_documented() -> None:
+    text = (REFERENCE / "errors.md").read_text()
+    assert [kind.code for kind in generate.errors() if f"| `{kind.code}` | {kind.exit_code} |" not in text] == []
+
+
+def test_every_variable_that_the_source_names_is_documented() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    named = set(re.findall(r"\b_?ADJOURN_[A-Z_]*[A-Z]\b|\bAUTO_APPROVAL\b|\bNO_COLOR\b", source))
+    assert named - {*generate.READ, *generate.GIVEN, *generate.RESERVED} == set()
+
+
+def test_the_map_shows_the_source_as_it_is() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    shown = {name.rstrip("/") for name in re.findall(r"^(?:│   )?[├└]── (\S+)", page, re.MULTILINE)}
+    package = ROOT / "src" / "adjourn"
+    there = {path.name for folder in (package, package / "core") for path in folder.iterdir() if not path.name.startswith("__")}
+    assert shown == there - {"py.typed"}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    dead = [target for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if not leads_somewhere(page, target)]
+    assert dead == []
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    """Say whether a link's file is there, and has the heading that it names."""
+    if target.startswith("https://"):
+        return True
+    name, _, anchor = target.partition("#")
+    path = (page.parent / name).resolve() if name else page
+    if not path.is_file():
+        return False
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return not anchor or anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,0 +1,51 @@
+"""What a store holds, and what a command gets, is documented."""
+
+import re
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs import generate
+from tests.docs.program import adjourn, wait_for_start
+from tests.docs.shell import environment
+from tests.needs import needs
+
+
+def test_every_variable_that_a_command_gets_is_documented(tmp_path: Path) -> None:
+    printed = adjourn(tmp_path, "run", "--", "env").stdout
+    given = {name for line in printed.splitlines() if (name := line.partition("=")[0]).startswith("ADJOURN_")}
+    assert given == {name for name in generate.GIVEN if name.startswith("ADJOURN_")}
+
+
+def test_every_file_of_a_store_is_documented_with_its_mode(tmp_path: Path) -> None:
+    adjourn(tmp_path, "run", "--", "sh", "-c", "exit 90")
+    task = adjourn(tmp_path, "run", "--detach", "--", "sleep", "60").stdout.strip()
+    with subprocess.Popen([needs("adjourn"), "wait", task], cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL):
+        wait_for_start(tmp_path, task)
+        while not any((tmp_path / ".adjourn").glob("wake/*")):
+            adjourn(tmp_path, "tasks")
+        found = {pattern(path, tmp_path / ".adjourn"): mode(path) for path in everything(tmp_path / ".adjourn")}
+        adjourn(tmp_path, "cancel", task)
+    documented = {kept.path: kept.mode for kept in generate.FILES}
+    assert {path: oct(documented.get(path, 0)) for path in found} == {path: oct(mode) for path, mode in found.items()}
+    assert documented.keys() - found.keys() <= {"runs/RUN/shim.error"}
+
+
+def everything(root: Path) -> Iterator[Path]:
+    """Yield a directory and all that is in it."""
+    yield root
+    yield from root.rglob("*")
+
+
+def mode(path: Path) -> int:
+    """Return a file's permissions."""
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def pattern(path: Path, root: Path) -> str:
+    """Return the path as the reference names it."""
+    name = re.sub(r"^runs/[^/]+", "runs/RUN", "/".join(path.relative_to(root).parts))
+    name = re.sub(r"^session/[a-z2-7]{26}", "session/TASK", name)
+    name = re.sub(r"^supervisors/[^/]+\.lock$", "supervisors/NAME.lock", name)
+    return re.sub(r"^wake/[^/]+$", "wake/NAME", name)

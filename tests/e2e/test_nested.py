@@ -1,0 +1,102 @@
+"""A script under adjourn that starts tasks of its own."""
+
+from tests.e2e.shell import Document, Shell
+
+
+def family(shell: Shell) -> tuple[Document, Document]:
+    """Run a parent whose child pauses; return how both stand."""
+    shell.agent("approved.sh")
+    parent = shell.paused(shell.agent("parent.sh"))
+    (ask,) = shell.inbox()
+    return parent, shell.json("show", ask["task_id"])
+
+
+def test_a_parent_waits_on_its_child_and_has_no_ask_of_its_own(shell: Shell) -> None:
+    parent, child = family(shell)
+    assert parent["state"] == "waiting"
+    assert parent["asks"] == []
+    assert parent["waiting_on"] == [child["task_id"]]
+    listed = {task["task_id"]: task for task in shell.json("tasks")["tasks"]}
+    assert listed[child["task_id"]]["parent_run_id"] == parent["run_id"]
+
+
+def test_a_parent_that_waits_says_on_what_and_how_to_go_on(shell: Shell) -> None:
+    """Every pause prints the exact next command."""
+    parent, child = family(shell)
+    text = shell.adjourn("resume", parent["task_id"], expect=10).out
+    assert f"adjourn show {child['task_id']}" in text or f"adjourn resume {child['task_id']}" in text
+    assert f"adjourn resume {parent['task_id']}" in text
+
+
+def test_the_child_runs_once_and_the_parent_goes_on_after_it(shell: Shell) -> None:
+    """A-R56: the parent's script starts again from its beginning; its child does not."""
+    parent, child = family(shell)
+    shell.adjourn("-c", child["checkpoint_id"], "--approve-all")
+    assert shell.state(parent["task_id"]) == "queued"
+    shell.adjourn("resume", parent["task_id"])
+    assert shell.lines("effects") == ["done with approved", "parent is done"]
+    assert [line.split()[0] for line in shell.lines("starts")] == ["parent", "start", "start", "parent"]
+    assert len(shell.json("tasks")["tasks"]) == 2
+
+
+def test_a_child_that_fails_is_the_parents_to_judge(shell: Shell) -> None:
+    parent, child = family(shell)
+    shell.adjourn("reject", child["asks"][0]["id"])
+    done = shell.json("resume", parent["task_id"], expect=1)
+    assert "exit code 1" in done["error"]["message"]
+    assert shell.lines("effects") == []
+
+
+def test_each_of_several_equal_children_is_its_own_task(shell: Shell) -> None:
+    """The n-th start of the same command is the n-th child."""
+    shell.agent("approved.sh")
+    parent = shell.paused(shell.script("for n in 1 2; do adjourn run -- ./approved.sh || exit $?; done"))
+    for _ in range(2):
+        (ask,) = shell.inbox()
+        shell.adjourn("approve", ask["id"])
+        shell.adjourn("resume", ask["task_id"])
+        shell.adjourn("resume", parent["task_id"], expect=None)
+    assert shell.state(parent["task_id"]) == "succeeded"
+    assert shell.lines("effects") == ["done with approved", "done with approved"]
+    assert len(shell.json("tasks")["tasks"]) == 3
+
+
+def test_a_parent_may_start_several_children_before_it_leaves(shell: Shell) -> None:
+    shell.agent("approved.sh")
+    script = shell.script(
+        "adjourn run -- ./approved.sh 10; a=$?; adjourn run -- ./approved.sh 90; b=$?; [ $a$b = 00 ] || exit 10; echo both"
+    )
+    parent = shell.paused(script)
+    assert len(parent["waiting_on"]) == 2
+    one, two = shell.inbox()
+    shell.adjourn("resume", one["task_id"], "--approve-all")
+    assert shell.state(parent["task_id"]) == "waiting"
+    shell.adjourn("resume", two["task_id"], "--approve-all")
+    assert shell.adjourn("resume", parent["task_id"]).out.endswith("both\n")
+    assert len(shell.lines("effects")) == 2
+
+
+def test_a_grandchild_wakes_its_whole_line(shell: Shell) -> None:
+    shell.agent("approved.sh")
+    shell.agent("parent.sh")
+    oldest = shell.paused(shell.script("adjourn run -- ./parent.sh || exit $?; echo all done"))
+    (middle,) = oldest["waiting_on"]
+    (ask,) = shell.inbox()
+    shell.adjourn("resume", ask["task_id"], "--approve-all")
+    assert (shell.state(middle), shell.state(oldest["task_id"])) == ("queued", "waiting")
+    shell.adjourn("resume", middle)
+    assert shell.adjourn("resume", oldest["task_id"]).out.endswith("all done\n")
+
+
+def test_a_child_that_is_canceled_does_not_leave_its_parent_waiting(shell: Shell) -> None:
+    parent, child = family(shell)
+    shell.adjourn("cancel", child["task_id"])
+    assert shell.state(parent["task_id"]) == "queued"
+    shell.adjourn("resume", parent["task_id"], expect=1)
+
+
+def test_nothing_is_detached_from_inside_a_run(shell: Shell) -> None:
+    """Nothing of a run outlives it."""
+    shell.adjourn("run", "--", "sh", "-c", "adjourn run --detach -- sleep 300; echo $? > code")
+    assert shell.lines("code") == ["2"]
+    assert shell.processes() == {}

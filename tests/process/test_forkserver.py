@@ -1,0 +1,99 @@
+"""The fork server is small, hears no terminal, and goes with its supervisor, but not before its last shim."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from adjourn.process.forkserver import ForkServer
+from adjourn.process.identity import identify, is_alive
+from adjourn.process.shim import ShimFailed, read_result
+from tests.process.scene import Stage, eventually, fork, kill
+
+
+def session_of(pid: int) -> int:
+    return os.getsid(pid)
+
+
+def name_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip()
+
+
+def open_in(pid: int) -> list[str]:
+    return sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_it_holds_nothing_of_the_supervisors(stage: Stage, tmp_path: Path) -> None:
+    with open(tmp_path / "store.db", "wb"):
+        server = ForkServer.start()
+        eventually(lambda: name_of(server.pid) == "adjourn-forks")
+        scene = Stage(server, tmp_path).ready("true")
+    assert open_in(server.pid) == ["/dev/null", "/dev/null", "/dev/null", "pipe", "pipe", "socket"]
+    assert "store.db" not in " ".join(open_in(scene.shim.identity.pid))
+    assert session_of(server.pid) == server.pid
+    assert session_of(scene.shim.identity.pid) == scene.shim.identity.pid
+    assert name_of(scene.shim.identity.pid) == "adjourn-shim"
+    scene.shim.close()
+    server.close()
+
+
+def test_a_signal_to_the_supervisors_group_reaches_neither_server_nor_shim() -> None:
+    def lead_a_group() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.setpgid(0, 0)
+        servers.append(ForkServer.start())
+        os.write(ready, b"%d" % servers[0].pid)
+
+    servers: list[ForkServer] = []
+    for _ in range(5):
+        told, ready = os.pipe()
+        pid = fork(lead_a_group)
+        server = identify(int(os.read(told, 10)))
+        assert server is not None
+        os.killpg(pid, signal.SIGINT)
+        time.sleep(0.05)
+        assert is_alive(server)
+        kill(pid)
+        assert eventually(lambda server=server: not is_alive(server))
+
+
+def test_it_goes_with_its_supervisor_but_not_before_the_last_shim(stage: Stage, tmp_path: Path) -> None:
+    spec = stage.spec("sleep", "60")
+    told, ready = os.pipe()
+    kept = []
+
+    def supervise() -> None:
+        server = ForkServer.start()
+        shim = server.fork_shim(spec)
+        kept.extend([server, shim])
+        shim.open_gate()
+        os.write(ready, b"%d %d" % (server.pid, shim.identity.pid))
+
+    pid = fork(supervise)
+    server, shim = (identify(int(word)) for word in os.read(told, 20).split())
+    assert server is not None
+    assert shim is not None
+    kill(pid)
+    time.sleep(0.1)
+    assert is_alive(shim)
+    assert is_alive(server), "nobody is left to end the tree should the shim be killed"
+    os.kill(shim.pid, signal.SIGUSR1)
+    assert eventually(lambda: not is_alive(shim) and not is_alive(server))
+    result = read_result(spec.run_dir)
+    assert result is not None
+    assert result.killed == "kill"
+
+
+def test_without_it_there_are_no_more_shims_but_those_there_are_go_on(tmp_path: Path) -> None:
+    server = ForkServer.start()
+    stage = Stage(server, tmp_path)
+    scene = stage.start("sh", "-c", "sleep 0.3; echo done")
+    kill(server.pid)
+    with pytest.raises(ShimFailed, match="fork server"):
+        stage.ready("true")
+    assert scene.result().exit_code == 0
+    assert scene.stdout() == b"done\n"
+    scene.shim.close()
+    server.close()
