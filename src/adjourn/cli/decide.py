@@ -9,6 +9,7 @@ from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.render import visible
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
+from adjourn.wiring import has_worker
 
 
 def record(session: Session, replies: Sequence[Reply]) -> int:
@@ -48,6 +49,8 @@ def _say_text(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) 
 def _what_next(session: Session, task: Task) -> str:
     match task.state:
         case TaskState.QUEUED:
+            if has_worker(session.root, task.spec.pool):
+                return f"A worker starts it. Follow it with: {command(session, 'wait', task.id)}"
             return f"Resume with: {command(session, 'resume', task.id)}"
         case TaskState.WAITING:
             return f"Still open:  {command(session, 'show', task.id)}"

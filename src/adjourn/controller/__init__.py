@@ -355,6 +355,17 @@ class Controller:
             step.wake_parent(stopped)
             return stopped
 
+    def give_up(self, task_id: str, *, why: str) -> Task:
+        """Fail a queued task that can never be started."""
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            state = after(task.state, Move.FAIL)
+            step.withdraw_calls(task)
+            failed = step.save(task, state=state, message=why, next_call=None)
+            step.tell(failed.id, "task_failed")
+            step.wake_parent(failed)
+            return failed
+
     def forget(self, task_id: str, *, by: Principal) -> None:
         """Drop an ended task from the store; the digests of its events stay."""
         with self._steps() as step:
