@@ -71,6 +71,7 @@ def examine(stage: Stage, ran: Ran, *, shims_die: bool = False) -> Sentences:
     broken += torn_manifests(stage)
     broken += go_on(stage)
     broken += starts(stage)
+    broken += left_groups(stage)
     return broken
 
 
@@ -161,6 +162,14 @@ def _is_json(path: Path) -> bool:
     except msgspec.DecodeError:
         return False
     return True
+
+
+def left_groups(stage: Stage) -> Sentences:
+    """No control group outlives its run, not even an empty one."""
+    records = [msgspec.json.decode(path.read_bytes()) for path in (stage.work / STORE / "runs").glob("*/shim.json")]
+    known = [Path(record["cgroup"]) for record in records if record.get("cgroup")]
+    killed = list(Path("/sys/fs/cgroup").glob(f"**/adjourn-{stage.shot(stage.aimed).killed}-*"))
+    return ["an empty control group is left behind" for path in {*known, *killed} if path.exists()]
 
 
 def decided(stage: Stage, ran: Ran, *, ask: str, state: str) -> Sentences:

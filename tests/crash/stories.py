@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from adjourn.core.errors import AdjournError
 from adjourn.wiring import open_controller
 from tests.crash.ledger import Ledger
 from tests.crash.powerloss import Known
@@ -19,6 +20,7 @@ Fact = Callable[[Ledger], bool]
 class Act(msgspec.Struct, frozen=True):
     """A command of a story, its exit code, and what the store must know once the command has spoken or left."""
 
+    name: str
     words: Words
     code: int
     fact: Fact
@@ -42,12 +44,14 @@ class Life:
 
     def judge(self, stage: Stage, known: Known, *, thorough: bool) -> list[str]:
         """Recover the store; what was acknowledged is there, and what started will not start again."""
-        if (stage.work / STORE).exists():
-            open_controller(str(stage.work / STORE)).store.close()
+        try:
+            _recover(stage)
+        except AdjournError as error:
+            return [f"the recovery failed: {error}".replace(str(stage.root), "…")]
         seen = ledger(stage)
         broken = [f"the store is corrupt: {seen.damage}"] * bool(seen.damage)
         broken += [f"the recovery left a task {state}" for state in restless(seen)]
-        broken += [f"the acknowledgement of {act.words(stage)[0]} is lost" for act in self._told(known) if not act.fact(seen)]
+        broken += [f"the acknowledgement of {act.name} is lost" for act in self._told(known) if not act.fact(seen)]
         broken += _startable_again(seen, known)
         broken += uncertainties(stage)
         broken += torn_manifests(stage)
@@ -59,6 +63,14 @@ class Life:
 
     def _told(self, known: Known) -> list[Act]:
         return [act for number, act in enumerate(self._acts) if known.said.get(number) or number in known.exits]
+
+
+def _recover(stage: Stage) -> None:
+    """Do what every command does first."""
+    if (stage.work / STORE).exists():
+        controller = open_controller(str(stage.work / STORE))
+        controller.recover()
+        controller.store.close()
 
 
 def _startable_again(seen: Ledger, known: Known) -> list[str]:
@@ -93,26 +105,26 @@ def asked(number: int) -> Fact:
 
 
 approved = Life(
-    Act(run("--ask", "90"), 10, asked(0)),
-    Act(of_ask("approve"), 0, ask_is(0, "approved")),
-    Act(of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
-    Act(run(), 0, task_is(1, "succeeded")),
+    Act("run", run("--ask", "90"), 10, asked(0)),
+    Act("approve", of_ask("approve"), 0, ask_is(0, "approved")),
+    Act("resume", of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
+    Act("run", run(), 0, task_is(1, "succeeded")),
 )
 answered = Life(
-    Act(run_script(QUESTION), 10, asked(0)),
-    Act(of_ask("answer", "eu"), 0, ask_is(0, "answered")),
-    Act(of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
+    Act("run", run_script(QUESTION), 10, asked(0)),
+    Act("answer", of_ask("answer", "eu"), 0, ask_is(0, "answered")),
+    Act("resume", of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
 )
 refused = Life(
-    Act(run("--ask", "90"), 10, asked(0)),
-    Act(of_ask("reject", "--reason", "no"), 0, ask_is(0, "rejected")),
-    Act(run("--ask", "90"), 10, asked(1)),
-    Act(of_task("cancel"), 0, task_is(1, "canceled")),
-    Act(run("--exit", "3"), 1, task_is(2, "failed")),
+    Act("run", run("--ask", "90"), 10, asked(0)),
+    Act("reject", of_ask("reject", "--reason", "no"), 0, ask_is(0, "rejected")),
+    Act("run", run("--ask", "90"), 10, asked(1)),
+    Act("cancel", of_task("cancel"), 0, task_is(1, "canceled")),
+    Act("run", run("--exit", "3"), 1, task_is(2, "failed")),
 )
 lost = Life(
-    Act(run_script("EFFECT; kill -KILL $PPID"), 10, asked(0)),
-    Act(settle("it-ran"), 0, ask_is(0, "settled")),
-    Act(run("--ask", "90"), 10, asked(1)),
-    Act(of_task("resume", "--approve-all"), 0, task_is(1, "succeeded")),
+    Act("run", run_script("EFFECT; kill -KILL $PPID"), 10, asked(0)),
+    Act("settle", settle("it-ran"), 0, ask_is(0, "settled")),
+    Act("run", run("--ask", "90"), 10, asked(1)),
+    Act("resume", of_task("resume", "--approve-all"), 0, task_is(1, "succeeded")),
 )
