@@ -20,8 +20,8 @@ from adjourn.ports import Ended, NeverStarted, NewId
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
-from adjourn.process.supervisors import About
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
+from adjourn.process.supervisors import About
 
 OUTPUT_MS = 100
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event

@@ -10,7 +10,18 @@ from adjourn.process.local import LocalProcesses
 from adjourn.process.supervisors import About, has_worker, living
 from adjourn.stores.sqlite.store import SqliteStore
 
-__all__ = ["About", "Controller", "back_up", "find_root", "find_runner", "has_worker", "living", "new_id", "now", "open_controller"]
+__all__ = [
+    "About",
+    "Controller",
+    "back_up",
+    "find_root",
+    "find_runner",
+    "has_worker",
+    "living",
+    "new_id",
+    "now",
+    "open_controller",
+]
 
 STORE = ".adjourn"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
