@@ -49,6 +49,8 @@ def _what_next(session: Session, task: Task) -> str:
     match task.state:
         case TaskState.QUEUED:
             return f"Resume with: {command(session, 'resume', task.id)}"
+        case TaskState.RUNNING:
+            return f"It runs. Follow it with: {command(session, 'wait', task.id)}"
         case TaskState.WAITING:
             return f"Still open:  {command(session, 'show', task.id)}"
         case _:
