@@ -7,11 +7,12 @@ from collections.abc import Callable
 import msgspec
 
 from adjourn.core.errors import AdjournError
+from adjourn.core.events import first_broken
 from adjourn.wiring import open_controller
 from tests.crash.ledger import Ledger
 from tests.crash.powerloss import Known
 from tests.crash.product import NOT_STARTED, STORE, adjourn, go_on, ledger, restless, starts, torn_manifests, uncertainties
-from tests.crash.scenarios import QUESTION, Words, of_ask, of_task, run, run_script, settle
+from tests.crash.scenarios import KILL_SUPERVISOR, QUESTION, Words, of_ask, of_task, run, run_script, settle, words
 from tests.crash.stage import LINE, Stage
 
 Fact = Callable[[Ledger], bool]
@@ -46,7 +47,7 @@ class Life:
         """Recover the store; what was acknowledged is there, and what started will not start again."""
         try:
             _recover(stage)
-        except AdjournError as error:
+        except (AdjournError, AssertionError) as error:
             return [f"the recovery failed: {error}".replace(str(stage.root), "…")]
         seen = ledger(stage)
         broken = [f"the store is corrupt: {seen.damage}"] * bool(seen.damage)
@@ -70,6 +71,8 @@ def _recover(stage: Stage) -> None:
     if (stage.work / STORE).exists():
         controller = open_controller(str(stage.work / STORE))
         controller.recover()
+        with controller.store.read() as view:
+            assert first_broken(view.trail()) is None, "the audit trail is broken"
         controller.store.close()
 
 
@@ -92,6 +95,11 @@ def _put_back_effects(stage: Stage, *, count: int) -> None:
 def task_is(number: int, state: str) -> Fact:
     """The task that was made as that number is in that state."""
     return lambda seen: len(seen.tasks) > number and seen.tasks[number].state == state
+
+
+def run_is(number: int, state: str) -> Fact:
+    """The run of that number ended so."""
+    return lambda seen: len(seen.runs) > number and seen.runs[number].state == state
 
 
 def ask_is(number: int, *states: str) -> Fact:
@@ -121,6 +129,11 @@ refused = Life(
     Act("run", run("--ask", "90"), 10, asked(1)),
     Act("cancel", of_task("cancel"), 0, task_is(1, "canceled")),
     Act("run", run("--exit", "3"), 1, task_is(2, "failed")),
+)
+orphaned = Life(
+    Act("run", run_script(KILL_SUPERVISOR + "; EFFECT"), -9, lambda _: True),
+    Act("tasks", words("tasks"), 0, run_is(0, "succeeded")),
+    Act("restart", of_task("restart", "--output", "json"), 0, task_is(0, "succeeded")),
 )
 lost = Life(
     Act("run", run_script("EFFECT; kill -KILL $PPID"), 10, asked(0)),

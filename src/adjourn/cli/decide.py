@@ -52,6 +52,8 @@ def _what_next(session: Session, task: Task) -> str:
             if has_worker(session.root, task.spec.pool):
                 return f"A worker starts it. Follow it with: {command(session, 'wait', task.id)}"
             return f"Resume with: {command(session, 'resume', task.id)}"
+        case TaskState.RUNNING:
+            return f"It runs. Follow it with: {command(session, 'wait', task.id)}"
         case TaskState.WAITING:
             return f"Still open:  {command(session, 'show', task.id)}"
         case _:
