@@ -1,5 +1,6 @@
 """What approve, reject and answer have in common: record replies, and say what happens next."""
 
+import sys
 from collections.abc import Sequence
 
 from adjourn.cli.hint import command
@@ -63,4 +64,12 @@ def _what_next(session: Session, task: Task) -> str:
 def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[Ask]:
     """Find asks by their ids or prefixes, for somebody who may decide them."""
     session.controller.authorise(session.principal, verb)
-    return [session.controller.find_ask(text) for text in ids]
+    return [session.controller.find_ask(text) for text in _spelled_out(ids)]
+
+
+def _spelled_out(ids: Sequence[str]) -> list[str]:
+    """Read the ids from stdin where a dash stands for them."""
+    if "-" not in ids:
+        return list(ids)
+    given = sys.stdin.read().split()
+    return [word for text in ids for word in (given if text == "-" else [text])]
