@@ -45,7 +45,6 @@ class Server:
 
     def _a_shim_was_killed(self) -> bool:
         """Reap the dead; say whether a shim is among them that did not end well, and so did not end its tree."""
-        found = False
         with contextlib.suppress(ChildProcessError):
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
                 if dead[0] in self._shims and dead[1] != 0:
