@@ -73,7 +73,7 @@ def test_every_verb_answers_with_one_document(busy: Shell) -> None:
     ],
 )
 def test_a_failure_is_one_document_with_code_sentence_and_way_out(
-    busy: Shell, words: tuple[str, ...], code: int, name: str
+    busy: Shell, words: tuple[str, ...], code: int | None, name: str | None
 ) -> None:
     """A-R31: nothing on stderr, and the exit code says the same."""
     for spelling in (["--output", "json"], ["--output=json"]):

@@ -69,8 +69,9 @@ def test_completion_works_in_bash(shell: Shell) -> None:
     bash = needs("bash")
     line = """
     eval "$(adjourn completion bash)"
-    COMP_WORDS=(adjourn re); COMP_CWORD=1; COMPREPLY=(); _adjourn_completion adjourn re adjourn; echo "${COMPREPLY[@]}"
-    COMP_WORDS=(adjourn resume --app); COMP_CWORD=2; COMPREPLY=(); _adjourn_completion adjourn --app resume; echo "${COMPREPLY[@]}"
+    complete() { COMPREPLY=(); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _adjourn_completion adjourn; echo "${COMPREPLY[@]}"; }
+    complete adjourn re
+    complete adjourn resume --app
     """
     verbs, options = shell.run(bash, "-c", line).out.splitlines()
     assert set(verbs.split()) == {"reject", "resume", "restart"}

@@ -51,6 +51,13 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
     return len(killed)
 
 
+def remove_group(run_dir: str) -> None:
+    """Remove the control group of a run that has left its result, if its shim was killed before it could."""
+    record = read_record(run_dir)
+    if record and record.cgroup and os.path.exists(record.cgroup):
+        Cgroup(record.cgroup).remove()
+
+
 def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
     """Kill the processes that pass the test and all below them; return them.
 
