@@ -137,7 +137,7 @@ def of_ask(*words: str) -> Words:
 
 def settle(verdict: str) -> Words:
     """Settle the uncertain call."""
-    return lambda stage: ["settle", ledger(stage).one_asks[0].call, verdict]
+    return lambda stage: ["settle", ledger(stage).open_asks[0].call, verdict]
 
 
 def words(*given: str) -> Words:
