@@ -15,7 +15,7 @@ def make_ready() -> None:
     os.close(fd)
     for speaking in (_STDOUT, _STDERR):
         if not os.get_blocking(speaking):
-            os.set_blocking(speaking, True)  # noqa: FBT003 -- a caller such as Node left it so; what does not fit would be lost
+            os.set_blocking(speaking, True)  # Node, say, left it otherwise: what does not fit would be lost
     sys.stdout = _speaking(sys.stdout, _STDOUT)
     sys.stderr = _speaking(sys.stderr, _STDERR)
 
