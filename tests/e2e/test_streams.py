@@ -1,6 +1,8 @@
 """Standard streams that are closed, full or gone: the exit code and the task stay what they are."""
 
+import os
 import signal
+import time
 
 import pytest
 
@@ -49,6 +51,26 @@ def test_a_reader_that_does_not_read_does_not_hold_up_the_command(shell: Shell) 
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 10
     assert out.startswith(b"y\n" * 1_500_000)
+
+
+def test_a_pipe_that_its_owner_made_non_blocking_loses_nothing(shell: Shell) -> None:
+    """Node leaves its pipes so, and many a CI runner is Node."""
+    task = shell.json("run", "--", "sh", "-c", "yes | head -c 1000000")["task_id"]
+    for words, size in (
+        (("logs", task), 1_000_000),
+        (("logs", task, "--output", "json"), 1_500_000),
+        (("run", "--", "yes"), None),
+    ):
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        process = shell.start(*words, stdout=writing)
+        os.close(writing)
+        time.sleep(0.7)
+        with open(reading, "rb") as reader:
+            said = reader.read(size or 1_000_000)
+        assert len(said) == (size or 1_000_000), words
+        process.terminate()
+        process.communicate(timeout=20)
 
 
 @pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "cancel", "pause"])
