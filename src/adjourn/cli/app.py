@@ -63,7 +63,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, subcommand_metavar="VERB ...", context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="adjourn")
+@click.version_option(package_name="adjourn", message="adjourn %(version)s", help="Show the version and leave.")
 def cli() -> None:
     """Let a headless agent or tool stop for a person, leave, and come back with the answer.
 

@@ -225,7 +225,7 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         state=run.state,
         provider=task.spec.runner,
         resumable=_is_resumable(task, run),
-        repo_root=task.spec.workspace,
+        repo_root=spelled(task.spec.workspace),
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
         paused_at=stamp(run.paused_at) if run.paused_at is not None else None,
@@ -253,6 +253,11 @@ def _other(run: Run, number: int | None) -> str | None:
 def failure(error: AdjournError) -> Failure:
     """Describe an error."""
     return Failure(error=ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None))
+
+
+def spelled(word: str) -> str:
+    """Return a word of the operating system as JSON can hold it: what is not UTF-8 is spelled out."""
+    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:
