@@ -1,5 +1,8 @@
 """`adjourn ask` inside a script: the answer if there is one, else a pause."""
 
+import json
+import os
+
 import pytest
 
 from tests.e2e.shell import Shell, until
@@ -80,6 +83,7 @@ def test_only_the_choices_are_taken(shell: Shell) -> None:
 
 @pytest.mark.parametrize("answer", ["", " ", "two\nlines\n", "it's $HOME `id` \\ \"", "--help", "ünï☃\u202e", "x" * 100_000])
 def test_an_answer_arrives_as_it_was_given(shell: Shell, answer: str) -> None:
+    """A-R57: what is said to a paused task is passed through, whatever it is."""
     task = shell.paused(shell.script("adjourn ask 'What?' > answer || exit $?"))["task_id"]
     shell.adjourn("resume", task, "--", answer)
     assert (shell.place / "answer").read_text() == f"{answer}\n"
@@ -87,10 +91,12 @@ def test_an_answer_arrives_as_it_was_given(shell: Shell, answer: str) -> None:
 
 def test_an_answer_is_there_for_machines_too(shell: Shell) -> None:
     task = shell.paused(shell.script("adjourn ask 'What?' --output json > answer || exit $?"))["task_id"]
-    paused = shell.place / "answer"
-    assert paused.read_text(), "a pause is a document, too"
+    said = shell.place / "answer"
+    (ask,) = shell.inbox()
+    paused = {"schema_version": 1, "outcome": "paused", "ask_id": ask["id"], "answer": None, "settled_by": None}
+    assert json.loads(said.read_text()) == paused
     shell.adjourn("resume", task, "that")
-    assert '"answer": "that"' in paused.read_text()
+    assert json.loads(said.read_text()) == paused | {"outcome": "answered", "answer": "that", "settled_by": f"uid:{os.getuid()}"}
 
 
 def test_outside_of_a_run_there_is_nobody_to_ask(shell: Shell) -> None:
