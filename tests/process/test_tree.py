@@ -93,6 +93,14 @@ def no_group_is_left(stage: Stage) -> bool:
     return folder is None or mine.isdisjoint(os.listdir(folder))
 
 
+@pytest.mark.skipif(usable_folder() is None, reason="no control groups here")
+def test_the_group_of_a_killed_shim_is_removed_by_the_fork_server(stage: Stage) -> None:
+    scenes = [stage.start("sleep", "60") for _ in range(3)]
+    for scene in scenes:
+        os.kill(scene.shim.identity.pid, signal.SIGKILL)
+    assert eventually(no_group_is_left, stage)
+
+
 RUNAWAY = """
 #include <signal.h>
 #include <stdlib.h>
