@@ -13,6 +13,8 @@ import msgspec
 
 import adjourn as adjourn_package
 from adjourn.cli.app import run as run_command_line
+from adjourn.core.events import first_broken
+from adjourn.wiring import open_controller
 from tests.crash.ledger import ENDED, AskRow, Ledger, TaskRow, read_ledger
 from tests.crash.stage import Effect, Ran, Stage
 
@@ -22,6 +24,7 @@ for _module in pkgutil.walk_packages(adjourn_package.__path__, "adjourn."):
 
 STORE = ".adjourn"
 SHIM = "adjourn-shim"
+CGROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 SETTLED_WITHIN = 5.0  # seconds
 ROUNDS = 8
 FINE = {0, 1, 10}  # completed, failed, paused: how a run may end
@@ -71,6 +74,8 @@ def examine(stage: Stage, ran: Ran, *, shims_die: bool = False) -> Sentences:
     broken += torn_manifests(stage)
     broken += go_on(stage)
     broken += starts(stage)
+    broken += left_groups(stage)
+    broken += furniture(stage)
     return broken
 
 
@@ -161,6 +166,26 @@ def _is_json(path: Path) -> bool:
     except msgspec.DecodeError:
         return False
     return True
+
+
+def furniture(stage: Stage) -> Sentences:
+    """The audit trail closes, and what hides the store from git is there."""
+    root = stage.work / STORE
+    if not root.exists():
+        return []
+    controller = open_controller(str(root))
+    with controller.store.read() as view:
+        broken = ["the audit trail is broken"] * (first_broken(view.trail()) is not None)
+    controller.store.close()
+    return broken + ["the store has no .gitignore"] * (not (root / ".gitignore").exists())
+
+
+def left_groups(stage: Stage) -> Sentences:
+    """No control group outlives its run, not even an empty one."""
+    records = [msgspec.json.decode(path.read_bytes()) for path in (stage.work / STORE / "runs").glob("*/shim.json")]
+    known = [Path(record["cgroup"]) for record in records if record.get("cgroup")]
+    killed = [path for mount in CGROUPS for path in mount.glob(f"adjourn-{stage.shot(stage.aimed).killed}-*")]
+    return ["an empty control group is left behind" for path in {*known, *killed} if path.exists()]
 
 
 def decided(stage: Stage, ran: Ran, *, ask: str, state: str) -> Sentences:

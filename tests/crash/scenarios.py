@@ -13,9 +13,9 @@ from tests.crash.stage import Ran, Stage
 
 Words = Callable[[Stage], list[str]]
 
-_KILL_SUPERVISOR = (
-    "[ -e killed ] || { read _ _ _ forks _ </proc/$PPID/stat; read _ _ _ supervisor _ </proc/$forks/stat; "
-    ": >killed; kill -KILL $supervisor; }"
+KILL_SUPERVISOR = (
+    "[ -e killed ] || [ -e ../killed ] || { read _ _ _ forks _ </proc/$PPID/stat; read _ _ _ supervisor _ </proc/$forks/stat; "
+    ": >killed; : >../killed; kill -KILL $supervisor; }"
 )
 NESTED = "EFFECT; adjourn run -- EFFECT --ask 90 || exit $?"
 QUESTION = 'EFFECT; region=$(adjourn ask "Which region?" --choice eu --choice us) || exit $?'
@@ -74,6 +74,15 @@ class KilledAgain(Tale):
         """Kill the next command, then examine the store."""
         again = Aim(at=1 + stage.aimed.at * 7919 % 30, mode=Mode(1 + stage.aimed.at % 3))
         stage.play(adjourn("tasks"), aim=again)
+        return super().aftermath(stage, ran)
+
+
+class AllDie(Tale):
+    """The same, and everyone else is killed too, a moment later: the container is gone."""
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        """Kill whoever is left, then examine the store."""
+        stage.clear()
         return super().aftermath(stage, ran)
 
 
@@ -143,8 +152,8 @@ DONE = Command(run())
 ASKED = Command(run_script(QUESTION), 10)
 ANSWERED = Command(of_ask("answer", "eu"))
 LOST = Command(run_script("EFFECT; kill -KILL $PPID"), 10)
-ORPHANED = Command(run_script(f"{_KILL_SUPERVISOR}; EFFECT"), -9)
-ORPHANED_ASKING = Command(run_script(f"{_KILL_SUPERVISOR}; {QUESTION}"), -9)
+ORPHANED = Command(run_script(f"{KILL_SUPERVISOR}; EFFECT"), -9)
+ORPHANED_ASKING = Command(run_script(f"{KILL_SUPERVISOR}; {QUESTION}"), -9)
 
 # The first command of a store also makes it.
 run_first = Tale(run())
@@ -153,6 +162,7 @@ run_failing = Tale(run("--exit", "3"), after=(DONE,))
 run_missing = Tale(words("run", "--", "/no/such/command"), after=(DONE,))
 run_pausing = Tale(run("--ask", "90"), after=(DONE,))
 run_asking = Tale(run_script(QUESTION), after=(DONE,))
+run_all_die = AllDie(run("--linger", "2"), after=(DONE,), shims_die=True)
 run_and_leave = Tale(run_detached(), after=(DONE,))
 run_nested = Tale(run_script(NESTED), after=(DONE,), shims_die=True)
 approve = Tale(of_ask("approve"), after=(PAUSED,), decides="approved")
@@ -164,6 +174,7 @@ cancel_running = Doubled(run_detached("--linger", "150"), of_task("cancel"), aft
 pause_running = Doubled(run_detached("--linger", "150"), of_task("pause"), after=(DONE,))
 resume = Tale(of_task("resume"), after=(PAUSED, APPROVED))
 resume_then_look = KilledAgain(of_task("resume"), after=(PAUSED, APPROVED))
+resume_all_die = AllDie(of_task("resume"), after=(PAUSED, APPROVED), shims_die=True)
 resume_approving = Tale(of_task("resume", "--approve-all"), after=(PAUSED,))
 resume_answered = Tale(of_task("resume"), after=(ASKED, ANSWERED))
 resume_and_leave = Tale(of_task("resume", "--detach"), after=(PAUSED, APPROVED))

@@ -185,7 +185,7 @@ class Stage:
         """Put everything back to where it was when it was kept; paths stay the same."""
         shutil.rmtree(self.work)
         for left in self.root.iterdir():
-            if left.name.startswith(("out.", "err.", "effects")):
+            if left.name.startswith(("out.", "err.", "effects", "killed")):
                 left.unlink()
         _copy(template / "work", self.work)
         if (template / "effects").exists():

@@ -11,7 +11,7 @@ from tests.crash.sweep import Sweep, sweeping
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 
 MODULE = "tests.crash.stories"
-STORIES = ("approved", "answered", "refused", "lost")
+STORIES = ("approved", "answered", "refused", "orphaned", "lost")
 IMAGES = {"ci": 4_000, "full": 20_000}
 PART = 500  # images of one recording
 

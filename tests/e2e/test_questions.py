@@ -16,7 +16,6 @@ def test_the_nth_ask_of_a_key_gets_the_nth_answer(shell: Shell) -> None:
 
 
 def test_a_key_names_the_question_whatever_its_words_are(shell: Shell) -> None:
-    script = shell.script('echo "$(adjourn ask --key region "Which region at $(date +%s%N)?")" || exit $?; adjourn ask --key x y')
     script = shell.script(
         """
         region=$(adjourn ask --key region "Which region, on day $(cat /proc/sys/kernel/random/uuid)?") || exit $?

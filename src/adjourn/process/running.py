@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from adjourn.core.identity import ProcessId
-from adjourn.process.cgroup import Cgroup
+from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.child import Child
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lock import hold
@@ -38,7 +38,7 @@ class Prepared:
         self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
         me = _myself()
-        self.group = Cgroup.make(f"{cgroups}/adjourn-{me.pid}-{me.start_time}") if cgroups and spec.use_cgroup else None
+        self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if cgroups and spec.use_cgroup else None
         self.child = self._forked(spec)
         self.record = self._recorded(me)
         try:
