@@ -11,10 +11,14 @@ from types import FrameType
 
 import msgspec
 
+from adjourn import exchange
+from adjourn.clarifications.files import left_by
+from adjourn.clarifications.log import VERBOSE
 from adjourn.controller import TRIES, Claimed, Controller
-from adjourn.core.call import Call, command_of
+from adjourn.core.call import command_of
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.core.task import Run, Task
+from adjourn.core.states import TaskState
+from adjourn.core.task import Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports import Ended, NeverStarted, NewId
 from adjourn.process import lock
@@ -76,7 +80,7 @@ class Supervisor:
         self._root = root
         self._path = path
         self._tries = tries
-        self._processes = LocalProcesses(root)
+        self._processes = LocalProcesses(root, left_by=left_by)
         self.name = new_id()[:_NAME]
         private_directory(os.path.join(root, "supervisors"))
         self._lock_path = supervisor_lock(root, self.name)
@@ -94,14 +98,27 @@ class Supervisor:
         """Run a queued task until its process has left, and return how it stands then."""
         gc.enable()  # short commands go without; this one may last
         with deferred_signals() as signals:
-            active = self.begin(task, may_start=lambda: not signals.taken())
-            if isinstance(active, Task):
-                return active
-            try:
-                self._watch(active, signals, watcher)
-            finally:
-                active.leave()
-            return self.end(active)
+            ended = self._run_once(task, signals, watcher)
+            while self._has_its_reply(ended) and not signals.taken():
+                ended = self._run_once(ended, signals, watcher)
+            return ended
+
+    def _run_once(self, task: Task, signals: "Signals", watcher: Watcher | None) -> Task:
+        active = self.begin(task, may_start=lambda: not signals.taken())
+        if isinstance(active, Task):
+            return active
+        try:
+            self._watch(active, signals, watcher)
+        finally:
+            active.leave()
+        return self.end(active)
+
+    def _has_its_reply(self, task: Task) -> bool:
+        """Say whether a task that left to wait was answered while it was leaving."""
+        if task.state is not TaskState.QUEUED:
+            return False
+        with self._controller.store.read() as view:
+            return view.run(task.id, task.runs).state is RunState.WAITING
 
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
@@ -126,14 +143,18 @@ class Supervisor:
     def _spec(self, claimed: Claimed) -> ShimSpec:
         """Build what the shim starts from the stored bytes, and from nothing else."""
         command = command_of(claimed.call.body)
+        grace = _grace(claimed.task, os.environ)
         private_directory(os.path.join(self._root, "runs"))
         place = private_directory(run_directory(self._root, claimed.run.id))
+        answers = exchange.prepare_run(self._controller, self._root, claimed.run, place=place)
         return ShimSpec(
             run_dir=place,
             argv=command.argv,
             cwd=command.cwd,
-            env=child_environment(os.environ, claimed.run, claimed.call, root=self._root, path=self._path) | command.env,
-            grace=claimed.task.spec.grace,
+            env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace)
+            | answers
+            | command.env,
+            grace=grace,
             grant=claimed.grant,
         )
 
@@ -149,6 +170,7 @@ class Supervisor:
         except GateShut:
             active.leave()
             return self._controller.fail_to_start(active.run, why="its shim died before the gate opened", tries=self._tries)
+        exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
     def adopt(self, run: Run) -> Active | None:
@@ -192,7 +214,10 @@ class Supervisor:
         """Report how a run ended whose shim is gone."""
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
-                return self._controller.finish(active.run, exit)
+                exchange.clear_taken(self._controller, self._root, active.run.task_id)
+                ended = self._controller.finish(active.run, exit)
+                exchange.close_run(self._controller, self._root, ended)
+                return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
             case _:
@@ -247,14 +272,27 @@ def require_workspace(task: Task) -> None:
         raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
-def child_environment(inherited: Mapping[str, str], run: Run, call: Call, *, root: str, path: str | None) -> dict[str, str]:
+def _grace(task: Task, environment: Mapping[str, str]) -> float:
+    """Return how long a process has after its interrupt: inside a run less than the outer one, or it would be killed first."""
+    try:
+        return min(task.spec.grace, float(environment["ADJOURN_GRACE"]) / 2)
+    except (KeyError, ValueError):
+        return task.spec.grace
+
+
+def child_environment(
+    claimed: Claimed, inherited: Mapping[str, str], *, root: str, path: str | None, grace: float
+) -> dict[str, str]:
     """Return the environment of a run's process: nothing of an outer run, and no approval that was not given to this one."""
     environment = {
-        name: value for name, value in inherited.items() if name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_")
+        name: value
+        for name, value in inherited.items()
+        if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
     }
     if path:
         environment["PATH"] = os.pathsep.join([path, environment.get("PATH", os.defpath)])
-    ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": call.id}
+    run = claimed.run
+    ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}
 
 

@@ -28,6 +28,7 @@ CGROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 SETTLED_WITHIN = 5.0  # seconds
 ROUNDS = 8
 FINE = {0, 1, 10}  # completed, failed, paused: how a run may end
+CONFLICT = 4
 NOT_STARTED = {"pending", "approved", "rejected", "withdrawn", "expired"}
 
 Sentences = list[str]
@@ -58,9 +59,10 @@ def newest_task(stage: Stage) -> str:
     return ledger(stage).tasks[-1].id
 
 
-def open_ask(stage: Stage) -> str:
-    """Return the id of the ask that waits for a person."""
-    return ledger(stage).open_asks[0].id
+def one_ask(stage: Stage) -> str:
+    """Return the id of the ask that waits for a person, or did."""
+    seen = ledger(stage)
+    return (seen.open_asks or seen.asks)[0].id
 
 
 # ── What must hold whatever was killed ──
@@ -188,13 +190,14 @@ def left_groups(stage: Stage) -> Sentences:
     return ["an empty control group is left behind" for path in {*known, *killed} if path.exists()]
 
 
-def decided(stage: Stage, ran: Ran, *, ask: str, state: str) -> Sentences:
-    """A decision that was acknowledged is in the store."""
-    found = next((one for one in ledger(stage).asks if one.id == ask), None)
-    told = ran.code == 0 or ran.said
-    if told and (found is None or found.state != state):
-        return [f"it said {state}, and the ask is {found.state if found else 'gone'}"]
-    return []
+def decided(stage: Stage, ran: Ran, *, words: list[str], state: str) -> Sentences:
+    """A decision that was acknowledged is in the store; said again, it is recorded, or refused because it was."""
+    ask = ledger(stage).asks[0]
+    broken = [f"it said {state}, and the ask is {ask.state}"] * ((ran.code == 0 or bool(ran.said)) and ask.state != state)
+    again = stage.play(adjourn(*words))
+    broken += _manners(again, "the same decision said again", fine={0 if ask.state == "pending" else CONFLICT})
+    after = ledger(stage).asks[0].state
+    return broken + [f"said again, the decision made the ask {after}"] * (after != state)
 
 
 def _manners(ran: Ran, who: str, *, fine: Iterable[int] = (0, 1, 3, 4, 10)) -> Sentences:

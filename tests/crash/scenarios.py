@@ -8,7 +8,7 @@ from adjourn.core.task import Run, Task
 from adjourn.process.shim import Shim
 from adjourn.supervise import Signals, Supervisor, Watcher
 from tests.crash.inject import Aim, Mode
-from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, open_ask
+from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, one_ask
 from tests.crash.stage import Ran, Stage
 
 Words = Callable[[Stage], list[str]]
@@ -50,8 +50,7 @@ class Tale:
 
     def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
         """Examine the store, and the decision if the step was one."""
-        was_open = [ask.id for ask in ledger(stage).asks] if self._decides else []
-        broken = decided(stage, ran, ask=was_open[0], state=self._decides) if was_open else []
+        broken = decided(stage, ran, words=self._step(stage), state=self._decides) if self._decides else []
         return broken + examine(stage, ran, shims_die=self._shims_die)
 
 
@@ -133,7 +132,7 @@ def of_task(*words: str) -> Words:
 
 def of_ask(*words: str) -> Words:
     """Reply to the open ask."""
-    return lambda stage: [words[0], open_ask(stage), *words[1:]]
+    return lambda stage: [words[0], one_ask(stage), *words[1:]]
 
 
 def settle(verdict: str) -> Words:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash.build import Tools
 from tests.crash.powerloss import Loss, Outage
 from tests.crash.sweep import Sweep, sweeping
+from tests.crash.tools import Tools
 
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 

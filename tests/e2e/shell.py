@@ -109,7 +109,7 @@ class Shell:
 
     def start(self, *words: str, **settings: Any) -> "subprocess.Popen[bytes]":
         """Start adjourn and return at once."""
-        return subprocess.Popen(
+        started: Any = subprocess.Popen(
             [str(ADJOURN), *words],
             **{
                 "cwd": self.place,
@@ -120,6 +120,8 @@ class Shell:
                 **settings,
             },
         )
+        process: subprocess.Popen[bytes] = started
+        return process
 
     def script(self, text: str, *, name: str = "script.sh") -> str:
         """Put a shell script into the directory and return how to call it."""

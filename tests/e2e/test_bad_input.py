@@ -145,6 +145,12 @@ def shift(shell: Shell, *, years: int) -> None:
     db.close()
 
 
+def test_a_directory_that_is_gone_is_told(shell: Shell) -> None:
+    for words in ("run -- true", "inbox"):
+        told = shell.line(f"mkdir gone && cd gone && rmdir ../gone && adjourn {words}", expect=1)
+        assert "not there any more" in told.err
+
+
 def test_a_nested_run_in_a_store_that_is_not_its_parents_is_no_defect(shell: Shell) -> None:
     done = shell.adjourn("run", "--", "sh", "-c", "adjourn run --store other -- true; echo $?")
     assert done.out.splitlines()[-1] == "0"

@@ -32,6 +32,15 @@ def test_an_approval_from_outside_is_not_inherited(shell: Shell) -> None:
     assert (first, second) == (None, "real")
 
 
+def test_an_approval_is_not_handed_down_to_a_task_that_is_started_inside(shell: Shell) -> None:
+    """C-R8: it was given to one call; whatever that call starts under adjourn asks for itself."""
+    shell.agent("approved.sh")
+    manifest = shell.paused(shell.script('[ "$AUTO_APPROVAL" ] || exit 90; adjourn run -- ./approved.sh || exit $?'))
+    waiting = shell.adjourn("-c", manifest["checkpoint_id"], "--approve-all", "--output", "json", expect=10).doc
+    assert len(waiting["waiting_on"]) == 1
+    assert shell.lines("effects") == []
+
+
 def test_the_variables_of_a_run_are_set_afresh(shell: Shell) -> None:
     """Nothing of an outer run, nothing forged: the store, the task, the run and the call."""
     manifest = shell.json("run", "--", shell.agent("record.py"), expect=10, env=FORGED)

@@ -91,7 +91,7 @@ def test_a_command_that_does_not_exist_fails_with_a_sentence(shell: Shell) -> No
     [
         ("#!/bin/sh\nexit 0\n", 0o600, "Permission denied"),
         ("#!/no/such/interpreter\n", 0o700, "interpreter that it names is missing"),
-        ("\x7fELF nonsense", 0o700, "Exec format error"),
+        ("\x7fELF nonsense", 0o700, "neither a program nor a script"),
     ],
 )
 def test_a_command_that_cannot_be_started_fails_with_the_reason(shell: Shell, content: str, mode: int, sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""The whole life of a task: run, leave, decide, come back."""
+"""The whole life of a task: run, leave, decide, come back (A-R91)."""
 
 import json
 import os
@@ -249,7 +249,7 @@ def test_every_decision_and_resume_is_on_record(shell: Shell) -> None:
     manifest = shell.paused(shell.agent("approved.sh"))
     shell.line(manifest["resume_hint"])
     history = shell.adjourn("show", "--full", manifest["task_id"]).out
-    for words in ("task created", "run claimed", "call executing", "ask opened", "ask approved", "task settle", "run complete"):
+    for words in ("task created", "run claimed", "call executing", "ask opened", "ask approved", "task queued", "run completed"):
         assert words in history
     (line,) = [line for line in history.splitlines() if "ask approved" in line]
     assert f"uid:{os.getuid()}" in line

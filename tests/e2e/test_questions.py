@@ -1,8 +1,11 @@
 """`adjourn ask` inside a script: the answer if there is one, else a pause."""
 
+import json
+import os
+
 import pytest
 
-from tests.e2e.shell import Shell
+from tests.e2e.shell import Shell, until
 
 
 def test_the_nth_ask_of_a_key_gets_the_nth_answer(shell: Shell) -> None:
@@ -80,6 +83,7 @@ def test_only_the_choices_are_taken(shell: Shell) -> None:
 
 @pytest.mark.parametrize("answer", ["", " ", "two\nlines\n", "it's $HOME `id` \\ \"", "--help", "ünï☃\u202e", "x" * 100_000])
 def test_an_answer_arrives_as_it_was_given(shell: Shell, answer: str) -> None:
+    """A-R57: what is said to a paused task is passed through, whatever it is."""
     task = shell.paused(shell.script("adjourn ask 'What?' > answer || exit $?"))["task_id"]
     shell.adjourn("resume", task, "--", answer)
     assert (shell.place / "answer").read_text() == f"{answer}\n"
@@ -87,10 +91,12 @@ def test_an_answer_arrives_as_it_was_given(shell: Shell, answer: str) -> None:
 
 def test_an_answer_is_there_for_machines_too(shell: Shell) -> None:
     task = shell.paused(shell.script("adjourn ask 'What?' --output json > answer || exit $?"))["task_id"]
-    paused = shell.place / "answer"
-    assert paused.read_text(), "a pause is a document, too"
+    said = shell.place / "answer"
+    (ask,) = shell.inbox()
+    paused = {"schema_version": 1, "outcome": "paused", "ask_id": ask["id"], "answer": None, "settled_by": None}
+    assert json.loads(said.read_text()) == paused
     shell.adjourn("resume", task, "that")
-    assert '"answer": "that"' in paused.read_text()
+    assert json.loads(said.read_text()) == paused | {"outcome": "answered", "answer": "that", "settled_by": f"uid:{os.getuid()}"}
 
 
 def test_outside_of_a_run_there_is_nobody_to_ask(shell: Shell) -> None:
@@ -130,3 +136,26 @@ def test_several_asks_are_decided_all_or_none(shell: Shell) -> None:
     assert [ask["id"] for ask in shell.inbox()] == [one, three]
     shell.adjourn("approve", one, three)
     assert shell.inbox() == []
+
+
+def test_an_answer_that_comes_before_the_script_has_left_is_taken_at_once(shell: Shell) -> None:
+    """There is nothing to wait for: its supervisor runs it again."""
+    shell.script("adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10")
+    process = shell.start("run", "--output", "json", "--", "./script.sh")
+    until((shell.place / "asked").exists, what="it has asked")
+    shell.adjourn("answer", shell.inbox()[0]["id"], "quick")
+    (shell.place / "go").touch()
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0, out
+    assert shell.lines("answer") == ["quick"]
+    assert len(shell.runs(shell.json("tasks")["tasks"][0]["task_id"])) == 2
+
+
+def test_an_answer_that_comes_at_once_does_not_strand_a_detached_run(shell: Shell) -> None:
+    shell.script("adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10")
+    task = shell.detached("./script.sh")
+    until((shell.place / "asked").exists, what="it has asked")
+    shell.adjourn("answer", shell.inbox()[0]["id"], "quick")
+    (shell.place / "go").touch()
+    shell.adjourn("wait", task, "--timeout", "20")
+    assert shell.lines("answer") == ["quick"]

@@ -1,7 +1,10 @@
 """The words of `resume`, and of its short spelling `-c`."""
 
+from pathlib import Path
+
 import pytest
 
+import adjourn
 from tests.e2e.shell import Shell
 
 
@@ -59,7 +62,7 @@ def test_words_that_do_not_fit_change_nothing(shell: Shell, words: tuple[str, ..
 
 
 def test_a_resume_without_words_prints_the_manifest_again(shell: Shell) -> None:
-    """With asks open it changes nothing and exits 10."""
+    """D-R15: with asks open it changes nothing and exits 10."""
     manifest = shell.paused(shell.agent("approved.sh"))
     assert shell.json("resume", manifest["task_id"], expect=10) == manifest
     assert shell.json("show", manifest["task_id"]) == manifest
@@ -101,6 +104,14 @@ def test_a_resume_of_the_unknown_is_not_found(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     shell.adjourn("resume", "a" * 26, "--approve-all", expect=3)
     assert len(shell.lines("starts")) == 1
+
+
+def test_the_controller_knows_no_flags() -> None:
+    """A-R59: words become replies in a layer of their own; what changes tasks never sees a command line."""
+    package = Path(adjourn.__file__).parent
+    for path in (package / "controller").rglob("*.py"):
+        assert "--approve" not in path.read_text(), path
+    assert "approve_all" in (package / "core" / "resumption.py").read_text()
 
 
 def test_who_comes_second_is_told_who_was_first_when_and_what(shell: Shell) -> None:

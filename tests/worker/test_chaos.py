@@ -36,7 +36,7 @@ class Crew:
 
     def disturb(self) -> None:
         """Kill or stop one of them, or let a stopped one go on."""
-        for worker in [worker for worker in self._workers if self._stopped.get(worker.pid, time.monotonic()) < time.monotonic()]:
+        for worker in [worker for worker in self._workers if self._stopped.get(worker.pid, float("inf")) < time.monotonic()]:
             del self._stopped[worker.pid]
             worker.send_signal(signal.SIGCONT)
         victim = self._chance.choice(self._workers)
@@ -66,7 +66,7 @@ class Crew:
 @pytest.fixture
 def crew(shell: Shell) -> Iterator[Crew]:
     """Return a crew that is gone when the test ends."""
-    crew = Crew(shell, random.Random(20261115))  # noqa: S311 -- repeatable
+    crew = Crew(shell, random.Random(20261115))
     yield crew
     crew.calm()
     crew.dismiss()
@@ -74,12 +74,12 @@ def crew(shell: Shell) -> Iterator[Crew]:
 
 @pytest.mark.serial
 @pytest.mark.timeout(400)
-def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_asked(
-    shell: Shell, crew: Crew, sweep: str
-) -> None:
+def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_asked(shell: Shell, crew: Crew, sweep: str) -> None:
     """B-R30, C-R13, C-R16: no child runs under two supervisors, and a stopped worker's child is never started again."""
     count, seconds = SHARES[sweep]
-    script = shell.script('[ "$AUTO_APPROVAL" ] || exit 90\necho "+ $ADJOURN_TASK_ID" >> effects; sleep 0.5; echo "- $ADJOURN_TASK_ID" >> effects')
+    script = shell.script(
+        '[ "$AUTO_APPROVAL" ] || exit 90\necho "+ $ADJOURN_TASK_ID" >> effects; sleep 0.5; echo "- $ADJOURN_TASK_ID" >> effects'
+    )
     crew.fill()
     tasks = [shell.json("run", "--detach", "--", script)["task_id"] for _ in range(count)]
     deadline = time.monotonic() + seconds

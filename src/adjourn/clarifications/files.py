@@ -32,6 +32,16 @@ def checkpoint_path(root: str, task_id: str) -> str:
     return os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")
 
 
+def is_used(root: str) -> bool:
+    """Say whether anybody ever asked by these files here."""
+    return os.path.isdir(os.path.join(root, _FOLDER))
+
+
+def all_paths(root: str, task_id: str) -> tuple[str, str, str]:
+    """Return where a task's request, response and checkpoint lie."""
+    return needed_path(root, task_id), response_path(root, task_id), checkpoint_path(root, task_id)
+
+
 # --- writing ---------------------------------------------------------------------------------------------------------------
 
 

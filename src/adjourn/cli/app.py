@@ -63,7 +63,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, subcommand_metavar="VERB ...", context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="adjourn")
+@click.version_option(package_name="adjourn", message="adjourn %(version)s", help="Show the version and leave.")
 def cli() -> None:
     """Let a headless agent or tool stop for a person, leave, and come back with the answer.
 
@@ -93,7 +93,7 @@ def run(argv: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         code = session.stopped()
     except OSError as error:
-        code = session.fail(AdjournError(f"{error.filename or 'the system'}: {error.strerror}"))
+        code = session.fail(_of_the_system(error))
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
     return session.flushed(code)
@@ -128,6 +128,12 @@ def _wants_json(argv: list[str]) -> bool:
 def _help_for(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{context.command_path} --help" if context else "adjourn --help"
+
+
+def _of_the_system(error: OSError) -> AdjournError:
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return AdjournError("the directory that you are in is not there any more", way_out="cd to one that is")
+    return AdjournError(f"{error.filename or 'the system'}: {error.strerror}", way_out="see to it and say it again")
 
 
 def _defect(error: Exception, session: Session) -> AdjournError:

@@ -7,7 +7,7 @@ import click
 from adjourn.cli.options import DURATION, verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
-from adjourn.core.ask import Question
+from adjourn.core.ask import Ask, Question
 from adjourn.core.errors import Misuse
 from adjourn.core.states import AskState
 
@@ -28,13 +28,18 @@ def command(session: Session, *, question: str, choices: tuple[str, ...], key: s
     run_id = os.environ.get("ADJOURN_RUN_ID")
     if not run_id:
         raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")
-    ask = session.controller.ask(run_id, Question(prompt=question, key=key or question, choices=choices, expires_after=expires))
-    if ask.state is not AskState.ANSWERED:
-        if session.verbose:
-            session.warn(f"adjourn: waits for an answer: {ask.id}")
-        return exits.PAUSED
+    asked = Question(prompt=question, key=key or question, choices=choices, expires_after=expires)
+    ask = session.controller.ask(run_id, asked)
+    is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:
-        session.document({"schema_version": 1, "ask_id": ask.id, "answer": ask.reply, "settled_by": ask.settled_by})
-    else:
+        session.document(_document(ask, outcome="answered" if is_answered else "paused"))
+    elif is_answered:
         session.say(ask.reply or "")
-    return exits.COMPLETED
+    elif session.verbose:
+        session.warn(f"adjourn: waits for an answer: {ask.id}")
+    return exits.COMPLETED if is_answered else exits.PAUSED
+
+
+def _document(ask: Ask, *, outcome: str) -> dict[str, object]:
+    said = {"answer": ask.reply, "settled_by": ask.settled_by}
+    return {"schema_version": 1, "outcome": outcome, "ask_id": ask.id, **said}

@@ -2,6 +2,7 @@
 
 import click
 
+from adjourn.cli.hint import command as next_command
 from adjourn.cli.options import verb
 from adjourn.cli.present import GIST, short, table, title
 from adjourn.cli.session import Session
@@ -19,17 +20,17 @@ from adjourn.wiring import now
 def command(session: Session, *, limit: int, after: str | None) -> None:
     """List the open asks of all tasks, oldest first."""
     if not session.has_store:
-        _say(session, [], 0)
+        _say(session, [], more=False)
         return
     start = session.controller.find_ask(after).id if after else None
     with session.controller.store.read() as view:
-        asks = view.open_asks(limit=limit, after=start)
-        count = view.count_open_asks()
         if session.wants_json:
-            _say_json(session, view, asks, count)
+            _say_json(session, view, view.open_asks(limit=limit, after=start))
             return
-        rows = [_row(view, ask) for ask in asks]
-    _say(session, rows, count)
+        # One more than is shown tells that there are more; counting them all would cost more than showing these.
+        asks = view.open_asks(limit=limit + 1, after=start)
+        rows = [_row(view, ask) for ask in asks[:limit]]
+    _say(session, rows, more=len(asks) > limit)
 
 
 def _row(view: View, ask: Ask) -> tuple[str, str, str, str, str]:
@@ -41,7 +42,7 @@ def _gist(ask: Ask, task: Task) -> str:
     return fit(visible(ask.prompt), columns=GIST) if ask.kind is AskKind.QUESTION else title(task)
 
 
-def _say(session: Session, rows: list[tuple[str, str, str, str, str]], count: int) -> None:
+def _say(session: Session, rows: list[tuple[str, str, str, str, str]], *, more: bool) -> None:
     if session.wants_json:
         session.document({"schema_version": 1, "count": 0, "asks": []})
         return
@@ -49,12 +50,12 @@ def _say(session: Session, rows: list[tuple[str, str, str, str, str]], count: in
         session.say("Nothing waits for you.")
         return
     session.say(table(session, ("ASK", "KIND", "TASK", "SINCE", "WHAT"), rows, colour_by=1))
-    if count > len(rows):
-        session.say(f"\n{len(rows)} of {count:,}; the rest: adjourn inbox --limit {count} (or --after {rows[-1][0]})")
+    if more:
+        session.say(f"\nThere are more: {next_command(session, 'inbox', '--after', rows[-1][0])}")
 
 
-def _say_json(session: Session, view: View, asks: list[Ask], count: int) -> None:
+def _say_json(session: Session, view: View, asks: list[Ask]) -> None:
     from adjourn.core.manifest import ask_doc
 
     docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in asks]
-    session.document({"schema_version": 1, "count": count, "asks": docs})
+    session.document({"schema_version": 1, "count": view.count_open_asks(), "asks": docs})

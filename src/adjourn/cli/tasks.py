@@ -5,6 +5,7 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.present import short, table, title
 from adjourn.cli.session import Session
+from adjourn.core.manifest import spelled
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import ago, stamp
@@ -47,8 +48,8 @@ def _document(task: Task) -> dict[str, object]:
         "task_id": task.id,
         "state": task.state,
         "runner": task.spec.runner,
-        "argv": [word.encode("utf-8", "replace").decode() for word in task.spec.argv],
-        "workspace": task.spec.workspace,
+        "argv": [spelled(word) for word in task.spec.argv],
+        "workspace": spelled(task.spec.workspace),
         "runs": task.runs,
         "session_id": task.session_id,
         "parent_run_id": task.spec.parent_run,

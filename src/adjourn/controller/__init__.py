@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import msgspec
 
 from adjourn.controller import endings, inside
-from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of
+from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
@@ -16,7 +16,7 @@ from adjourn.core.outcome import Exit
 from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
-from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, after, allows
+from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
 from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
 
@@ -147,7 +147,7 @@ class Controller:
         """Take a queued task for one run. Of many who try, one gets it."""
         with self._steps() as step:
             task = step.tx.task(task_id)
-            state = after(task.state, Move.START)
+            state = state_after(task, Move.START)
             call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
             run = step.new_run(task, call=call.number, supervisor=supervisor)
             started = step.save(task, state=state, runs=run.number)
@@ -228,15 +228,6 @@ class Controller:
         """Put a call of a running process before a person; an approved one is handed out to it, once."""
         with self._steps() as step:
             return inside.propose(step, *step.running(run_id), proposal)
-
-    def hand_out(self, run_id: str, call: Call) -> Call:
-        """Hand an approved call to the process that waits for it."""
-        with self._steps() as step:
-            _, run = step.running(run_id)
-            if call.ask:
-                asked = step.tx.ask_numbered(call.task_id, call.ask)
-                inside.collect(step, run, [asked.id] if asked else [])
-            return inside.hand_out(step, run, call)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""
@@ -338,7 +329,7 @@ class Controller:
             step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name)
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
             next_call = call_number if move is Move.SETTLE else None
-            settled = step.save(task, state=after(task.state, move), message=message, next_call=next_call)
+            settled = step.save(task, state=state_after(task, move), message=message, next_call=next_call)
             step.tell(settled.id, "call_settled", by=by.name, call=call_number, verdict=verdict.value)
             step.wake_parent(settled)
             return settled
@@ -377,7 +368,7 @@ class Controller:
         with self._steps() as step:
             task = step.tx.task(task_id)
             self.authorise_for(by, "restart", task)
-            after(task.state, Move.RESTART)
+            state_after(task, Move.RESTART)
             self._require_certainty(step.tx, task)
             step.withdraw_asks(task)
             step.withdraw_calls(task)
@@ -404,7 +395,7 @@ class Controller:
         with self._steps() as step:
             task = step.tx.task(task_id)
             self.authorise_for(by, wish, task)
-            state = after(task.state, move)
+            state = state_after(task, move)
             if task.state is TaskState.WAITING and move is Move.PAUSE:
                 raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
             if task.wish is Wish.CANCEL:
@@ -426,7 +417,7 @@ class Controller:
         """Fail a queued task that can never be started."""
         with self._steps() as step:
             task = step.tx.task(task_id)
-            state = after(task.state, Move.FAIL)
+            state = state_after(task, Move.FAIL)
             step.withdraw_calls(task)
             failed = step.save(task, state=state, message=why, next_call=None)
             step.tell(failed.id, "task_failed")

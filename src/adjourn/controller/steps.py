@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, digest_of
-from adjourn.core.errors import Conflict, NotFound
+from adjourn.core.errors import Conflict, MoveRefused, NotFound
 from adjourn.core.events import Event
 from adjourn.core.outcome import Standing
 from adjourn.core.states import (
@@ -18,6 +18,7 @@ from adjourn.core.states import (
     Move,
     TaskState,
     after,
+    allows,
     ask_after,
     call_after,
 )
@@ -232,6 +233,14 @@ class Steps:
         self.settle_ask(ask, AskMove.WITHDRAW, text=None, by=ADJOURN)
         if ask.call and self.tx.call(ask.task_id, ask.call).state is CallState.PENDING:
             self.move_call(ask.task_id, ask.call, CallMove.WITHDRAW)
+
+
+def state_after(task: Task, move: Move) -> TaskState:
+    """Return the state that a move leads the task to, or refuse it with the way on."""
+    if allows(task.state, move):
+        return after(task.state, move)
+    verb = "wait" if task.state is TaskState.RUNNING else "show" if task.state is TaskState.WAITING else "restart"
+    raise MoveRefused(f"task {task.id} is {task.state}: it cannot {move}", way_out=f"adjourn {verb} {task.id}")
 
 
 def standing_of(view: View, task: Task, run: Run) -> Standing:

@@ -1,12 +1,11 @@
 """A tool call: its canonical bytes, their digest, and the journal of what became of it."""
 
-import hashlib
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.core.states import CallState
 
@@ -53,12 +52,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 def digest_of(body: bytes) -> str:
     """Return the digest that a decision binds to."""
-    return hashlib.sha256(body).hexdigest()
+    return sha256(body).hex()
 
 
 def slot_of(session_id: str, key: str, occurrence: int) -> str:
     """Name the n-th thing of that key in a session, however often the process starts again."""
-    return hashlib.sha256(canonical([session_id, portable(key), occurrence])).hexdigest()[:32]
+    return sha256(canonical([session_id, portable(key), occurrence])).hex()[:32]
 
 
 def command_body(command: Command) -> bytes:
@@ -149,6 +148,8 @@ def portable(word: str) -> Word:
     try:
         word.encode()
     except UnicodeEncodeError:
+        from base64 import b64encode  # seldom needed
+
         return Bytes(b64encode(word.encode("utf-8", "surrogateescape")).decode())
     return word
 

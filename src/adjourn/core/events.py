@@ -1,10 +1,9 @@
 """What happened, for the audit trail: one chain of digests per task, sealed into a chain of the store."""
 
-import hashlib
-
 import msgspec
 
 from adjourn.core.call import canonical
+from adjourn.core.digest import sha256
 from adjourn.core.task import Milliseconds
 
 GENESIS = b"\0" * 32
@@ -30,12 +29,12 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True):
 
 def link_after(previous: bytes, event: Event) -> bytes:
     """Return the event's link in the chain of its task."""
-    return hashlib.sha256(previous + canonical(event)).digest()
+    return sha256(previous + canonical(event))
 
 
 def seal_after(previous: bytes, link: bytes) -> bytes:
     """Return the link's seal in the chain of the whole store."""
-    return hashlib.sha256(previous + link).digest()
+    return sha256(previous + link)
 
 
 def first_broken(trail: list[Sealed]) -> int | None:

@@ -224,8 +224,8 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         task_id=task.id,
         state=run.state,
         provider=task.spec.runner,
-        resumable=run.number == task.runs and run.state in {RunState.PAUSED, RunState.WAITING},
-        repo_root=task.spec.workspace,
+        resumable=_is_resumable(task, run),
+        repo_root=spelled(task.spec.workspace),
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
         paused_at=stamp(run.paused_at) if run.paused_at is not None else None,
@@ -240,6 +240,12 @@ def run_doc(task: Task, run: Run) -> RunDoc:
     )
 
 
+def _is_resumable(task: Task, run: Run) -> bool:
+    """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
+    is_last = run.number == task.runs and run.session_id == task.session_id
+    return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
+
+
 def _other(run: Run, number: int | None) -> str | None:
     return run_id(run.task_id, number) if number else None
 
@@ -247,6 +253,11 @@ def _other(run: Run, number: int | None) -> str | None:
 def failure(error: AdjournError) -> Failure:
     """Describe an error."""
     return Failure(error=ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None))
+
+
+def spelled(word: str) -> str:
+    """Return a word of the operating system as JSON can hold it: what is not UTF-8 is spelled out."""
+    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:

@@ -123,6 +123,8 @@ def _cells(char: str) -> int:
 
 
 def _head(text: str, columns: int) -> str:
+    if text.isascii():
+        return text[: max(columns, 0)]
     used = 0
     for at, char in enumerate(text):
         used += _cells(char)

@@ -128,6 +128,10 @@ def _become(argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
                 raise CannotStart(f"cannot run {path}: the interpreter that it names is missing") from None
         except PermissionError as error:
             refused = error
+        except OSError as error:
+            if error.errno == errno.ENOEXEC:
+                raise CannotStart(f"cannot run {path}: it is neither a program nor a script that begins with #!") from None
+            raise
     if refused:
         raise refused
     raise CannotStart(f"no such command: {argv[0]}")

@@ -12,7 +12,7 @@ from adjourn.process.pinned import Pinned
 from adjourn.process.shim import ShimRecord, read_record
 
 CHILDREN = "/proc/self/task/{}/children"
-_PATIENCE = 5.0  # seconds; who is not gone by then sleeps in the kernel for good, or is not ours to kill
+_PATIENCE = 2.0  # seconds; who is not gone by then sleeps in the kernel, or is not ours to kill
 _MOMENT = 0.05  # seconds; what one round of kills gets to take effect
 _STRIKES = 16
 

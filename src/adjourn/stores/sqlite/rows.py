@@ -1,6 +1,5 @@
 """Turns rows into values and values into rows."""
 
-import hashlib
 import os
 from collections.abc import Sequence
 
@@ -8,6 +7,7 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, Word, exact, portable
+from adjourn.core.digest import sha256
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import GENESIS, Event, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
@@ -627,4 +627,4 @@ def _json(shim: ProcessId | None) -> str | None:
 
 
 def _short_digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:16]
+    return sha256(key.encode("utf-8", "surrogatepass"))[:16]

@@ -1,0 +1,52 @@
+"""Lists of tasks and asks: in order, in pages, and complete."""
+
+import pytest
+
+from tests.e2e.shell import Shell
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Return a shell whose store has five waiting tasks and one that is done."""
+    shell = Shell(tmp_path_factory.mktemp("crowd"))
+    for number in range(5):
+        shell.adjourn("run", "--", "sh", "-c", "exit 90", f"word {number}", expect=10)
+    shell.adjourn("run", "--", "true")
+    return shell
+
+
+def test_the_inbox_is_oldest_first_and_can_be_paged(crowd: Shell) -> None:
+    everything = crowd.json("inbox")
+    assert everything["count"] == 5
+    names = [ask["id"] for ask in everything["asks"]]
+    assert names == [ask["id"] for ask in sorted(everything["asks"], key=lambda ask: ask["created_at"])]
+    first = crowd.json("inbox", "--limit", "2")
+    assert (first["count"], [ask["id"] for ask in first["asks"]]) == (5, names[:2])
+    rest = crowd.json("inbox", "--limit", "9", "--after", names[1])
+    assert [ask["id"] for ask in rest["asks"]] == names[2:]
+    text = crowd.adjourn("inbox", "--limit", "2").out
+    assert "2 of 5" in text
+    assert "adjourn inbox --limit 5" in text
+
+
+def test_tasks_are_newest_first_by_state_and_can_be_paged(crowd: Shell) -> None:
+    """A-R62."""
+    tasks = crowd.json("tasks")["tasks"]
+    assert [task["state"] for task in tasks] == ["succeeded"] + ["waiting"] * 5
+    assert [task["argv"][-1] for task in tasks[1:]] == [f"word {number}" for number in (4, 3, 2, 1, 0)]
+    names = [task["task_id"] for task in tasks]
+    assert [task["task_id"] for task in crowd.json("tasks", "--state", "waiting")["tasks"]] == names[1:]
+    page = crowd.json("tasks", "--limit", "2", "--before", names[1])["tasks"]
+    assert [task["task_id"] for task in page] == names[2:4]
+    text = crowd.adjourn("tasks", "--limit", "2").out
+    (advice,) = [line for line in text.splitlines() if line.startswith("older:")]
+    older = crowd.line(f"{advice.removeprefix('older: ')} --output json").doc["tasks"]
+    assert [task["task_id"] for task in older] == names[2:]
+
+
+def test_tables_are_aligned(crowd: Shell) -> None:
+    for verb in ("inbox", "tasks"):
+        head, *rows = crowd.adjourn(verb).out.splitlines()
+        last = head.split()[-1]
+        assert all(row[head.index(last) - 2 : head.index(last)] == "  " for row in rows), verb
+        assert all(row[head.index(last)] != " " for row in rows), verb
