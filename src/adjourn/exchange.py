@@ -62,7 +62,7 @@ def _take(controller: Controller, task_id: str, found: files.Found) -> bool:
         raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
     response = files.response_of(found.content, task_id=task_id)
     controller.respond(task_id, replies_to(response, asks), digest=digest, by=Principal(name=f"file:uid:{found.owner}"))
-    log.say(log.READY, agent=task_id)
+    log.say(log.READY.format(agent=task_id))
     return True
 
 
@@ -115,10 +115,10 @@ def _announce(controller: Controller, task: Task) -> None:
         clarification = clarification_of(view, task.id)
         waits = clarification is not None and any(view.ask(ask_id).is_open for ask_id in clarification.asks)
     if clarification and waits:
-        log.say(log.TRACKED, agent=task.id)
+        log.say(log.TRACKED.format(agent=task.id))
         log.say(log.QUESTION)
         for line in formatted_questions(clarification.request.questions):
-            log.say("{line}", line=line)
+            log.say(line)
 
 
 # --- answers go out with the next run --------------------------------------------------------------------------------------
@@ -152,14 +152,14 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     write_whole(paths["ADJOURN_ANSWERS"], msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n")
     write_whole(paths["ADJOURN_RESUME_PROMPT"], prompt.encode())
     _write_response(controller, root, run.task_id, answers, at=run.created_at)
-    log.say(log.RESUMING, agent=run.task_id)
+    log.say(log.RESUMING.format(agent=run.task_id))
     return paths
 
 
 def announce_resumed(controller: Controller, root: str, run: Run) -> None:
     """Say that a run has begun that follows a clarification."""
     if run.resumed_from and files.is_used(root) and controller.answers(run.task_id):
-        log.say(log.RESUMED, agent=run.task_id)
+        log.say(log.RESUMED.format(agent=run.task_id))
 
 
 def _write_response(controller: Controller, root: str, task_id: str, answers: dict[str, str], *, at: int) -> None:

@@ -28,7 +28,7 @@ def ask(
         return inside.ask(question, linger=linger)
 
 
-def clarify(
+def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optional
     questions: Sequence[str | Question],
     *,
     blocked_at: str = "",
@@ -80,9 +80,10 @@ def approval(
     """
     from adjourn.wiring.inside import Inside
 
-    with Inside.open() as inside, inside.approval(
-        prompt, tool=tool, arguments=arguments, key=key, expires_after=_span(expires_after)
-    ) as value:
+    with (
+        Inside.open() as inside,
+        inside.approval(prompt, tool=tool, arguments=arguments, key=key, expires_after=_span(expires_after)) as value,
+    ):
         yield value
 
 

@@ -151,9 +151,7 @@ class Supervisor:
             run_dir=place,
             argv=command.argv,
             cwd=command.cwd,
-            env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace)
-            | answers
-            | command.env,
+            env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace) | answers | command.env,
             grace=grace,
             grant=claimed.grant,
         )

@@ -20,7 +20,7 @@ RESUMING = "[RESUMING] Agent {agent} with clarification responses"
 RESUMED = "[RESUMED] Agent {agent} is now running again"
 
 
-def say(line: str, *, wanted: bool | None = None, **facts: str) -> None:
+def say(line: str, *, wanted: bool | None = None) -> None:
     """Say one line on stderr, if it is wanted: by the caller, else by the environment."""
     if wanted if wanted is not None else os.environ.get(VERBOSE):
-        print(line.format(**facts), file=sys.stderr, flush=True)  # noqa: T201 -- this is where it is said
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 -- this is where it is said

@@ -1,4 +1,4 @@
-"""The request and the response as text: written by hand as YAML with marker lines, read as YAML with or without them, or as JSON."""
+"""The request and the response as text: YAML with marker lines is written; YAML with or without them, or JSON, is read."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,9 @@ Tree = str | None | list["Tree"] | dict[str, "Tree"]
 _DEEPEST = 16
 _TRUE = frozenset({"true", "True", "TRUE"})
 # What YAML lets stand in quotes as it is; a line break or an invisible character is spelled out.
-_PLAIN = re.compile(r"[ !#-\[\]-~\u00a1-\u00ac\u00ae-\u05ff\u0900-\u1fff\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\U00010000-\U000e0000]")
+_PLAIN = re.compile(
+    r"[ !#-\[\]-~\u00a1-\u00ac\u00ae-\u05ff\u0900-\u1fff\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\U00010000-\U000e0000]"
+)
 _BLOCK = re.compile(r"[^\s](?:[ -~\u00a1-\u05ff]*\n?)*")
 
 
@@ -141,7 +143,9 @@ def read_response(content: bytes) -> Response:
     if signal not in _TRUE:
         raise Misuse(f"resume_signal is {visible(str(signal))}, not true", way_out="say resume_signal: true when all is answered")
     items = [_mapping(item, "a response") for item in _list(found.get("responses"), "responses")]
-    return Response(agent_id=_text(_either(found, "agent_id"), "agent_id"), answers=tuple(map(_answer, items)), resume_signal=True)
+    return Response(
+        agent_id=_text(_either(found, "agent_id"), "agent_id"), answers=tuple(map(_answer, items)), resume_signal=True
+    )
 
 
 def _answer(found: Mapping[str, Tree]) -> tuple[str, str]:

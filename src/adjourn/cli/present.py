@@ -6,7 +6,19 @@ from adjourn.cli.hint import command, next_step
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of
-from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, call_lines, command_line, fit, prose, shortened, visible, width
+from adjourn.core.render import (
+    WHOLE,
+    Cut,
+    agent_words,
+    argv_lines,
+    call_lines,
+    command_line,
+    fit,
+    prose,
+    shortened,
+    visible,
+    width,
+)
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task

@@ -78,7 +78,9 @@ def tool_body(tool: str, arguments: Mapping[str, object]) -> bytes:
         body = canonical({"arguments": arguments, "tool": tool})
         is_exact = msgspec.json.decode(body) == msgspec.to_builtins({"arguments": arguments, "tool": tool}, str_keys=True)
     except (TypeError, ValueError) as error:
-        raise Misuse(f"the arguments of {tool} are not JSON: {error}", way_out="give texts, numbers, lists and mappings") from error
+        raise Misuse(
+            f"the arguments of {tool} are not JSON: {error}", way_out="give texts, numbers, lists and mappings"
+        ) from error
     if not is_exact:
         raise Misuse(f"the arguments of {tool} are not JSON", way_out="give texts, finite numbers, lists and mappings")
     return body

@@ -166,7 +166,7 @@ class Inside:
         _leave()
 
     def _say(self, line: str) -> None:
-        log.say("{line}", wanted=self._verbose, line=line)
+        log.say(line, wanted=self._verbose)
 
     # --- approvals -------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,9 @@ class Inside:
         try:
             body = msgspec.json.encode(value)
         except (TypeError, ValueError) as error:
-            raise Misuse(f"what is to be saved is not JSON: {error}", way_out="save texts, numbers, lists and mappings") from error
+            raise Misuse(
+                f"what is to be saved is not JSON: {error}", way_out="save texts, numbers, lists and mappings"
+            ) from error
         self._controller.keep(self._task_id, SAVED, body)
 
     def load(self, default: Any) -> Any:
