@@ -16,6 +16,7 @@ RESPONSE = "CLARIFICATION_RESPONSE"
 Tree = str | None | list["Tree"] | dict[str, "Tree"]
 
 _DEEPEST = 16
+_CUT_OFF = (None, "t", "tr", "tru")
 _TRUE = frozenset({"true", "True", "TRUE"})
 # What YAML lets stand in quotes as it is; a line break or an invisible character is spelled out.
 _PLAIN = re.compile(
@@ -136,9 +137,12 @@ def _parallel_work(text: str) -> tuple[str, ...]:
 
 def read_response(content: bytes) -> Response:
     """Read what somebody answered. A text that is not whole is not yet there; anything else that is no response is refused."""
-    found = _mapping(_parsed(content, marker=RESPONSE), "the response")
+    parsed = _parsed(content, marker=RESPONSE)
+    if isinstance(parsed, str):
+        raise NotYet("it is only a word")
+    found = _mapping(parsed, "the response")
     signal = _either(found, "resume_signal")
-    if signal is None:
+    if signal in _CUT_OFF:
         raise NotYet("it has no resume_signal")
     if signal not in _TRUE:
         raise Misuse(f"resume_signal is {visible(str(signal))}, not true", way_out="say resume_signal: true when all is answered")
@@ -278,7 +282,7 @@ def _node(event: Any, events: Iterator[Any], *, depth: int) -> Tree:
         raise Misuse("it is nested too deeply", way_out="see docs/how-to/clarifications.md")
     match event:
         case yaml.ScalarEvent():
-            return None if event.value == "" and event.style is None else str(event.value)
+            return str(event.value) if event.value or event.style else None  # nothing at all is not a text
         case yaml.SequenceStartEvent():
             return [_node(item, events, depth=depth + 1) for item in _until(yaml.SequenceEndEvent, events)]
         case _:
