@@ -126,6 +126,10 @@ class View(Protocol):
         """Return the task that was started for that slot of its parent, if there is one."""
         ...
 
+    def document(self, task_id: str, name: str) -> bytes | None:
+        """Return what a task keeps under that name, if anything."""
+        ...
+
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task, oldest first."""
         ...
@@ -172,6 +176,14 @@ class Change(View, Protocol):
 
     def add_turn(self, turn: Turn) -> None:
         """Remember that a run asked for something."""
+        ...
+
+    def close_turn(self, run_id: str, thing: str) -> None:
+        """Remember that a run got what it had asked for and not got at first."""
+        ...
+
+    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep a document of a task in the place of what was there; None keeps nothing."""
         ...
 
     def append(self, event: Event) -> None:

@@ -11,6 +11,9 @@ from types import FrameType
 
 import msgspec
 
+from adjourn import exchange
+from adjourn.clarifications.files import left_by
+from adjourn.clarifications.log import VERBOSE
 from adjourn.controller import TRIES, Claimed, Controller
 from adjourn.core.call import command_of
 from adjourn.core.errors import AdjournError, CannotResume
@@ -77,7 +80,7 @@ class Supervisor:
         self._root = root
         self._path = path
         self._tries = tries
-        self._processes = LocalProcesses(root)
+        self._processes = LocalProcesses(root, left_by=left_by)
         self.name = new_id()[:_NAME]
         private_directory(os.path.join(root, "supervisors"))
         self._lock_path = supervisor_lock(root, self.name)
@@ -142,11 +145,13 @@ class Supervisor:
         command = command_of(claimed.call.body)
         grace = _grace(claimed.task, os.environ)
         private_directory(os.path.join(self._root, "runs"))
+        place = private_directory(run_directory(self._root, claimed.run.id))
+        answers = exchange.prepare_run(self._controller, self._root, claimed.run, place=place)
         return ShimSpec(
-            run_dir=private_directory(run_directory(self._root, claimed.run.id)),
+            run_dir=place,
             argv=command.argv,
             cwd=command.cwd,
-            env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace) | command.env,
+            env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace) | answers | command.env,
             grace=grace,
             grant=claimed.grant,
         )
@@ -163,6 +168,7 @@ class Supervisor:
         except GateShut:
             active.leave()
             return self._controller.fail_to_start(active.run, why="its shim died before the gate opened", tries=self._tries)
+        exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
     def adopt(self, run: Run) -> Active | None:
@@ -206,7 +212,10 @@ class Supervisor:
         """Report how a run ended whose shim is gone."""
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
-                return self._controller.finish(active.run, exit)
+                exchange.clear_taken(self._controller, self._root, active.run.task_id)
+                ended = self._controller.finish(active.run, exit)
+                exchange.close_run(self._controller, self._root, ended)
+                return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
             case _:
@@ -274,7 +283,9 @@ def child_environment(
 ) -> dict[str, str]:
     """Return the environment of a run's process: nothing of an outer run, and no approval that was not given to this one."""
     environment = {
-        name: value for name, value in inherited.items() if name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_")
+        name: value
+        for name, value in inherited.items()
+        if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
     }
     if path:
         environment["PATH"] = os.pathsep.join([path, environment.get("PATH", os.defpath)])

@@ -11,6 +11,7 @@ from adjourn.controller import TRIES, Controller
 from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
+from adjourn.exchange import Refuse
 from adjourn.ports import Listener, View
 from adjourn.supervise import Active, Signals, Supervisor
 
@@ -49,6 +50,7 @@ class Worker:
         settings: Settings,
         log: Log,
         on_settled: Callable[[Task], None],
+        look_for_responses: Callable[[Refuse], object],
         pool: str = DEFAULT_POOL,
     ) -> None:
         self._controller = controller
@@ -56,11 +58,13 @@ class Worker:
         self._settings = settings
         self._log = log
         self._on_settled = on_settled
+        self._look_for_responses = look_for_responses
         self._pool = pool
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
         self._not_before: dict[str, tuple[float, float]] = {}
         self._drain_deadline: float | None = None
+        self._refused: set[str] = set()
         self._poll = select.poll()
 
     @property
@@ -98,6 +102,13 @@ class Worker:
         for task in self._controller.recover():
             self._log("settled", task=task.id, state=task.state)
             self._on_settled(task)
+        self._look_for_responses(self._refuse)
+
+    def _refuse(self, sentence: str) -> None:
+        """Say why a response file is not taken, once for each thing that is wrong with it."""
+        if sentence not in self._refused:
+            self._refused.add(sentence)
+            self._log("response_refused", error=sentence)
 
     def _take_over(self) -> None:
         """Adopt the runs whose supervisor died and whose shim lives: nothing of them is started again."""

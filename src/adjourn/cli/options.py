@@ -1,5 +1,6 @@
 """The options that every verb has."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,8 @@ def _keep_output(context: click.Context, _: click.Parameter, value: str) -> None
 
 def _keep_verbose(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 -- click's callback
     _session(context).verbose = value
+    if value:
+        os.environ["ADJOURN_VERBOSE"] = "1"  # whoever runs under this command speaks up, too
 
 
 _store = click.option(

@@ -5,8 +5,20 @@ from collections.abc import Sequence
 from adjourn.cli.hint import command, next_step
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import Call, command_of
-from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, command_line, fit, prose, shortened, visible, width
+from adjourn.core.call import COMMAND, Call, arguments_of, command_of
+from adjourn.core.render import (
+    WHOLE,
+    Cut,
+    agent_words,
+    argv_lines,
+    call_lines,
+    command_line,
+    fit,
+    prose,
+    shortened,
+    visible,
+    width,
+)
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
@@ -89,6 +101,8 @@ def _question_lines(session: Session, ask: Ask) -> list[str]:
 
 def call_block(session: Session, call: Call) -> list[str]:
     """Show a call: one word of the command line per line, and all that adjourn adds."""
+    if call.tool != COMMAND:
+        return _tool_block(session, call)
     whole = command_of(call.body)
     cut = cut_for(session, call.task_id)
     lines = [f"  {call.tool_call_id} {call.tool}, sha256 {call.digest[:16]}"]
@@ -96,6 +110,12 @@ def call_block(session: Session, call: Call) -> list[str]:
     lines.append(f"    in   {visible(whole.cwd)}")
     lines += [f"    with {visible(name)}={shortened(value, cut=cut)}" for name, value in whole.env.items()]
     return lines
+
+
+def _tool_block(session: Session, call: Call) -> list[str]:
+    """Show a call of a process's own tool, argument by argument."""
+    lines = call_lines(call.tool, arguments_of(call.body), cut=cut_for(session, call.task_id))
+    return [f"  {call.tool_call_id} sha256 {call.digest[:16]}", *(f"    {line}" for line in lines)]
 
 
 def cut_for(session: Session, task_id: str) -> Cut:

@@ -9,7 +9,7 @@ from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound
 from adjourn.core.render import prose
-from adjourn.wiring import find_root, open_controller
+from adjourn.wiring import find_root, has_responses, open_controller
 
 _SHIM = "adjourn-shim"
 _UNBOUNDED = 100_000
@@ -57,6 +57,10 @@ class Session:
 
             for task in settled:
                 project(self, controller.scene(task.id))
+        if has_responses(self.root):
+            from adjourn.exchange import take_responses
+
+            take_responses(controller, self.root, refuse=lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
 
     @property
     def principal(self) -> Principal:

@@ -6,6 +6,7 @@ from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
 from adjourn.cli.present import call_block, cut_for, standing
 from adjourn.cli.session import Session
+from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import manifest_of
 from adjourn.core.render import argv_lines, prose, visible
@@ -19,10 +20,14 @@ _RECENT = 12
 @verb("show")
 @click.argument("task", metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
-def command(session: Session, *, task: str, full: bool) -> None:
+@click.option("--resume-prompt", is_flag=True, help="Only print what an agent is told when it goes on with its answers.")
+def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> None:
     """Show a task: what it is, how it stands, what it waits for, and what happened."""
     controller = session.controller
     session.cuts = not full
+    if resume_prompt:
+        session.say(_prompt(session, controller.find(task).id))
+        return
     scene = controller.scene(controller.find(task).id)
     if session.wants_json:
         session.document(manifest_of(scene, hint=resume_hint(session, scene)))
@@ -37,6 +42,15 @@ def command(session: Session, *, task: str, full: bool) -> None:
             "\n".join(["", "calls", *(line for call in calls for line in [*call_block(session, call), f"    is   {call.state}"])])
         )
     session.say("\n".join(["", *_history(events, full=full)]))
+
+
+def _prompt(session: Session, task_id: str) -> str:
+    from adjourn.exchange import prompt_of
+
+    prompt = prompt_of(session.controller, task_id)
+    if prompt is None:
+        raise Conflict(f"task {task_id} has no answered clarification", way_out=f"adjourn show {task_id}")
+    return prompt.rstrip("\n")
 
 
 def _what_it_is(session: Session, scene: Scene) -> list[str]:

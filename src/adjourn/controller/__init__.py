@@ -5,28 +5,18 @@ from contextlib import contextmanager
 
 import msgspec
 
-from adjourn.controller import endings
-from adjourn.controller.steps import (
-    ADJOURN,
-    ASKED,
-    LEFT,
-    Asked,
-    Steps,
-    approved_command,
-    parent_of,
-    plain_command,
-    standing_of,
-    state_after,
-)
-from adjourn.core.ask import Ask, AskKind, Principal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
+from adjourn.controller import endings, inside
+from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of, state_after
+from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
+from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
+from adjourn.core.clarification import Clarification, Request
 from adjourn.core.errors import Ambiguous, Conflict, Misuse, NotAllowed, NotFound, StaleCheckpoint
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
-from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
+from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
 from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
 
@@ -191,6 +181,11 @@ class Controller:
         """Record how a run ended, and what that means for its task."""
         with self._steps() as step:
             task, current = step.running(run.id)
+            if exit.left and inside.is_known(step.tx, task, exit.left):
+                exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
+            if exit.left and exit.may_leave_asks:
+                inside.register_left(step, task, current, exit.left)
+                task = step.tx.task(task.id)
             outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
             ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
             return endings.conclude(step, task, ended, outcome)
@@ -214,33 +209,70 @@ class Controller:
 
     def ask(self, run_id: str, question: Question) -> Ask:
         """Register a question of a running process, or return it with its answer. The n-th with a key is the n-th ask."""
-        key = f"{ASKED}{question.key}"
+        with self._steps() as step:
+            found, _ = inside.ask(step, *step.running(run_id), question)
+            return found
+
+    def clarify(self, run_id: str, request: Request) -> tuple[Clarification, list[Ask]]:
+        """Register the questions of a running process, all in one moment, or return them with their answers."""
+        with self._steps() as step:
+            return inside.register(step, *step.running(run_id), request)
+
+    def collect(self, run_id: str, ask_ids: Sequence[str]) -> list[Ask]:
+        """Return asks to the running process that waits for them, if all are settled; else nothing."""
+        with self._steps() as step:
+            _, run = step.running(run_id)
+            return inside.collect(step, run, ask_ids)
+
+    def propose(self, run_id: str, proposal: Proposal) -> tuple[Ask, Call]:
+        """Put a call of a running process before a person; an approved one is handed out to it, once."""
+        with self._steps() as step:
+            return inside.propose(step, *step.running(run_id), proposal)
+
+    def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
+        """Take a process's word on what became of the call that it was handed."""
         with self._steps() as step:
             task, run = step.running(run_id)
-            slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
-            ask = self._earlier_ask(step, question, slot=slot)
-            if ask is None:
-                asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
-                ask, _ = step.open_ask(task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked)
-            step.tx.add_turn(Turn(run_id=run.id, key=key, thing=ask.id, left_open=ask.is_open))
-            return ask
+            step.move_call(task.id, call.number, move)
+            step.tell(task.id, "call_closed", run=run.number, call=call.number, move=move.value)
 
-    def _earlier_ask(self, step: Steps, question: Question, *, slot: str) -> Ask | None:
-        ask = step.tx.ask_in_slot(slot)
-        if ask and ask.is_open and (ask.prompt, ask.choices) != (question.prompt, question.choices):
-            step.withdraw(ask)
+    def keep(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep a document of a task: what its process saved, its checkpoint, or which response was taken."""
+        with self._steps() as step:
+            step.tx.keep_document(task_id, name, body)
+
+    def kept(self, task_id: str, name: str) -> bytes | None:
+        """Return a document of a task."""
+        with self._store.read() as view:
+            return view.document(task_id, name)
+
+    def answers(self, task_id: str) -> dict[str, str] | None:
+        """Return the answers to a task's newest clarification, or None while it has none or is not answered whole."""
+        with self._store.read() as view:
+            clarification = inside.clarification_of(view, task_id)
+            asks = [view.ask(ask_id) for ask_id in clarification.asks] if clarification else []
+        if not asks or any(ask.state is not AskState.ANSWERED for ask in asks):
             return None
-        return ask
+        return {ask.key or ask.id: ask.reply or "" for ask in asks}
 
     # --- a person replies ------------------------------------------------------------------------------------------
 
     def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
         """Record replies, all or none. The first reply to an ask wins; everyone else is told who, when and what."""
         with self._steps() as step:
-            settled = [self._reply(step, reply, by=by) for reply in replies]
-            for task_id in dict.fromkeys(ask.task_id for ask in settled):
-                step.go_on(step.tx.task(task_id), by=by.name)
-            return settled
+            return self._decide(step, replies, by=by)
+
+    def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
+        """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""
+        with self._steps() as step:
+            step.tx.keep_document(task_id, inside.RESPONSE, digest)
+            return self._decide(step, replies, by=by)
+
+    def _decide(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        settled = [self._reply(step, reply, by=by) for reply in replies]
+        for task_id in dict.fromkeys(ask.task_id for ask in settled):
+            step.go_on(step.tx.task(task_id), by=by.name)
+        return settled
 
     def authorise(self, by: Principal, verb: str) -> None:
         """Refuse whoever may not do this."""
@@ -277,6 +309,9 @@ class Controller:
         if reply.verb is Verb.REJECT:
             step.move_call(task.id, ask.call or 0, CallMove.REJECT)
             return
+        if step.tx.call(task.id, ask.call or 0).tool != COMMAND:
+            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
+            return
         body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE))
         step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
 
@@ -287,7 +322,10 @@ class Controller:
             task = step.tx.task(task_id)
             ask = self._uncertain_ask(step.tx, task, call_number)
             call_move, move = _VERDICTS[verdict]
+            call_number = ask.call or call_number
             call = step.move_call(task.id, call_number, call_move)
+            for begun in step.tx.calls_in(task.id, CallState.UNCERTAIN):  # what the lost run had been handed
+                step.move_call(task.id, begun.number, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
             step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name)
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
             next_call = call_number if move is Move.SETTLE else None
@@ -299,7 +337,7 @@ class Controller:
     def _uncertain_ask(self, view: View, task: Task, call_number: int) -> Ask:
         call = view.call(task.id, call_number)
         asks = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN]
-        if not asks or asks[-1].call != call_number:
+        if not asks or (asks[-1].call != call_number and call.state is not CallState.UNCERTAIN):
             raise Conflict(f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}")
         return asks[-1] if asks[-1].is_open else refuse_settled(asks[-1])
 
@@ -334,6 +372,8 @@ class Controller:
             self._require_certainty(step.tx, task)
             step.withdraw_asks(task)
             step.withdraw_calls(task)
+            for name in inside.DOCUMENTS:
+                step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
             return step.enqueue(fresh, Move.RESTART, by=by.name)

@@ -2,7 +2,7 @@
 
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
-from adjourn.core.call import DEFAULT_VALUE
+from adjourn.core.call import DEFAULT_VALUE, Call
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.states import CallMove, CallState, Move, after
 from adjourn.core.task import PauseReason, Run, RunState, Task, Wish
@@ -34,8 +34,10 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome) -> Task:
     """Apply what a run's exit meant."""
     if task.wish is Wish.CANCEL and isinstance(outcome, Waits | WantsApproval):
         outcome = Interrupted()  # it left by itself, but nobody wants it back
+    close_calls(step, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
         case Completed(message=message):
+            step.withdraw_calls(task)
             step.move_call(task.id, run.call, CallMove.FINISH)
             return end_run(step, task, run, Move.COMPLETE, message=message)
         case Failed(reason=reason):
@@ -52,9 +54,17 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome) -> Task:
             return interrupt(step, task, run)
 
 
+def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]:
+    """End the calls that were handed out to a run's own process, when that is gone."""
+    handed_out = [call for call in step.tx.calls(task.id) if call.state is CallState.EXECUTING and call.claimed_by == run.id]
+    return [step.move_call(task.id, call.number, move) for call in handed_out]
+
+
 def _wait(step: Steps, task: Task, run: Run) -> Task:
     if is_blocked(step.tx, task, run):
-        return end_run(step, task, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED)
+        approvals = any(ask.kind is AskKind.APPROVAL for ask in step.tx.open_asks_of(task.id))
+        reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED
+        return end_run(step, task, run, Move.WAIT, reason=reason)
     call = step.next_call(task, by=ADJOURN)
     return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call.number)
 
@@ -97,7 +107,9 @@ def lose(step: Steps, task: Task, run: Run) -> Task:
     """Ask a person what became of a call whose process vanished without a result."""
     step.withdraw_asks(task)
     step.move_call(task.id, run.call, CallMove.LOSE)
+    lost = close_calls(step, task, run, CallMove.LOSE)
     prompt = f"run {run.number} ended without a trace: did its command run to the end?"
+    prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
     _, asked = step.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
     return end_run(step, asked, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")
 

@@ -83,12 +83,16 @@ class Steps:
         """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
         if task.state is not TaskState.WAITING:
             return task
-        rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if ask.state in _REFUSALS), None)
+        rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if self._is_refusal(ask)), None)
         if rejected and task.spec.on_rejection is OnRejection.FAIL:
             return self._refuse(task, rejected, by=by)
         if is_blocked(self.tx, task, self.tx.run(task.id, task.runs)):
             return task
         return self.enqueue(task, Move.SETTLE, by=by)
+
+    def _is_refusal(self, ask: Ask) -> bool:
+        """Say whether an ask was turned down that the task stands and falls with; a process hears of its own calls by itself."""
+        return ask.state in _REFUSALS and (ask.call is None or self.tx.call(ask.task_id, ask.call).tool == COMMAND)
 
     def _refuse(self, task: Task, rejected: Ask, *, by: str) -> Task:
         self.withdraw_asks(task)
@@ -150,11 +154,14 @@ class Steps:
 
     def new_call(self, task: Task, command: Command, *, state: CallState, by: str | None, ask: int | None = None) -> Call:
         """Make a task's next call."""
-        body = command_body(command)
+        return self.new_tool_call(task, COMMAND, command_body(command), state=state, by=by, ask=ask)
+
+    def new_tool_call(self, task: Task, tool: str, body: bytes, *, state: CallState, by: str | None, ask: int | None) -> Call:
+        """Make a task's next call, of any tool."""
         call = Call(
             task_id=task.id,
             number=task.calls + 1,
-            tool=COMMAND,
+            tool=tool,
             body=body,
             digest=digest_of(body),
             nonce=self.new_id(),
@@ -167,7 +174,7 @@ class Steps:
 
     def next_call(self, task: Task, *, by: str) -> Call:
         """Return the call to run next: the one that was approved, else the task's own command once more."""
-        approved = self.tx.calls_in(task.id, CallState.APPROVED)
+        approved = [call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND]
         return approved[-1] if approved else self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
 
     def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:

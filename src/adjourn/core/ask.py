@@ -86,6 +86,16 @@ def refuse_settled(ask: Ask) -> NoReturn:
     raise AlreadySettled(sentence, way_out=f"adjourn show {ask.task_id}")
 
 
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a process inside a run wants to make, if a person lets it."""
+
+    prompt: str
+    tool: str
+    body: bytes
+    key: str
+    expires_after: Milliseconds | None = None
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a process inside a run wants to know."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.digest import sha256
+from adjourn.core.errors import Misuse
 from adjourn.core.states import CallState
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
@@ -67,6 +68,22 @@ def command_body(command: Command) -> bytes:
         "env": {name: portable(value) for name, value in command.env.items()},
     }
     return canonical({"arguments": arguments, "tool": COMMAND})
+
+
+def tool_body(tool: str, arguments: Mapping[str, object]) -> bytes:
+    """Return the canonical bytes of any other call; what JSON cannot carry exactly is refused."""
+    if tool == COMMAND:
+        raise Misuse("the tool 'command' is adjourn's own", way_out="name the tool otherwise")
+    try:
+        body = canonical({"arguments": arguments, "tool": tool})
+        is_exact = msgspec.json.decode(body) == msgspec.to_builtins({"arguments": arguments, "tool": tool}, str_keys=True)
+    except (TypeError, ValueError) as error:
+        raise Misuse(
+            f"the arguments of {tool} are not JSON: {error}", way_out="give texts, numbers, lists and mappings"
+        ) from error
+    if not is_exact:
+        raise Misuse(f"the arguments of {tool} are not JSON", way_out="give texts, finite numbers, lists and mappings")
+    return body
 
 
 def command_of(body: bytes) -> Command:

@@ -8,8 +8,11 @@ AdjournError
 │   ├── AlreadySettled  4  the ask has its reply
 │   ├── MoveRefused     4  the state does not allow the move
 │   ├── StaleCheckpoint 4  a newer checkpoint exists
+│   ├── AlreadyDone     4  the approved call was carried out before
 │   └── Outdated        4  the row changed between reading and writing
 ├── NotAllowed          5  this principal may not
+├── NotInsideARun       2  nobody is there to ask
+├── Rejected            1  a person said no, or nobody said anything in time
 ├── CannotResume        6  only a restart can go on
 └── StoreProblem        1  the store cannot be used
     ├── StoreRefused    5  it is not ours to use
@@ -76,6 +79,12 @@ class StaleCheckpoint(Conflict):
     code = "stale_checkpoint"
 
 
+class AlreadyDone(Conflict):
+    """The approved call was carried out before; an approval serves once."""
+
+    code = "already_done"
+
+
 class Outdated(Conflict):
     """The row changed between reading and writing."""
 
@@ -87,6 +96,19 @@ class NotAllowed(AdjournError):
 
     code = "not_allowed"
     exit_code = exits.NOT_ALLOWED
+
+
+class NotInsideARun(AdjournError):
+    """Nobody is there to ask: the process was not started by adjourn."""
+
+    code = "not_inside_a_run"
+    exit_code = exits.USAGE
+
+
+class Rejected(AdjournError):
+    """A person said no, or nobody said anything in time; the sentence says who and why."""
+
+    code = "rejected"
 
 
 class CannotResume(AdjournError):

@@ -2,6 +2,10 @@
 
 import msgspec
 
+from adjourn.core.clarification import Left
+
+_LEAVING = frozenset({0, 10, 90})
+
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """What the shim saw of the process."""
@@ -11,6 +15,12 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     error: str | None = None
     output: str = ""
+    left: Left | None = None
+
+    @property
+    def may_leave_asks(self) -> bool:
+        """Whether it left by itself, in a way that lets asks stay open."""
+        return self.code in _LEAVING and not self.interrupted and not self.error
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

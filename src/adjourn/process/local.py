@@ -2,11 +2,14 @@
 
 import os
 import time
+from collections.abc import Callable
 
 import msgspec
 
+from adjourn.core.clarification import Left
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
+from adjourn.core.task import task_of_run
 from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Vanished
 from adjourn.process import lock
 
@@ -15,11 +18,15 @@ _YOUNG = 2.0  # seconds
 _TAIL = 256 * 1024
 
 
+LeftBy = Callable[[str, str], Left | None]  # root and task id in; what its process left in files out
+
+
 class LocalProcesses:
     """Processes of this machine, told apart by what they hold and what they wrote."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, left_by: LeftBy | None = None) -> None:
         self._root = root
+        self._left_by = left_by
 
     def supervisor_lives(self, supervisor: str) -> bool:
         """Say whether that supervisor still holds its lock."""
@@ -53,7 +60,8 @@ class LocalProcesses:
         if not (result.started or result.error or result.interrupted):
             return NeverStarted()
         exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=_readable(result.error))
-        return Ended(msgspec.structs.replace(exit_, output=last_output(place)))
+        left = self._left_by(self._root, task_of_run(run_id)) if self._left_by and exit_.may_leave_asks else None
+        return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
 
 
 def _readable(error: str | None) -> str | None:

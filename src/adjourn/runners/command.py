@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
 
 NEEDS_A_PERSON = frozenset({10, 90})
-_MAY_LEAVE_ASKS = frozenset({0, 10, 90})
 _TRIES = 200
 _LINE = 2_000
 
@@ -19,6 +18,8 @@ class CommandRunner:
             return Interrupted()
         if exit.error:
             return Failed(exit.error)
+        if exit.may_leave_asks and exit.left and exit.left.problem:
+            return Failed(f"it waits for a clarification that cannot be read: {exit.left.problem}")
         if standing.open_asks or standing.settled_asks:
             return _with_asks(exit, standing)
         if exit.code in NEEDS_A_PERSON:
@@ -27,7 +28,7 @@ class CommandRunner:
 
 
 def _with_asks(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
-    if exit.code in _MAY_LEAVE_ASKS:
+    if exit.may_leave_asks:
         return Waits()
     if not standing.open_asks:
         return Failed(_ending(exit))

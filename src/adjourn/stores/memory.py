@@ -6,6 +6,8 @@ from copy import copy
 from threading import RLock
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated, StoreProblem
@@ -68,6 +70,7 @@ class Rows:
         self._calls: dict[tuple[str, int], Call] = {}
         self._asks: dict[str, Ask] = {}
         self._turns: list[Turn] = []
+        self._documents: dict[tuple[str, str], bytes] = {}
         self._trail: list[Sealed] = []
         self._heads: dict[str, bytes] = {}
 
@@ -191,6 +194,10 @@ class Rows:
         """Return the task that was started for that slot, if there is one."""
         return next((task for task in self._tasks.values() if task.slot == slot), None)
 
+    def document(self, task_id: str, name: str) -> bytes | None:
+        """Return what a task keeps under that name, if anything."""
+        return self._documents.get((self.task(task_id).id, name))
+
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""
         name = self.task(task_id).id
@@ -241,6 +248,18 @@ class Rows:
         """Remember a turn."""
         self._turns.append(turn)
 
+    def close_turn(self, run_id: str, thing: str) -> None:
+        """Remember that a run got what it had asked for."""
+        self._turns = [
+            replace(turn, left_open=False) if (turn.run_id, turn.thing) == (run_id, thing) else turn for turn in self._turns
+        ]
+
+    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep a document of a task."""
+        self._documents.pop((self.task(task_id).id, name), None)
+        if body is not None:
+            self._documents[task_id, name] = body
+
     def append(self, event: Event) -> None:
         """Add to the audit trail."""
         link = link_after(self._heads.get(event.task_id, GENESIS), event)
@@ -255,6 +274,7 @@ class Rows:
         self._calls = {key: call for key, call in self._calls.items() if call.task_id != task_id}
         self._asks = {key: ask for key, ask in self._asks.items() if ask.task_id != task_id}
         self._turns = [turn for turn in self._turns if not turn.run_id.startswith(f"{task_id}.")]
+        self._documents = {key: body for key, body in self._documents.items() if key[0] != task_id}
         self._trail = forgotten(self._trail, task_id)
 
 

@@ -4,6 +4,7 @@ import os
 import time
 
 from adjourn.controller import Controller
+from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
 from adjourn.ports import Runner
 from adjourn.process.local import LocalProcesses
@@ -59,7 +60,24 @@ def _upwards(place: str) -> list[str]:
 def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
     store = SqliteStore(root)
-    return Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root))
+    return Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root, left_by=_left_by))
+
+
+def _left_by(root: str, task_id: str) -> Left | None:
+    """Return what a process asked by files. Seldom: most write none."""
+    if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
+        return None
+    from adjourn.clarifications.files import left_by
+
+    return left_by(root, task_id)
+
+
+def has_responses(root: str) -> bool:
+    """Say whether a response file may lie in the store; nothing is read for it."""
+    try:
+        return any(name.endswith(".response.yaml") for name in os.listdir(os.path.join(root, "clarifications")))
+    except OSError:
+        return False
 
 
 def find_runner(name: str) -> Runner:

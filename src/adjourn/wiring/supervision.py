@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from adjourn.controller import TRIES, Controller
 from adjourn.core.task import Task
+from adjourn.exchange import take_responses
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
@@ -25,7 +26,13 @@ def open_worker(
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
     controller, supervisor = _open(root, about, tries=settings.retries)
     worker = Worker(
-        controller, supervisor, settings=settings, log=log, on_settled=lambda task: on_settled(controller, task), pool=pool
+        controller,
+        supervisor,
+        settings=settings,
+        log=log,
+        on_settled=lambda task: on_settled(controller, task),
+        look_for_responses=lambda refuse: take_responses(controller, root, refuse=refuse),
+        pool=pool,
     )
     return supervisor, worker
 

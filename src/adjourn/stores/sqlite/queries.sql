@@ -155,6 +155,18 @@ SELECT kind, thing FROM turn WHERE run = ? AND left_open = 1 ORDER BY no;
 -- name: insert_turn
 INSERT INTO turn (run, key, kind, thing, left_open) VALUES (?, ?, ?, ?, ?);
 
+-- name: close_turn
+UPDATE turn SET left_open = 0 WHERE run = ? AND thing = ?;
+
+-- name: document
+SELECT body FROM document WHERE task = ? AND name = ?;
+
+-- name: drop_document
+DELETE FROM document WHERE task = ? AND name = ?;
+
+-- name: insert_document
+INSERT INTO document (task, name, body) VALUES (?, ?, ?);
+
 -- name: head
 SELECT no, head FROM task WHERE id = ?;
 
@@ -202,3 +214,6 @@ DELETE FROM ask_body WHERE no BETWEEN ? AND ?;
 
 -- name: forget_turns
 DELETE FROM turn WHERE run BETWEEN ? AND ?;
+
+-- name: forget_documents
+DELETE FROM document WHERE task = ?;

@@ -378,6 +378,24 @@ class Rows:
         kind = turn.key.partition(":")[0] + ":"
         self._run("insert_turn", self._run_key(turn.run_id), _short_digest(turn.key), kind, turn.thing, int(turn.left_open))
 
+    def close_turn(self, run_id: str, thing: str) -> None:
+        """Remember that a run got what it had asked for."""
+        self._run("close_turn", self._run_key(run_id), thing)
+
+    # --- documents -------------------------------------------------------------------------------------------------
+
+    def document(self, task_id: str, name: str) -> bytes | None:
+        """Return what a task keeps under that name, if anything."""
+        row = self._one("document", self._no(task_id), name)
+        return row[0] if row else None
+
+    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep a document of a task."""
+        no = self._no(task_id)
+        self._run("drop_document", no, name)
+        if body is not None:
+            self._run("insert_document", no, name, body)
+
     # --- the audit trail -------------------------------------------------------------------------------------------
 
     def events(self, task_id: str) -> list[Event]:
@@ -429,6 +447,7 @@ class Rows:
         self._forget_events(task_id, no)
         for table in ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns"):
             self._run(f"forget_{table}", *span)
+        self._run("forget_documents", no)
         self._run("forget_spec", no)
         self._run("forget_task", no)
         self._heads.pop(task_id, None)

@@ -106,6 +106,13 @@ CREATE TABLE turn (
 ) STRICT;
 CREATE INDEX turn_run ON turn (run, key);
 
+CREATE TABLE document (
+    task INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX document_name ON document (task, name);
+
 CREATE TABLE event (
     no INTEGER PRIMARY KEY,
     task INTEGER NOT NULL,

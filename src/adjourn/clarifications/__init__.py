@@ -1,0 +1,1 @@
+"""The files by which agents ask several questions and get their answers: copies of what the store knows, and a way in."""

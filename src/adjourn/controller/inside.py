@@ -1,0 +1,135 @@
+"""What a process inside a run can ask for: answers, clarifications and approvals, found again however often it starts."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from adjourn.controller.steps import ASKED, Asked, Steps
+from adjourn.core.ask import Ask, AskKind, Proposal, Question
+from adjourn.core.call import Call, digest_of, slot_of
+from adjourn.core.clarification import Clarification, Left, Request
+from adjourn.core.errors import AlreadyDone
+from adjourn.core.states import AskState, CallMove, CallState
+from adjourn.core.task import Run, Task
+from adjourn.ports import Turn, View
+
+SAVED = "saved"
+CLARIFICATION = "clarification"
+CHECKPOINT = "checkpoint"
+RESPONSE = "response"
+DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
+
+
+# --- questions -------------------------------------------------------------------------------------------------------------
+
+
+def ask(step: Steps, task: Task, run: Run, question: Question) -> tuple[Ask, Task]:
+    """Register a question, or find it again with its answer."""
+    key = f"{ASKED}{question.key}"
+    slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
+    found = _earlier_ask(step, question, slot=slot)
+    if found is None:
+        asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
+        found, task = step.open_ask(task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked)
+    step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
+    return found, task
+
+
+def _earlier_ask(step: Steps, question: Question, *, slot: str) -> Ask | None:
+    found = step.tx.ask_in_slot(slot)
+    if found and found.is_open and (found.prompt, found.choices) != (question.prompt, question.choices):
+        step.withdraw(found)
+        return None
+    return found
+
+
+def register(step: Steps, task: Task, run: Run, request: Request) -> tuple[Clarification, list[Ask]]:
+    """Register all questions of a request, or find them again. Only one that leaves something open is a new clarification."""
+    asks: list[Ask] = []
+    for question in request.questions:
+        found, task = ask(step, task, run, question)
+        asks.append(found)
+    clarification = Clarification(
+        id=f"clarif_{step.new_id()}", request=request, asks=tuple(found.id for found in asks), asked_at=step.now
+    )
+    if any(found.is_open for found in asks):
+        step.tx.keep_document(task.id, CLARIFICATION, msgspec.json.encode(clarification))
+        step.tx.keep_document(task.id, RESPONSE, None)
+    return clarification, asks
+
+
+def register_left(step: Steps, task: Task, run: Run, left: Left) -> None:
+    """Register what a process asks by the files that it left."""
+    if left.request:
+        register(step, task, run, left.request)
+    step.tx.keep_document(task.id, CHECKPOINT, left.checkpoint)
+
+
+def is_known(view: View, task: Task, left: Left) -> bool:
+    """Say whether a checkpoint on disk is one that the store has: it was answered, or it is being asked."""
+    return view.document(task.id, CHECKPOINT) == left.checkpoint
+
+
+def collect(step: Steps, run: Run, ask_ids: Sequence[str]) -> list[Ask]:
+    """Return asks if all of them are settled, and remember that the run got them; else nothing."""
+    asks = [step.tx.ask(ask_id) for ask_id in ask_ids]
+    if any(found.is_open for found in asks):
+        return []
+    for found in asks:
+        step.tx.close_turn(run.id, found.id)
+    return asks
+
+
+def clarification_of(view: View, task_id: str) -> Clarification | None:
+    """Return the newest clarification of a task, if it ever asked for one."""
+    body = view.document(task_id, CLARIFICATION)
+    return msgspec.json.decode(body, type=Clarification) if body else None
+
+
+# --- approvals -------------------------------------------------------------------------------------------------------------
+
+
+def propose(step: Steps, task: Task, run: Run, proposal: Proposal) -> tuple[Ask, Call]:
+    """Put a call before a person, or find it again; an approved one is handed out, once."""
+    key = f"{ASKED}call:{proposal.key}"
+    slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
+    found = _earlier_proposal(step, proposal, slot=slot) or _new_proposal(step, task, run, proposal, slot=slot)
+    step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
+    call = step.tx.call(task.id, found.call or 0)
+    if call.state is CallState.APPROVED:
+        return found, hand_out(step, run, call)
+    if found.state is AskState.APPROVED:
+        raise AlreadyDone(f"call {call.id} is {call.state}: it was handed out before", way_out=f"adjourn show {task.id}")
+    return found, call
+
+
+def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | None:
+    """Return what was asked before, unless its bytes were others, or its call failed: then a person is asked again."""
+    found = step.tx.ask_in_slot(slot)
+    if found is None:
+        return None
+    call = step.tx.call(found.task_id, found.call or 0)
+    if call.digest == digest_of(proposal.body):
+        return None if call.state is CallState.FAILED else found
+    if found.is_open:
+        step.withdraw(found)
+    elif call.state is CallState.APPROVED:
+        step.move_call(call.task_id, call.number, CallMove.WITHDRAW)
+    return None
+
+
+def _new_proposal(step: Steps, task: Task, run: Run, proposal: Proposal, *, slot: str) -> Ask:
+    number = task.asks + 1
+    call = step.new_tool_call(task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number)
+    counted = step.save(task, calls=call.number)
+    asked = Asked(prompt=proposal.prompt, key=proposal.key, slot=slot, call=call.number, manifest=proposal.prompt)
+    found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=proposal.expires_after, **asked)
+    return found
+
+
+def hand_out(step: Steps, run: Run, call: Call) -> Call:
+    """Let the process make its call. From here on only its own word, the end of its run or a person moves it."""
+    step.move_call(call.task_id, call.number, CallMove.CLAIM, claimed_by=run.id)
+    handed = step.move_call(call.task_id, call.number, CallMove.EXECUTE)
+    step.tell(call.task_id, "call_executing", run=run.number, call=call.number, digest=call.digest)
+    return handed

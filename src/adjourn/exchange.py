@@ -1,0 +1,171 @@
+"""Exchanges clarifications with files: takes responses in, once, and puts requests, checkpoints and answers out."""
+
+import hashlib
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from adjourn.clarifications import files, log
+from adjourn.clarifications.text import NotYet
+from adjourn.controller import Controller
+from adjourn.controller.inside import CHECKPOINT, RESPONSE, clarification_of
+from adjourn.core.ask import Principal
+from adjourn.core.clarification import (
+    Checkpoint,
+    Clarification,
+    checkpoint_of,
+    encoded_checkpoint,
+    formatted_questions,
+    read_checkpoint,
+    replies_to,
+    resume_prompt,
+)
+from adjourn.core.errors import AdjournError, Conflict, StoreProblem
+from adjourn.core.states import ENDED, TaskState
+from adjourn.core.task import Run, Task
+from adjourn.files import write_whole
+
+Refuse = Callable[[str], None]
+
+
+# --- responses come in -----------------------------------------------------------------------------------------------------
+
+
+def take_responses(controller: Controller, root: str, *, refuse: Refuse) -> list[str]:
+    """Give the answers in response files to their asks; return the tasks that got theirs. Nothing is taken in part."""
+    return [task_id for task_id in files.tasks_with_response(root) if take_response(controller, root, task_id, refuse=refuse)]
+
+
+def take_response(controller: Controller, root: str, task_id: str, *, refuse: Refuse) -> bool:
+    """Give the answers in one task's response file to its asks, if it is there, whole, right and new."""
+    try:
+        found = files.read_plain(files.response_path(root, task_id))
+        return found is not None and _take(controller, task_id, found)
+    except NotYet as reason:
+        log.say(f"the response for {task_id} is not whole yet: {reason}")
+    except StoreProblem:
+        raise
+    except AdjournError as error:
+        refuse(f"the response for {task_id} is refused: {error.sentence}")
+    return False
+
+
+def _take(controller: Controller, task_id: str, found: files.Found) -> bool:
+    digest = _digest(found.content)
+    with controller.store.read() as view:
+        task = view.task(task_id)
+        asks = view.asks(task_id)
+        if view.document(task_id, RESPONSE) == digest:
+            return False  # it was taken before
+    if task.state in ENDED:
+        raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
+    response = files.response_of(found.content, task_id=task_id)
+    controller.respond(task_id, replies_to(response, asks), digest=digest, by=Principal(name=f"file:uid:{found.owner}"))
+    log.say(log.READY.format(agent=task_id))
+    return True
+
+
+def clear_taken(controller: Controller, root: str, task_id: str) -> None:
+    """Take away a response that was taken, so that it is never taken for an answer to the next request."""
+    taken = controller.kept(task_id, RESPONSE)
+    if taken is None:
+        return
+    path = files.response_path(root, task_id)
+    try:
+        found = files.read_plain(path)
+    except AdjournError:
+        return
+    if found and _digest(found.content) == taken:
+        files.remove(path)
+    controller.keep(task_id, RESPONSE, None)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+# --- requests and checkpoints go out ---------------------------------------------------------------------------------------
+
+
+def write_checkpoint(
+    controller: Controller, root: str, task: Task, clarification: Clarification, draft: Checkpoint, *, now: int
+) -> None:
+    """Keep a checkpoint, and put a copy where agents look for it."""
+    whole = checkpoint_of(
+        clarification, draft, created_at=task.created_at, now=now, response_path=files.response_path(root, task.id)
+    )
+    content = encoded_checkpoint(whole)
+    controller.keep(task.id, CHECKPOINT, content)
+    files.write_checkpoint(root, task.id, content)
+
+
+def close_run(controller: Controller, root: str, task: Task) -> None:
+    """Do what the end of a run asks for: say that it waits for a clarification, or take away what an ended task left."""
+    if not files.is_used(root):
+        return
+    if task.state in ENDED:
+        files.remove(files.needed_path(root, task.id), files.response_path(root, task.id))
+    elif task.state is TaskState.WAITING:
+        _announce(controller, task)
+
+
+def _announce(controller: Controller, task: Task) -> None:
+    with controller.store.read() as view:
+        clarification = clarification_of(view, task.id)
+        waits = clarification is not None and any(view.ask(ask_id).is_open for ask_id in clarification.asks)
+    if clarification and waits:
+        log.say(log.TRACKED.format(agent=task.id))
+        log.say(log.QUESTION)
+        for line in formatted_questions(clarification.request.questions):
+            log.say(line)
+
+
+# --- answers go out with the next run --------------------------------------------------------------------------------------
+
+
+def prompt_of(controller: Controller, task_id: str) -> str | None:
+    """Return what an agent is told when it goes on, once its clarification is answered."""
+    answers = controller.answers(task_id)
+    if answers is None:
+        return None
+    kept = controller.kept(task_id, CHECKPOINT)
+    try:
+        checkpoint = read_checkpoint(kept) if kept else Checkpoint(agent_id=task_id)
+    except msgspec.DecodeError:
+        checkpoint = Checkpoint(agent_id=task_id)
+    return resume_prompt(checkpoint, answers)
+
+
+def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> dict[str, str]:
+    """Put the answers where a run finds them, and return what to add to its environment."""
+    if not files.is_used(root):
+        return {}
+    if run.resumed_from is None:
+        files.remove(*files.all_paths(root, run.task_id))  # a run from nothing begins with nothing
+        return {}
+    answers = controller.answers(run.task_id)
+    prompt = prompt_of(controller, run.task_id)
+    if answers is None or prompt is None:
+        return {}
+    paths = {"ADJOURN_ANSWERS": os.path.join(place, "answers.json"), "ADJOURN_RESUME_PROMPT": os.path.join(place, "prompt.md")}
+    write_whole(paths["ADJOURN_ANSWERS"], msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n")
+    write_whole(paths["ADJOURN_RESUME_PROMPT"], prompt.encode())
+    _write_response(controller, root, run.task_id, answers, at=run.created_at)
+    log.say(log.RESUMING.format(agent=run.task_id))
+    return paths
+
+
+def announce_resumed(controller: Controller, root: str, run: Run) -> None:
+    """Say that a run has begun that follows a clarification."""
+    if run.resumed_from and files.is_used(root) and controller.answers(run.task_id):
+        log.say(log.RESUMED.format(agent=run.task_id))
+
+
+def _write_response(controller: Controller, root: str, task_id: str, answers: dict[str, str], *, at: int) -> None:
+    """Write down answers that came another way, for an agent that reads files."""
+    if controller.kept(task_id, RESPONSE) is not None and os.path.lexists(files.response_path(root, task_id)):
+        return
+    content = files.write_response(root, task_id, answers, at=at)
+    controller.keep(task_id, RESPONSE, _digest(content))
+    log.say(log.WRITTEN)

@@ -1,0 +1,91 @@
+"""What a process inside a run can say to the people outside; whoever must wait leaves with exit code 10."""
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+
+from adjourn.core.ask import Question
+from adjourn.core.clarification import BRIEF_POLL_DURATION, Context, WorkState
+from adjourn.core.when import milliseconds
+
+
+def ask(
+    prompt: str,
+    *,
+    choices: Sequence[str] = (),
+    key: str | None = None,
+    expires_after: str | None = None,
+    linger: float = 0.0,
+    verbose: bool | None = None,
+) -> str:
+    """Return the answer to a question. If there is none yet, leave with exit code 10; the next run gets it here.
+
+    `expires_after` is a time such as "8h"; `linger` is how many seconds to wait for a quick answer before leaving.
+    """
+    from adjourn.wiring.inside import Inside
+
+    question = Question(prompt=prompt, key=key or prompt, choices=tuple(choices), expires_after=_span(expires_after))
+    with Inside.open(verbose=verbose) as inside:
+        return inside.ask(question, linger=linger)
+
+
+def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optional
+    questions: Sequence[str | Question],
+    *,
+    blocked_at: str = "",
+    reason: str = "",
+    work_state: WorkState | None = None,
+    context: Context | None = None,
+    next_phase: str = "implementation",
+    estimated_remaining_work: str = "unknown",
+    tokens_burned: int = 0,
+    linger: float = BRIEF_POLL_DURATION,
+    meanwhile: Iterable[Callable[[], object]] = (),
+    verbose: bool | None = None,
+) -> dict[str, str]:
+    """Return the answers to several questions by their ids: Q1, Q2 and so on for those that are mere texts.
+
+    Without answers it writes the request, does what can be done `meanwhile`, lingers, writes the checkpoint and leaves.
+    """
+    from adjourn.wiring.inside import Draft, Inside
+
+    draft = Draft(
+        blocked_at=blocked_at,
+        reason=reason,
+        work_state=work_state or WorkState(),
+        context=context or Context(),
+        next_phase=next_phase,
+        estimated_remaining_work=estimated_remaining_work,
+        tokens_burned=tokens_burned,
+    )
+    numbered = [
+        item if isinstance(item, Question) else Question(prompt=item, key=f"Q{number}")
+        for number, item in enumerate(questions, start=1)
+    ]
+    with Inside.open(verbose=verbose) as inside:
+        return inside.clarify(numbered, draft, linger=linger, meanwhile=meanwhile)
+
+
+@contextmanager
+def approval(
+    prompt: str,
+    *,
+    tool: str,
+    arguments: Mapping[str, object],
+    key: str | None = None,
+    expires_after: str | None = None,
+) -> Generator[str, None, None]:
+    """Let a person approve this very call, then make it inside the block, once. The value is what they approved with.
+
+    Raises Rejected if they did not, and AlreadyDone if an earlier run made the call. Other arguments are another ask.
+    """
+    from adjourn.wiring.inside import Inside
+
+    with (
+        Inside.open() as inside,
+        inside.approval(prompt, tool=tool, arguments=arguments, key=key, expires_after=_span(expires_after)) as value,
+    ):
+        yield value
+
+
+def _span(text: str | None) -> int | None:
+    return milliseconds(text) if text is not None else None

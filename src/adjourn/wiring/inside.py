@@ -1,0 +1,257 @@
+"""Puts together what the library needs inside a run."""
+
+import os
+import select
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import msgspec
+
+from adjourn import exchange
+from adjourn.clarifications import files, log
+from adjourn.controller import Controller
+from adjourn.controller.inside import SAVED
+from adjourn.core import exits
+from adjourn.core.ask import Ask, Proposal, Question
+from adjourn.core.call import DEFAULT_VALUE, Call, digest_of, tool_body
+from adjourn.core.clarification import (
+    PHASE,
+    Checkpoint,
+    Clarification,
+    Context,
+    Metadata,
+    Request,
+    ResumeInstructions,
+    WorkState,
+    looks,
+)
+from adjourn.core.errors import Misuse, NotInsideARun, Rejected
+from adjourn.core.states import AskState, CallMove
+from adjourn.core.task import Milliseconds, task_of_run
+from adjourn.wiring import now, open_controller
+
+_LONGEST = 86_400.0
+
+Sleep = Callable[[float], bool]  # sleeps at most so many seconds; says whether something changed in the store
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process says of itself when it needs to know something."""
+
+    blocked_at: str
+    reason: str
+    work_state: WorkState
+    context: Context
+    next_phase: str
+    estimated_remaining_work: str
+    tokens_burned: int
+
+
+class Inside:
+    """A process inside a run, and the store it speaks through."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        root: str,
+        run_id: str,
+        verbose: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], Milliseconds] = now,
+        sleep: Sleep | None = None,
+    ) -> None:
+        self._controller = controller
+        self._root = root
+        self._run_id = run_id
+        self._verbose = verbose
+        self._clock = clock
+        self._now = wall_clock
+        self._sleep = sleep
+        self._task_id = task_of_run(run_id)
+
+    @classmethod
+    @contextmanager
+    def open(cls, *, verbose: bool | None = None) -> Generator["Inside", None, None]:
+        """Open the store of the run that this process is part of."""
+        run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
+        if not run_id or not root:
+            raise NotInsideARun("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-COMMAND")
+        controller = open_controller(root)
+        try:
+            yield cls(controller, root=root, run_id=run_id, verbose=verbose)
+        finally:
+            controller.store.close()
+
+    # --- questions -------------------------------------------------------------------------------------------------
+
+    def ask(self, question: Question, *, linger: float) -> str:
+        """Return the answer, or leave."""
+        found = self._controller.ask(self._run_id, question)
+        if found.is_open and linger:
+            self._say(log.WAITING)
+            (found,) = self._linger([found], looks(_checked(linger)), start=self._clock()) or [found]
+        if found.is_open:
+            self._say(log.SAVING)
+            _leave()
+        return _answer(found)
+
+    def clarify(
+        self,
+        questions: Sequence[Question],
+        draft: Draft,
+        *,
+        linger: float,
+        meanwhile: Iterable[Callable[[], object]] = (),
+    ) -> dict[str, str]:
+        """Return the answers, or leave with a checkpoint."""
+        request = _request(questions, draft, linger=_checked(linger))
+        exchange.clear_taken(self._controller, self._root, self._task_id)
+        clarification, asks = self._controller.clarify(self._run_id, request)
+        if any(ask.is_open for ask in asks):
+            asks = self._wait_for(clarification, asks, meanwhile) or self._leave_with(clarification, draft)
+        return {ask.key or ask.id: _answer(ask) for ask in asks}
+
+    def _wait_for(
+        self, clarification: Clarification, asks: Sequence[Ask], meanwhile: Iterable[Callable[[], object]]
+    ) -> list[Ask]:
+        files.write_request(self._root, self._task_id, clarification)
+        self._say(log.POLLING)
+        start = self._clock()
+        for work in meanwhile:
+            work()
+        settled = self._linger(asks, looks(clarification.request.linger), start=start)
+        if settled:
+            self._say(log.IN_TIME)
+        return settled
+
+    def _linger(self, asks: Sequence[Ask], moments: Sequence[float], *, start: float) -> list[Ask]:
+        """Wait for answers: by events, and by a few looks at the response file. Return nothing if they did not come."""
+        ask_ids = [ask.id for ask in asks]
+        ear = self._controller.store.listen()
+        sleep = self._sleep or _until_heard(ear.fileno(), ear.drain)
+        try:
+            for moment in moments:
+                if settled := self._settled_before(start + moment, ask_ids, sleep):
+                    return settled
+                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._say)
+            return self._controller.collect(self._run_id, ask_ids)
+        finally:
+            ear.close()
+
+    def _settled_before(self, deadline: float, ask_ids: Sequence[str], sleep: Sleep) -> list[Ask]:
+        while not (settled := self._controller.collect(self._run_id, ask_ids)):
+            if self._clock() >= deadline or not sleep(deadline - self._clock()):
+                break
+        return settled or self._controller.collect(self._run_id, ask_ids)
+
+    def _leave_with(self, clarification: Clarification, draft: Draft) -> NoReturn:
+        self._say(log.NOT_IN_TIME)
+        with self._controller.store.read() as view:
+            task = view.task(self._task_id)
+        checkpoint = Checkpoint(
+            agent_id=self._task_id,
+            work_state=draft.work_state,
+            context=draft.context,
+            resume_instructions=ResumeInstructions(
+                next_phase=draft.next_phase, estimated_remaining_work=draft.estimated_remaining_work
+            ),
+            metadata=Metadata(tokens_burned=draft.tokens_burned),
+        )
+        exchange.write_checkpoint(self._controller, self._root, task, clarification, checkpoint, now=self._now())
+        self._say(log.SAVED.format(phase=PHASE))
+        self._say(log.EXIT)
+        _leave()
+
+    def _say(self, line: str) -> None:
+        log.say(line, wanted=self._verbose)
+
+    # --- approvals -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def approval(
+        self, prompt: str, *, tool: str, arguments: Mapping[str, object], key: str | None, expires_after: Milliseconds | None
+    ) -> Generator[str, None, None]:
+        """Hand out an approved call for the length of a block, or leave."""
+        body = tool_body(tool, arguments)
+        proposal = Proposal(prompt=prompt, tool=tool, body=body, key=key or digest_of(body), expires_after=expires_after)
+        found, call = self._controller.propose(self._run_id, proposal)
+        if found.is_open:
+            _leave()
+        if found.state is not AskState.APPROVED:
+            raise Rejected(_refusal(found))
+        try:
+            yield found.reply or DEFAULT_VALUE
+        except BaseException:
+            self._close(call, CallMove.FAIL)
+            raise
+        self._close(call, CallMove.FINISH)
+
+    def _close(self, call: Call, move: CallMove) -> None:
+        self._controller.close_call(self._run_id, call, move)
+
+    # --- what a process keeps --------------------------------------------------------------------------------------
+
+    def save(self, value: Any) -> None:
+        """Keep a JSON value for the next run."""
+        try:
+            body = msgspec.json.encode(value)
+        except (TypeError, ValueError) as error:
+            raise Misuse(
+                f"what is to be saved is not JSON: {error}", way_out="save texts, numbers, lists and mappings"
+            ) from error
+        self._controller.keep(self._task_id, SAVED, body)
+
+    def load(self, default: Any) -> Any:
+        """Return what was kept."""
+        body = self._controller.kept(self._task_id, SAVED)
+        return default if body is None else msgspec.json.decode(body)
+
+
+def _request(questions: Sequence[Question], draft: Draft, *, linger: float) -> Request:
+    keys = [question.key for question in questions]
+    if not keys or len(set(keys)) < len(keys):
+        raise Misuse("a clarification has at least one question, and each a key of its own", way_out="name each question once")
+    return Request(
+        questions=tuple(questions),
+        blocked_at=draft.blocked_at,
+        reason=draft.reason,
+        parallel_work=tuple(draft.work_state.parallel_work_available),
+        linger=linger,
+    )
+
+
+def _checked(linger: float) -> float:
+    if not 0 <= linger <= _LONGEST:
+        raise Misuse(f"linger is {linger}, not a number of seconds within a day", way_out="linger 30, 60 or 300 seconds")
+    return linger
+
+
+def _until_heard(ear: int, drain: Callable[[], None]) -> Sleep:
+    poll = select.poll()
+    poll.register(ear, select.POLLIN)
+
+    def sleep(seconds: float) -> bool:
+        heard = bool(poll.poll(max(seconds, 0) * 1000))
+        drain()
+        return heard
+
+    return sleep
+
+
+def _answer(ask: Ask) -> str:
+    if ask.state is not AskState.ANSWERED:
+        raise Rejected(_refusal(ask))
+    return ask.reply or ""
+
+
+def _refusal(ask: Ask) -> str:
+    if ask.state is AskState.EXPIRED:
+        return "nobody settled it in time"
+    return f"{ask.state} by {ask.settled_by}" + (f": {ask.reply}" if ask.reply else "")
+
+
+def _leave() -> NoReturn:
+    raise SystemExit(exits.PAUSED)

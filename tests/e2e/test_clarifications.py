@@ -1,0 +1,110 @@
+"""Agents that ask several questions, leave, and come back: real processes, real files."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.e2e.shell import Shell, until
+
+
+def researcher(shell: Shell, linger: float = 0) -> tuple[str, ...]:
+    return ("python3", shell.agent("researcher.py"), str(linger))
+
+
+def response(shell: Shell, task: str, **answers: str) -> Path:
+    lines = "".join(f"  - question_id: {key}\n    answer: {text}\n" for key, text in answers.items())
+    path = shell.store / "clarifications" / f"{task}.response.yaml"
+    path.write_text(f"agent_id: {task}\nresponses:\n{lines}resume_signal: true\n")
+    return path
+
+
+def test_answers_by_command_come_back_through_the_library(shell: Shell) -> None:
+    """B-R5, B-R20, B-R34, B-R38: exit code 10, the same task, and its report at the end."""
+    paused = shell.json("run", "--", *researcher(shell), expect=10)
+    task = paused["task_id"]
+    assert [question["question_id"] for question in paused["pause_reason"]["questions"]] == ["Q1", "Q2", "Q3"]
+    done = shell.adjourn("resume", task, "--answer", "Q1=one for one", "--answer", "Q2=many", "--answer", "Q3=friday")
+    assert done.out == "COMPLETION_REPORT one for one many friday\n"
+    assert len(shell.runs(task)) == 2
+
+
+def test_a_response_file_is_found_by_any_command_and_never_twice(shell: Shell) -> None:
+    """B-R26, B-R27, B-R30."""
+    task = shell.json("run", "--", *researcher(shell), expect=10)["task_id"]
+    path = response(shell, task, Q1="yes", Q2="one", Q3="no")
+    assert shell.inbox() == []
+    assert shell.state(task) == "queued"
+    os.utime(path)
+    assert shell.adjourn("resume", task).out == "COMPLETION_REPORT yes one no\n"
+    assert shell.state(task) == "succeeded"
+    assert shell.json("show", task)["asks"][0]["settled_by"] if shell.json("show", task)["asks"] else True
+
+
+def test_a_refused_response_is_told_and_changes_nothing(shell: Shell) -> None:
+    task = shell.json("run", "--", *researcher(shell), expect=10)["task_id"]
+    response(shell, task, Q1="yes", Q2="neither", Q3="no")
+    told = shell.adjourn("inbox")
+    assert "is refused" in told.err
+    assert "takes one of: one, many" in told.err
+    assert shell.state(task) == "waiting"
+
+
+def test_a_worker_finds_the_file_and_resumes(shell: Shell) -> None:
+    """B-R29, B-R37, B-R48: within its next look, five seconds at most."""
+    task = shell.json("run", "--", *researcher(shell), expect=10)["task_id"]
+    (shell.store / "supervision.yaml").write_text("poll_interval: 0.2\n")
+    worker = shell.start("adjourn", "worker")
+    try:
+        response(shell, task, Q1="yes", Q2="one", Q3="no")
+        until(lambda: shell.state(task) == "succeeded", what="the agent has come back")
+    finally:
+        worker.terminate()
+        worker.wait(20)
+
+
+def test_a_foreign_agent_needs_the_files_only(shell: Shell) -> None:
+    """B-R15, B-R20, B-R31, B-R36."""
+    paused = shell.json("run", "--", shell.agent("foreign.sh"), expect=10)
+    task = paused["task_id"]
+    assert paused["pause_reason"]["questions"][0]["text"] == "Which pattern?"
+    shell.adjourn("resume", task, "one for one")
+    assert shell.lines("heard") == ['"one for one"']
+    prompt = shell.adjourn("show", task, "--resume-prompt").out
+    assert "Files created: file-watcher.spec.md, actor.ts" in prompt
+
+
+def test_a_run_that_follows_finds_answers_and_prompt_in_its_environment(shell: Shell) -> None:
+    """B-R32."""
+    script = shell.script('[ "$ADJOURN_ANSWERS" ] && { cp "$ADJOURN_ANSWERS" a; cp "$ADJOURN_RESUME_PROMPT" p; exit 0; }')
+    foreign = shell.script(f"sh {script} || exec {shell.agent('foreign.sh')}")
+    task = shell.json("run", "--", "sh", foreign, expect=10)["task_id"]
+    shell.adjourn("resume", task, "one for one")
+    assert msgspec.json.decode((shell.place / "a").read_bytes()) == {"Q1": "one for one"}
+    assert (shell.place / "p").read_text().startswith("## RESUME FROM CLARIFICATION\n")
+
+
+def test_the_lines_of_the_protocol_are_said_with_verbose_only(shell: Shell) -> None:
+    """B-R3, B-R6, B-R18, B-R19, B-R24, B-R28, B-R33, B-R35."""
+    quiet = shell.adjourn("run", "--", *researcher(shell), expect=10)
+    assert "[CHECKPOINT" not in quiet.err
+    loud = shell.adjourn("run", "--verbose", "--", *researcher(shell), expect=10)
+    for line in ("[CLARIFICATION] Polling briefly", "[CHECKPOINT_SAVED] waiting_clarification", "[TRACKED] Agent"):
+        assert line in loud.err
+
+
+@pytest.mark.parametrize("late", ["answer", "file"])
+def test_a_quick_answer_is_taken_in_the_same_process(shell: Shell, late: str) -> None:
+    """B-R5: the process never left."""
+    running = shell.start("adjourn", "run", "--", *researcher(shell, 30))
+    until(lambda: len(shell.inbox()) == 3 if shell.store.exists() else False, what="it asks")
+    task = shell.inbox()[0]["task_id"]
+    if late == "file":
+        response(shell, task, Q1="yes", Q2="one", Q3="no")
+        shell.adjourn("tasks")
+    else:
+        for ask, text in zip(shell.inbox(), ("yes", "one", "no"), strict=True):
+            shell.adjourn("answer", ask["id"], text)
+    assert running.wait(20) == 0
+    assert len(shell.runs(task)) == 1
