@@ -21,13 +21,25 @@ def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
 
 
 def open_worker(
-    root: str, settings: Settings, *, pool: str, log: Log, on_settled: Callable[[Controller, Task], None]
+    root: str,
+    settings: Settings,
+    *,
+    pool: str,
+    log: Log,
+    on_settled: Callable[[Controller, Task], None],
+    on_look: Callable[[], None] = lambda: None,
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
     controller, supervisor = _open(root, about, tries=settings.retries)
     worker = Worker(
-        controller, supervisor, settings=settings, log=log, on_settled=lambda task: on_settled(controller, task), pool=pool
+        controller,
+        supervisor,
+        settings=settings,
+        log=log,
+        on_settled=lambda task: on_settled(controller, task),
+        on_look=on_look,
+        pool=pool,
     )
     return supervisor, worker
 
