@@ -22,6 +22,7 @@ from adjourn.process import lock
 _PAGE = 200
 _LOOK_MS = 5_000  # repairs a lost wake-up; everything else is an event
 _RECORD_S = 0.2  # of what was delivered since, a killed courier tells again
+_TOO_OLD: Milliseconds = 7 * 86_400_000  # a notifier that comes back after that long is not told all that it missed
 _FOLDER = "notify"
 
 Hint = Callable[[Scene], str]
@@ -107,12 +108,12 @@ class Courier:
             if found and found[0].place == parked.place:
                 return found[0]
             self._box = self._box.past(parked.place)  # its task was pruned
-        return None if self._box.is_full else self._next_of_the_trail()
+        return None if self._box.is_full else self._next_of_the_trail(now=now)
 
-    def _next_of_the_trail(self) -> Happened | None:
+    def _next_of_the_trail(self, *, now: Milliseconds) -> Happened | None:
         while page := self._page():
             for happened in page:
-                if occasion_of(happened.event) not in self._on:
+                if not self._concerns(happened, now=now):
                     self._box = self._box.past(happened.place)
                 elif self._box.holds_back(happened.event.task_id):
                     self._box = self._box.behind(happened.place, task_id=happened.event.task_id)
@@ -120,9 +121,21 @@ class Courier:
                     return happened
         return None
 
+    def _concerns(self, happened: Happened, *, now: Milliseconds) -> bool:
+        return occasion_of(happened.event) in self._on and now - happened.event.at < _TOO_OLD
+
     def _page(self) -> list[Happened]:
         with self.controller.store.read() as view:
             return view.happened(after=self._box.cursor, limit=_PAGE)
+
+    def count_waiting(self) -> int:
+        """Return how many events are still to be told."""
+        self._load()
+        count = len(self._box.parked)
+        while page := self._page():
+            count += sum(self._concerns(happened, now=self._clock()) for happened in page)
+            self._box = self._box.past(page[-1].place)
+        return count
 
     # --- one try ---------------------------------------------------------------------------------------------------
 
@@ -203,9 +216,9 @@ class Stop:
         return time.monotonic() >= self._deadline
 
 
-def follow(courier: Courier, controller: Controller, *, stop: Stop, log: Callable[..., None]) -> None:
+def follow(courier: Courier, *, stop: Stop, log: Callable[..., None]) -> None:
     """Deliver whatever happens until told to stop; then only what is due still, and leave."""
-    ear = controller.store.listen()
+    ear = courier.controller.store.listen()
     poll = select.poll()
     for source in (ear, stop):
         poll.register(source.fileno(), select.POLLIN)

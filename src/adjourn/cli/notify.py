@@ -61,12 +61,15 @@ def _hint(session: Session) -> Hint:
 
 def _follow(session: Session) -> int:
     import gc
+    import signal
 
     from adjourn.cli.worker import Voice
 
     gc.enable()  # short commands go without; this one lasts
-    session.require_store()
-    voice = Voice(session, as_json=False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)  # it leaves when its worker does, after the last round
+    session.controller.authorise(session.principal, "notify --follow")
+    voice = Voice(session, as_json=session.wants_json)
     deliver_until(session.root, hint=_hint(session), log=voice.log, closed=0)
     return exits.COMPLETED
 
@@ -83,8 +86,9 @@ def _say(session: Session, notifiers: list[Configured], *, told: dict[str, Told]
 
 
 def _document(session: Session, each: Configured, told: Told | None, *, is_check: bool) -> NotifierDoc:
-    box = None
+    box, waiting = None, 0
     if session.has_store and not is_check:
+        waiting = courier_for(each, session.root, hint=_hint(session)).count_waiting()
         with session.controller.store.read() as view:
             box = view.outbox(each.name)
     return NotifierDoc(
@@ -92,7 +96,7 @@ def _document(session: Session, each: Configured, told: Told | None, *, is_check
         on=tuple(occasion for occasion in Occasion if occasion in each.on),
         to=each.way,
         delivered=told.delivered if told else 0,
-        waiting=len(box.parked) if box else 0,
+        waiting=waiting,
         given_up=box.count_given_up if box else 0,
         error=box.last_error if box else None,
     )

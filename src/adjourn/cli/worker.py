@@ -41,7 +41,7 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
         settings = msgspec.structs.replace(settings, max_active=max_active)
     voice = Voice(session, as_json=log_format == "json")
     with deferred_signals() as signals:
-        messenger = Messenger(session.root, log=voice.log)
+        messenger = Messenger(session.root, log=voice.log, log_format=log_format)
         supervisor, worker = open_worker(
             session.root, settings, pool=pool, log=voice.log, on_settled=_projected(session), on_look=messenger.look
         )

@@ -19,7 +19,7 @@ from adjourn.process import lock
 from adjourn.wiring import now, open_controller
 
 WAY_OUT = "adjourn notify --check"
-LAST_ROUND = 10.0  # seconds for what is due when a worker stops
+LAST_ROUND = 5.0  # seconds for what is due when a worker stops
 _LARGEST = 1024 * 1024
 _EARLIER: Milliseconds = 86_400_000  # a notifier that is new to a store is told of the last day, if it was configured then
 _NOT_AGAIN_BEFORE = 5.0  # seconds between two starts of the process that delivers
@@ -143,8 +143,10 @@ def deliver_until(root: str, *, hint: Hint, log: Callable[..., None], closed: in
     seen, notifiers, stop = _signature(), configured(), Stop()
 
     def tell(each: Configured) -> None:
-        courier = courier_for(each, root, hint=hint)
-        follow(courier, courier.controller, stop=stop, log=log)
+        try:
+            follow(courier_for(each, root, hint=hint), stop=stop, log=log)
+        except Exception as error:  # noqa: BLE001 -- the last edge of this thread; the worker begins anew
+            log("notify_error", notifier=each.name, error=f"{type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=tell, args=(each,), daemon=True) for each in notifiers]
     for thread in threads:
@@ -183,8 +185,9 @@ def _signature() -> tuple[int, ...] | None:
 class Messenger:
     """Keeps, beside a worker, the one process that delivers. It starts none as long as nobody wants to be told."""
 
-    def __init__(self, root: str, *, log: Callable[..., None]) -> None:
+    def __init__(self, root: str, *, log: Callable[..., None], log_format: str = "text") -> None:
         self._root = root
+        self._log_format = log_format
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._not_before = 0.0
@@ -212,7 +215,7 @@ class Messenger:
             return False
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "adjourn", "notify", "--follow", "--store", self._root]
+        command = [sys.executable, "-m", "adjourn", "notify", "--follow", "--output", self._log_format, "--store", self._root]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
         except OSError as error:
@@ -225,7 +228,7 @@ class Messenger:
         if self._process.stdin:
             self._process.stdin.close()
         try:
-            self._process.wait(LAST_ROUND + 5)
+            self._process.wait(LAST_ROUND + 2)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
