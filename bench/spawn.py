@@ -1,6 +1,7 @@
 """From the decision to the process: a shim, its gate and its child, against a bare fork and exec of the same child."""
 
 import os
+import select
 import sys
 import tempfile
 import time
@@ -13,6 +14,7 @@ from adjourn.process.forkserver import ForkServer
 from adjourn.process.shim import ShimSpec
 
 MEDIAN, P99 = 3.0, 10.0
+_PATIENCE_MS = 30_000
 
 # The child tells through a named pipe that it has started: its descriptors are not ours to choose.
 _CHILD = "import posix; posix.write(posix.open({path!r}, 1), b'!')"
@@ -35,9 +37,7 @@ def main() -> int:
         Figure("until the child has started, p99", ms(percentile(gated, 0.99)), against, percentile(gated, 0.99) / floor, P99),
     ]
     code = report(f"A child behind its gate, {given.rounds} interleaved rounds", figures)
-    print(
-        f"for comparison: fork and exec, p99: {ms(percentile(bare, 0.99))}; until the shim has left, median: {ms(median(whole))}"
-    )
+    print(f"for comparison: fork and exec, p99 {ms(percentile(bare, 0.99))}; until the shim has left {ms(median(whole))}")
     return code
 
 
@@ -50,6 +50,8 @@ class Bench:
         path = os.path.join(place, "started")
         os.mkfifo(path)
         self._ear = os.open(path, os.O_RDWR)
+        self._poll = select.poll()
+        self._poll.register(self._ear, select.POLLIN)
         self._argv = (python(), "-I", "-S", "-c", _CHILD.format(path=path))
         self._env = environment()
         self._number = 0
@@ -72,10 +74,14 @@ class Bench:
         pid = os.fork()
         if pid == 0:
             os.execve(self._argv[0], self._argv, self._env)
-        os.read(self._ear, 1)
+        self._hear()
         took = time.perf_counter() - began
         os.waitpid(pid, 0)
         return took
+
+    def _hear(self) -> None:
+        assert self._poll.poll(_PATIENCE_MS), "the child never started"
+        os.read(self._ear, 1)
 
     def _gated(self) -> tuple[float, float]:
         self._number += 1
@@ -85,7 +91,7 @@ class Bench:
         began = time.perf_counter()
         shim = self._forks.fork_shim(spec)
         shim.open_gate()
-        os.read(self._ear, 1)
+        self._hear()
         started = time.perf_counter() - began
         shim.wait(None)
         ended = time.perf_counter() - began

@@ -21,6 +21,7 @@ from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
+from adjourn.process.supervisors import About
 
 OUTPUT_MS = 100
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
@@ -28,15 +29,6 @@ _NAME = 12  # enough to tell the supervisors of one store apart
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Watcher = Callable[[str], None]
-
-
-class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a supervisor says of itself, in its lock file."""
-
-    pid: int
-    started_at: int
-    pool: str | None = None  # a worker's; a foreground command has none
-    max_active: int = 1
 
 
 class Active:

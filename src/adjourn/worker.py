@@ -9,11 +9,13 @@ import msgspec
 
 from adjourn.controller import TRIES, Controller
 from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
+from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
-from adjourn.ports import Listener
+from adjourn.ports import Listener, View
 from adjourn.supervise import Active, Signals, Supervisor
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
+_LONGEST = 60.0
 
 
 class Drain(StrEnum):
@@ -122,6 +124,7 @@ class Worker:
         room = self._settings.max_active - self.active
         with self._controller.store.read() as view:
             queued = view.queued(pool=self._pool, limit=room + len(self._not_before))
+            self._not_before = {name: when for name, when in self._not_before.items() if _is_queued(view, name)}
         now = time.monotonic()
         return [task for task in queued if self._not_before.get(task.id, (0.0, 0.0))[0] <= now][:room]
 
@@ -129,8 +132,9 @@ class Worker:
         try:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.taken())
         except CannotResume as error:
-            self._postpone(task, error)
-            return False
+            self._on_settled(self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}"))
+            self._log("given_up", task=task.id, error=error.sentence)
+            return True
         except Conflict:
             return False  # another supervisor has it
         except StoreProblem:
@@ -146,8 +150,9 @@ class Worker:
     def _postpone(self, task: Task, error: AdjournError) -> None:
         """Try again later, and later still the next time."""
         _, pause = self._not_before.get(task.id, (0.0, _BACKOFF / 2))
-        self._not_before[task.id] = (time.monotonic() + 2 * pause, 2 * pause)
-        self._log("not_started", task=task.id, error=error.sentence, again_in=2 * pause)
+        longer = min(2 * pause, _LONGEST)
+        self._not_before[task.id] = (time.monotonic() + longer, longer)
+        self._log("not_started", task=task.id, error=error.sentence, again_in=longer)
 
     def _watch(self, active: Active) -> None:
         self._not_before.pop(active.run.task_id, None)
@@ -206,3 +211,7 @@ class Worker:
         if self._drain_deadline is None:
             self._drain_deadline = time.monotonic() + self._settings.grace
         return stops - 1 if time.monotonic() < self._drain_deadline else stops
+
+
+def _is_queued(view: View, task_id: str) -> bool:
+    return any(view.task(found).state is TaskState.QUEUED for found in view.tasks_like(task_id))

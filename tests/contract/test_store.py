@@ -28,7 +28,7 @@ from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_ask, an_ev
 FULL_SPEC = Spec(
     runner="command",
     argv=("./deploy.sh", "", "--env=prod", "naïve ☃ \x1b[31m\0"),
-    workspace="/work/place with blanks",
+    workspace="/srv/place with blanks",
     decision_arg=True,
     on_rejection=OnRejection.TELL,
     grace=0.25,

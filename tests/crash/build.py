@@ -3,20 +3,11 @@
 import subprocess
 from pathlib import Path
 
-import msgspec
-
+from tests.crash.tools import Tools
 from tests.needs import needs
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[1]
 COMMON = ("-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror")
-
-
-class Tools(msgspec.Struct, frozen=True, kw_only=True):
-    """The two programs that every crash test needs."""
-
-    library: str
-    effect: str
 
 
 def build(into: Path) -> Tools:

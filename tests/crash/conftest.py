@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash.build import Tools, build
+from tests.crash.build import build
 from tests.crash.sweep import Sweep, sweeping
+from tests.crash.tools import Tools
 
 
 @pytest.fixture(scope="session")

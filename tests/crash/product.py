@@ -13,6 +13,8 @@ import msgspec
 
 import adjourn as adjourn_package
 from adjourn.cli.app import run as run_command_line
+from adjourn.core.events import first_broken
+from adjourn.wiring import open_controller
 from tests.crash.ledger import ENDED, AskRow, Ledger, TaskRow, read_ledger
 from tests.crash.stage import Effect, Ran, Stage
 
@@ -22,9 +24,11 @@ for _module in pkgutil.walk_packages(adjourn_package.__path__, "adjourn."):
 
 STORE = ".adjourn"
 SHIM = "adjourn-shim"
+CGROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 SETTLED_WITHIN = 5.0  # seconds
 ROUNDS = 8
 FINE = {0, 1, 10}  # completed, failed, paused: how a run may end
+CONFLICT = 4
 NOT_STARTED = {"pending", "approved", "rejected", "withdrawn", "expired"}
 
 Sentences = list[str]
@@ -55,9 +59,10 @@ def newest_task(stage: Stage) -> str:
     return ledger(stage).tasks[-1].id
 
 
-def open_ask(stage: Stage) -> str:
-    """Return the id of the ask that waits for a person."""
-    return ledger(stage).open_asks[0].id
+def one_ask(stage: Stage) -> str:
+    """Return the id of the ask that waits for a person, or did."""
+    seen = ledger(stage)
+    return (seen.open_asks or seen.asks)[0].id
 
 
 # ── What must hold whatever was killed ──
@@ -71,6 +76,8 @@ def examine(stage: Stage, ran: Ran, *, shims_die: bool = False) -> Sentences:
     broken += torn_manifests(stage)
     broken += go_on(stage)
     broken += starts(stage)
+    broken += left_groups(stage)
+    broken += furniture(stage)
     return broken
 
 
@@ -163,13 +170,34 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def decided(stage: Stage, ran: Ran, *, ask: str, state: str) -> Sentences:
-    """A decision that was acknowledged is in the store."""
-    found = next((one for one in ledger(stage).asks if one.id == ask), None)
-    told = ran.code == 0 or ran.said
-    if told and (found is None or found.state != state):
-        return [f"it said {state}, and the ask is {found.state if found else 'gone'}"]
-    return []
+def furniture(stage: Stage) -> Sentences:
+    """The audit trail closes, and what hides the store from git is there."""
+    root = stage.work / STORE
+    if not root.exists():
+        return []
+    controller = open_controller(str(root))
+    with controller.store.read() as view:
+        broken = ["the audit trail is broken"] * (first_broken(view.trail()) is not None)
+    controller.store.close()
+    return broken + ["the store has no .gitignore"] * (not (root / ".gitignore").exists())
+
+
+def left_groups(stage: Stage) -> Sentences:
+    """No control group outlives its run, not even an empty one."""
+    records = [msgspec.json.decode(path.read_bytes()) for path in (stage.work / STORE / "runs").glob("*/shim.json")]
+    known = [Path(record["cgroup"]) for record in records if record.get("cgroup")]
+    killed = [path for mount in CGROUPS for path in mount.glob(f"adjourn-{stage.shot(stage.aimed).killed}-*")]
+    return ["an empty control group is left behind" for path in {*known, *killed} if path.exists()]
+
+
+def decided(stage: Stage, ran: Ran, *, words: list[str], state: str) -> Sentences:
+    """A decision that was acknowledged is in the store; said again, it is recorded, or refused because it was."""
+    ask = ledger(stage).asks[0]
+    broken = [f"it said {state}, and the ask is {ask.state}"] * ((ran.code == 0 or bool(ran.said)) and ask.state != state)
+    again = stage.play(adjourn(*words))
+    broken += _manners(again, "the same decision said again", fine={0 if ask.state == "pending" else CONFLICT})
+    after = ledger(stage).asks[0].state
+    return broken + [f"said again, the decision made the ask {after}"] * (after != state)
 
 
 def _manners(ran: Ran, who: str, *, fine: Iterable[int] = (0, 1, 3, 4, 10)) -> Sentences:

@@ -8,14 +8,14 @@ from adjourn.core.task import Run, Task
 from adjourn.process.shim import Shim
 from adjourn.supervise import Signals, Supervisor, Watcher
 from tests.crash.inject import Aim, Mode
-from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, open_ask
+from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, one_ask
 from tests.crash.stage import Ran, Stage
 
 Words = Callable[[Stage], list[str]]
 
-_KILL_SUPERVISOR = (
-    "[ -e killed ] || { read _ _ _ forks _ </proc/$PPID/stat; read _ _ _ supervisor _ </proc/$forks/stat; "
-    ": >killed; kill -KILL $supervisor; }"
+KILL_SUPERVISOR = (
+    "[ -e killed ] || [ -e ../killed ] || { read _ _ _ forks _ </proc/$PPID/stat; read _ _ _ supervisor _ </proc/$forks/stat; "
+    ": >killed; : >../killed; kill -KILL $supervisor; }"
 )
 NESTED = "EFFECT; adjourn run -- EFFECT --ask 90 || exit $?"
 QUESTION = 'EFFECT; region=$(adjourn ask "Which region?" --choice eu --choice us) || exit $?'
@@ -50,8 +50,7 @@ class Tale:
 
     def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
         """Examine the store, and the decision if the step was one."""
-        was_open = [ask.id for ask in ledger(stage).asks] if self._decides else []
-        broken = decided(stage, ran, ask=was_open[0], state=self._decides) if was_open else []
+        broken = decided(stage, ran, words=self._step(stage), state=self._decides) if self._decides else []
         return broken + examine(stage, ran, shims_die=self._shims_die)
 
 
@@ -74,6 +73,15 @@ class KilledAgain(Tale):
         """Kill the next command, then examine the store."""
         again = Aim(at=1 + stage.aimed.at * 7919 % 30, mode=Mode(1 + stage.aimed.at % 3))
         stage.play(adjourn("tasks"), aim=again)
+        return super().aftermath(stage, ran)
+
+
+class AllDie(Tale):
+    """The same, and everyone else is killed too, a moment later: the container is gone."""
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        """Kill whoever is left, then examine the store."""
+        stage.clear()
         return super().aftermath(stage, ran)
 
 
@@ -124,7 +132,7 @@ def of_task(*words: str) -> Words:
 
 def of_ask(*words: str) -> Words:
     """Reply to the open ask."""
-    return lambda stage: [words[0], open_ask(stage), *words[1:]]
+    return lambda stage: [words[0], one_ask(stage), *words[1:]]
 
 
 def settle(verdict: str) -> Words:
@@ -143,8 +151,8 @@ DONE = Command(run())
 ASKED = Command(run_script(QUESTION), 10)
 ANSWERED = Command(of_ask("answer", "eu"))
 LOST = Command(run_script("EFFECT; kill -KILL $PPID"), 10)
-ORPHANED = Command(run_script(f"{_KILL_SUPERVISOR}; EFFECT"), -9)
-ORPHANED_ASKING = Command(run_script(f"{_KILL_SUPERVISOR}; {QUESTION}"), -9)
+ORPHANED = Command(run_script(f"{KILL_SUPERVISOR}; EFFECT"), -9)
+ORPHANED_ASKING = Command(run_script(f"{KILL_SUPERVISOR}; {QUESTION}"), -9)
 
 # The first command of a store also makes it.
 run_first = Tale(run())
@@ -153,6 +161,7 @@ run_failing = Tale(run("--exit", "3"), after=(DONE,))
 run_missing = Tale(words("run", "--", "/no/such/command"), after=(DONE,))
 run_pausing = Tale(run("--ask", "90"), after=(DONE,))
 run_asking = Tale(run_script(QUESTION), after=(DONE,))
+run_all_die = AllDie(run("--linger", "2"), after=(DONE,), shims_die=True)
 run_and_leave = Tale(run_detached(), after=(DONE,))
 run_nested = Tale(run_script(NESTED), after=(DONE,), shims_die=True)
 approve = Tale(of_ask("approve"), after=(PAUSED,), decides="approved")
@@ -164,6 +173,7 @@ cancel_running = Doubled(run_detached("--linger", "150"), of_task("cancel"), aft
 pause_running = Doubled(run_detached("--linger", "150"), of_task("pause"), after=(DONE,))
 resume = Tale(of_task("resume"), after=(PAUSED, APPROVED))
 resume_then_look = KilledAgain(of_task("resume"), after=(PAUSED, APPROVED))
+resume_all_die = AllDie(of_task("resume"), after=(PAUSED, APPROVED), shims_die=True)
 resume_approving = Tale(of_task("resume", "--approve-all"), after=(PAUSED,))
 resume_answered = Tale(of_task("resume"), after=(ASKED, ANSWERED))
 resume_and_leave = Tale(of_task("resume", "--detach"), after=(PAUSED, APPROVED))

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from tests.crash import inject
-from tests.crash.build import Tools
 from tests.crash.powerloss import Loss, Outage, suffer
 from tests.crash.scenario import Fault, Point, Verdict, find
 from tests.crash.stage import Stage
+from tests.crash.tools import Tools
 
 
 class Server:
@@ -34,9 +34,11 @@ class Server:
 
     def _answer(self, job: Point | Outage) -> None:
         """Do the work in a fork, which prints the answer: nothing that it does wrong outlives it."""
+        server = os.getpid()
         child = os.fork()
         if child == 0:
             self._stage.adopt_orphans()
+            self._stage.end_with(server)
             answer: Verdict | Loss | Fault
             try:
                 answer = self._verdict(job) if isinstance(job, Point) else self._loss(job)

@@ -16,9 +16,10 @@ from types import FrameType
 import msgspec
 
 from tests.crash import inject
-from tests.crash.build import Tools
 from tests.crash.inject import Aim, Control, Shot
+from tests.crash.tools import Tools
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LINE = 256
 CRASHED = 70
@@ -63,6 +64,18 @@ class Stage:
         """Make this process the parent of whatever a killed command leaves behind, as init would be."""
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
+    def end_with(self, parent: int) -> None:
+        """Kill everyone, and leave, should the parent of this process die."""
+
+        def leave(*_: object) -> None:
+            self.clear()
+            os._exit(1)
+
+        signal.signal(signal.SIGTERM, leave)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            leave()
+
     # ── Playing ──
 
     def play(self, act: Callable[[], int], *, aim: Aim | None = None, patience: float = 20) -> Ran:
@@ -98,6 +111,7 @@ class Stage:
         try:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self._enter(number)
             inject.use(self.control)
             if aim is not None and not aim.role:
@@ -185,7 +199,7 @@ class Stage:
         """Put everything back to where it was when it was kept; paths stay the same."""
         shutil.rmtree(self.work)
         for left in self.root.iterdir():
-            if left.name.startswith(("out.", "err.", "effects")):
+            if left.name.startswith(("out.", "err.", "effects", "killed")):
                 left.unlink()
         _copy(template / "work", self.work)
         if (template / "effects").exists():

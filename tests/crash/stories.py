@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from adjourn.core.errors import AdjournError
+from adjourn.core.events import first_broken
 from adjourn.wiring import open_controller
 from tests.crash.ledger import Ledger
 from tests.crash.powerloss import Known
 from tests.crash.product import NOT_STARTED, STORE, adjourn, go_on, ledger, restless, starts, torn_manifests, uncertainties
-from tests.crash.scenarios import QUESTION, Words, of_ask, of_task, run, run_script, settle
+from tests.crash.scenarios import KILL_SUPERVISOR, QUESTION, Words, of_ask, of_task, run, run_script, settle, words
 from tests.crash.stage import LINE, Stage
 
 Fact = Callable[[Ledger], bool]
@@ -19,6 +21,7 @@ Fact = Callable[[Ledger], bool]
 class Act(msgspec.Struct, frozen=True):
     """A command of a story, its exit code, and what the store must know once the command has spoken or left."""
 
+    name: str
     words: Words
     code: int
     fact: Fact
@@ -42,12 +45,14 @@ class Life:
 
     def judge(self, stage: Stage, known: Known, *, thorough: bool) -> list[str]:
         """Recover the store; what was acknowledged is there, and what started will not start again."""
-        if (stage.work / STORE).exists():
-            open_controller(str(stage.work / STORE)).store.close()
+        try:
+            _recover(stage)
+        except (AdjournError, AssertionError) as error:
+            return [f"the recovery failed: {error}".replace(str(stage.root), "…")]
         seen = ledger(stage)
         broken = [f"the store is corrupt: {seen.damage}"] * bool(seen.damage)
         broken += [f"the recovery left a task {state}" for state in restless(seen)]
-        broken += [f"the acknowledgement of {act.words(stage)[0]} is lost" for act in self._told(known) if not act.fact(seen)]
+        broken += [f"the acknowledgement of {act.name} is lost" for act in self._told(known) if not act.fact(seen)]
         broken += _startable_again(seen, known)
         broken += uncertainties(stage)
         broken += torn_manifests(stage)
@@ -59,6 +64,16 @@ class Life:
 
     def _told(self, known: Known) -> list[Act]:
         return [act for number, act in enumerate(self._acts) if known.said.get(number) or number in known.exits]
+
+
+def _recover(stage: Stage) -> None:
+    """Do what every command does first."""
+    if (stage.work / STORE).exists():
+        controller = open_controller(str(stage.work / STORE))
+        controller.recover()
+        with controller.store.read() as view:
+            assert first_broken(view.trail()) is None, "the audit trail is broken"
+        controller.store.close()
 
 
 def _startable_again(seen: Ledger, known: Known) -> list[str]:
@@ -82,6 +97,11 @@ def task_is(number: int, state: str) -> Fact:
     return lambda seen: len(seen.tasks) > number and seen.tasks[number].state == state
 
 
+def run_is(number: int, state: str) -> Fact:
+    """The run of that number ended so."""
+    return lambda seen: len(seen.runs) > number and seen.runs[number].state == state
+
+
 def ask_is(number: int, *states: str) -> Fact:
     """The ask that was opened as that number is in one of those states."""
     return lambda seen: len(seen.asks) > number and seen.asks[number].state in states
@@ -93,26 +113,31 @@ def asked(number: int) -> Fact:
 
 
 approved = Life(
-    Act(run("--ask", "90"), 10, asked(0)),
-    Act(of_ask("approve"), 0, ask_is(0, "approved")),
-    Act(of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
-    Act(run(), 0, task_is(1, "succeeded")),
+    Act("run", run("--ask", "90"), 10, asked(0)),
+    Act("approve", of_ask("approve"), 0, ask_is(0, "approved")),
+    Act("resume", of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
+    Act("run", run(), 0, task_is(1, "succeeded")),
 )
 answered = Life(
-    Act(run_script(QUESTION), 10, asked(0)),
-    Act(of_ask("answer", "eu"), 0, ask_is(0, "answered")),
-    Act(of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
+    Act("run", run_script(QUESTION), 10, asked(0)),
+    Act("answer", of_ask("answer", "eu"), 0, ask_is(0, "answered")),
+    Act("resume", of_task("resume", "--output", "json"), 0, task_is(0, "succeeded")),
 )
 refused = Life(
-    Act(run("--ask", "90"), 10, asked(0)),
-    Act(of_ask("reject", "--reason", "no"), 0, ask_is(0, "rejected")),
-    Act(run("--ask", "90"), 10, asked(1)),
-    Act(of_task("cancel"), 0, task_is(1, "canceled")),
-    Act(run("--exit", "3"), 1, task_is(2, "failed")),
+    Act("run", run("--ask", "90"), 10, asked(0)),
+    Act("reject", of_ask("reject", "--reason", "no"), 0, ask_is(0, "rejected")),
+    Act("run", run("--ask", "90"), 10, asked(1)),
+    Act("cancel", of_task("cancel"), 0, task_is(1, "canceled")),
+    Act("run", run("--exit", "3"), 1, task_is(2, "failed")),
+)
+orphaned = Life(
+    Act("run", run_script(KILL_SUPERVISOR + "; EFFECT"), -9, lambda _: True),
+    Act("tasks", words("tasks"), 0, run_is(0, "succeeded")),
+    Act("restart", of_task("restart", "--output", "json"), 0, task_is(0, "succeeded")),
 )
 lost = Life(
-    Act(run_script("EFFECT; kill -KILL $PPID"), 10, asked(0)),
-    Act(settle("it-ran"), 0, ask_is(0, "settled")),
-    Act(run("--ask", "90"), 10, asked(1)),
-    Act(of_task("resume", "--approve-all"), 0, task_is(1, "succeeded")),
+    Act("run", run_script("EFFECT; kill -KILL $PPID"), 10, asked(0)),
+    Act("settle", settle("it-ran"), 0, ask_is(0, "settled")),
+    Act("run", run("--ask", "90"), 10, asked(1)),
+    Act("resume", of_task("resume", "--approve-all"), 0, task_is(1, "succeeded")),
 )

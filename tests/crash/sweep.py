@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from tests.crash.build import REPOSITORY, Tools
 from tests.crash.inject import Aim, Mode
 from tests.crash.powerloss import Loss, Outage
 from tests.crash.scenario import Fault, Point, Verdict
+from tests.crash.tools import REPOSITORY, Tools
 
 KILLS = (Mode.BEFORE, Mode.AFTER, Mode.TORN)
 
@@ -54,7 +54,11 @@ class Line:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.close()
-        self._server.wait(timeout=30)
+        try:
+            self._server.wait(timeout=30)
+        except subprocess.TimeoutExpired:  # a point of it hangs
+            self._server.terminate()
+            self._server.wait(timeout=30)
         self._server.stdout.close()
 
 

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from tests.crash.build import REPOSITORY, Tools
 from tests.crash.inject import Aim, Mode
 from tests.crash.powerloss import Loss, Outage
 from tests.crash.scenario import Point, Verdict
 from tests.crash.sweep import Sweep, report, share
+from tests.crash.tools import REPOSITORY, Tools
 
 pytestmark = pytest.mark.xdist_group("crash")
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash.build import Tools
 from tests.crash.powerloss import Loss, Outage
 from tests.crash.sweep import Sweep, sweeping
+from tests.crash.tools import Tools
 
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 
 MODULE = "tests.crash.stories"
-STORIES = ("approved", "answered", "refused", "lost")
+STORIES = ("approved", "answered", "refused", "orphaned", "lost")
 IMAGES = {"ci": 4_000, "full": 20_000}
 PART = 500  # images of one recording
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash.build import Tools
 from tests.crash.product import SHIM
 from tests.crash.scenario import Point
 from tests.crash.sweep import Sweep, report, share, sweeping
+from tests.crash.tools import Tools
 
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 

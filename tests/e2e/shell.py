@@ -143,7 +143,7 @@ class Shell:
     def detached(self, *command: str, options: tuple[str, ...] = ()) -> str:
         """Run a command detached, wait until it works, and return the task's id."""
         task: str = self.json("run", "--detach", *options, "--", *command)["task_id"]
-        until(lambda: (self.store / "runs" / f"{task}.1" / "shim.json").exists(), what="the shim is there")
+        until((self.store / "runs" / f"{task}.1" / "shim.json").exists, what="the shim is there")
         return task
 
     def state(self, task: str) -> str:

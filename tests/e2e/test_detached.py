@@ -101,7 +101,7 @@ def test_logs_of_each_run_stay(shell: Shell) -> None:
 def test_a_pause_from_outside_is_one_interrupt_and_can_be_resumed(shell: Shell) -> None:
     """D-R8, D-R10, D-R13, D-R39, D-R59: paused with the reason, resumable, and nothing of it alive."""
     task = shell.detached(shell.agent("interrupts.py"))
-    until(lambda: (shell.place / "ready").exists(), what="it can be interrupted")
+    until((shell.place / "ready").exists, what="it can be interrupted")
     said = shell.adjourn("pause", task).out
     assert f"Resume with: adjourn resume {task}" in said
     assert f"Restart with: adjourn restart {task}" in said
@@ -117,7 +117,7 @@ def test_a_pause_from_outside_is_one_interrupt_and_can_be_resumed(shell: Shell) 
 def test_what_does_not_stop_in_time_is_killed_and_still_paused(shell: Shell) -> None:
     """D-R11, D-R12, D-R13."""
     task = shell.detached(shell.agent("interrupts.py"), "stubborn", options=("--grace", "0.5"))
-    until(lambda: (shell.place / "ready").exists(), what="it can be interrupted")
+    until((shell.place / "ready").exists, what="it can be interrupted")
     began = time.monotonic()
     shell.adjourn("pause", task)
     assert 0.4 < time.monotonic() - began < 4

@@ -1,6 +1,8 @@
 """A script under adjourn that starts tasks of its own."""
 
-from tests.e2e.shell import Document, Shell
+import pytest
+
+from tests.e2e.shell import Document, Shell, until
 
 
 def family(shell: Shell) -> tuple[Document, Document]:
@@ -100,3 +102,30 @@ def test_nothing_is_detached_from_inside_a_run(shell: Shell) -> None:
     shell.adjourn("run", "--", "sh", "-c", "adjourn run --detach -- sleep 300; echo $? > code")
     assert shell.lines("code") == ["2"]
     assert shell.processes() == {}
+
+
+@pytest.mark.parametrize("words", [(), ("stubborn",)])
+def test_an_interrupt_pauses_the_whole_family(shell: Shell, words: tuple[str, ...]) -> None:
+    """D-R10, D-R12: the child is paused by its own supervisor, also when it must be killed; nothing is uncertain."""
+    shell.agent("interrupts.py")
+    parent = shell.detached("sh", "-c", f"adjourn run -- ./interrupts.py {' '.join(words)} || exit $?", options=("--grace", "3"))
+    until((shell.place / "ready").exists, what="the child works")
+    shell.adjourn("pause", parent)
+    states = {task["task_id"]: task["state"] for task in shell.json("tasks")["tasks"]}
+    assert list(states.values()) == ["paused", "paused"]
+    assert shell.lines("interrupts") == ["SIGINT"]
+    assert shell.processes() == {}
+
+
+def test_a_parent_that_was_interrupted_finds_its_child_again(shell: Shell) -> None:
+    """D-R14: resuming the parent resumes what it had started, and starts no second one."""
+    shell.script("echo start >> starts; touch ready; [ -e go ] || exec sleep 300")
+    parent = shell.detached("sh", "-c", "adjourn run -- ./script.sh || exit $?; echo parent is done >> starts")
+    until((shell.place / "ready").exists, what="the child works")
+    shell.adjourn("pause", parent)
+    (shell.place / "go").touch()
+    child = next(task["task_id"] for task in shell.json("tasks")["tasks"] if task["task_id"] != parent)
+    shell.adjourn("resume", child)
+    shell.adjourn("resume", parent)
+    assert shell.lines("starts") == ["start", "start", "parent is done"]
+    assert len(shell.json("tasks")["tasks"]) == 2

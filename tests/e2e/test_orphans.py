@@ -13,7 +13,7 @@ from tests.e2e.shell import Document, Shell, until
 def orphan(shell: Shell, *command: str, options: tuple[str, ...] = ()) -> str:
     """Run a command, kill its supervisor, and return the task's id."""
     task = shell.detached(*command, options=options)
-    until(lambda: (shell.place / "ready").exists(), what="the command works")
+    until((shell.place / "ready").exists, what="the command works")
     os.kill(shell.supervisor(f"{task}.1"), signal.SIGKILL)
     return task
 
@@ -21,7 +21,7 @@ def orphan(shell: Shell, *command: str, options: tuple[str, ...] = ()) -> str:
 def lost(shell: Shell) -> Document:
     """Run a command, kill its shim, and return how its task stands."""
     task = shell.detached("sh", "-c", "echo start >> starts; touch ready; [ -e again ] || sleep 300")
-    until(lambda: (shell.place / "ready").exists(), what="the command works")
+    until((shell.place / "ready").exists, what="the command works")
     os.kill(shell.shim(f"{task}.1"), signal.SIGKILL)
     return shell.json("wait", task, "--timeout", "20", expect=10)
 
@@ -37,7 +37,7 @@ def test_the_work_goes_on_and_wait_sees_it_end(shell: Shell) -> None:
 def test_a_pause_of_an_orphan_is_found_by_the_next_command(shell: Shell) -> None:
     """A-R34: any command settles it, and its manifest is in the files as well."""
     task = orphan(shell, "sh", "-c", "touch ready; sleep 0.3; exit 10")
-    until(lambda: (shell.store / "runs" / f"{task}.1" / "result.json").exists(), what="it left")
+    until((shell.store / "runs" / f"{task}.1" / "result.json").exists, what="it left")
     (ask,) = shell.inbox()
     assert ask["task_id"] == task
     manifest = json.loads((shell.store / "session" / task / "pause.json").read_text())
@@ -82,7 +82,7 @@ def test_an_orphan_does_not_slow_other_commands_down(shell: Shell) -> None:
 
 def test_a_foreground_run_that_is_killed_leaves_its_work_to_the_next_command(shell: Shell) -> None:
     process = shell.start("run", "--", "sh", "-c", "touch ready; sleep 1; echo finished")
-    until(lambda: (shell.place / "ready").exists(), what="it works")
+    until((shell.place / "ready").exists, what="it works")
     process.kill()
     process.communicate()
     (task,) = shell.json("tasks")["tasks"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.shell import Shell
+from tests.e2e.shell import Shell, until
 
 
 def test_the_nth_ask_of_a_key_gets_the_nth_answer(shell: Shell) -> None:
@@ -16,7 +16,6 @@ def test_the_nth_ask_of_a_key_gets_the_nth_answer(shell: Shell) -> None:
 
 
 def test_a_key_names_the_question_whatever_its_words_are(shell: Shell) -> None:
-    script = shell.script('echo "$(adjourn ask --key region "Which region at $(date +%s%N)?")" || exit $?; adjourn ask --key x y')
     script = shell.script(
         """
         region=$(adjourn ask --key region "Which region, on day $(cat /proc/sys/kernel/random/uuid)?") || exit $?
@@ -131,3 +130,26 @@ def test_several_asks_are_decided_all_or_none(shell: Shell) -> None:
     assert [ask["id"] for ask in shell.inbox()] == [one, three]
     shell.adjourn("approve", one, three)
     assert shell.inbox() == []
+
+
+def test_an_answer_that_comes_before_the_script_has_left_is_taken_at_once(shell: Shell) -> None:
+    """There is nothing to wait for: its supervisor runs it again."""
+    shell.script("adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10")
+    process = shell.start("run", "--output", "json", "--", "./script.sh")
+    until((shell.place / "asked").exists, what="it has asked")
+    shell.adjourn("answer", shell.inbox()[0]["id"], "quick")
+    (shell.place / "go").touch()
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0, out
+    assert shell.lines("answer") == ["quick"]
+    assert len(shell.runs(shell.json("tasks")["tasks"][0]["task_id"])) == 2
+
+
+def test_an_answer_that_comes_at_once_does_not_strand_a_detached_run(shell: Shell) -> None:
+    shell.script("adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10")
+    task = shell.detached("./script.sh")
+    until((shell.place / "asked").exists, what="it has asked")
+    shell.adjourn("answer", shell.inbox()[0]["id"], "quick")
+    (shell.place / "go").touch()
+    shell.adjourn("wait", task, "--timeout", "20")
+    assert shell.lines("answer") == ["quick"]

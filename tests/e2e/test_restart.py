@@ -60,7 +60,7 @@ def test_a_workspace_that_moved_cannot_be_resumed(shell: Shell) -> None:
     shell.script("touch ready; [ -e ../go ] || sleep 300")
     waiting = shell.adjourn("run", "--output", "json", "--", "sh", "-c", "exit 90", cwd=shell.place / "work", expect=10).doc
     paused = shell.adjourn("run", "--detach", "--", "../script.sh", cwd=shell.place / "work").out.strip()
-    until(lambda: (shell.place / "work" / "ready").exists(), what="it works")
+    until((shell.place / "work" / "ready").exists, what="it works")
     shell.adjourn("pause", paused)
     (shell.place / "work").rename(shell.place / "moved")
     for words in (("resume", paused), ("resume", waiting["task_id"], "--approve-all"), ("-c", waiting["checkpoint_id"])):

@@ -75,8 +75,7 @@ def test_an_old_checkpoint_is_refused_and_names_the_newest(shell: Shell) -> None
         assert second["checkpoint_id"] in told.err
     assert shell.lines("effects") == []
     shell.adjourn("-c", second["checkpoint_id"], "--approve-all")
-    told = shell.json("resume", first["checkpoint_id"], expect=4)
-    assert told["error"]["code"] == "stale_checkpoint"
+    assert shell.json("resume", first["checkpoint_id"], expect=4)["error"]["code"] == "stale_checkpoint"
 
 
 def test_a_unique_prefix_of_a_task_or_checkpoint_will_do(shell: Shell) -> None:

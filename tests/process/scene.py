@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.linux import die_with
@@ -16,6 +16,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON = (sys.executable, "-I", "-S")
 SOON = 10.0  # seconds: longer than a loaded machine needs, shorter than a hang
 
+Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
 
 
@@ -45,7 +46,7 @@ class Stage:
     def __init__(self, forks: ForkServer, folder: Path) -> None:
         self.forks = forks
         self.folder = folder
-        self._scenes: list[Scene] = []
+        self.scenes: list[Scene] = []
 
     def spec(self, *argv: str, **changes: Any) -> ShimSpec:
         run_dir = self.folder / f"run-{len(list(self.folder.glob('run-*')))}"
@@ -63,7 +64,7 @@ class Stage:
         """Return a scene whose gate is still shut."""
         spec = self.spec(*argv, **changes)
         scene = Scene(self.forks.fork_shim(spec), Path(spec.run_dir))
-        self._scenes.append(scene)
+        self.scenes.append(scene)
         return scene
 
     def start(self, *argv: str, **changes: Any) -> Scene:
@@ -77,16 +78,16 @@ class Stage:
         return self.start(*argv, **changes).result()
 
     def clear(self) -> None:
-        for scene in self._scenes:
+        for scene in self.scenes:
             scene.shim.kill()
             scene.shim.wait(SOON)
             scene.shim.close()
 
 
-def eventually(look: Callable[[], Found], *, within: float = SOON) -> Found:
+def eventually(look: Callable[Asked, Found], *args: Asked.args, **kwargs: Asked.kwargs) -> Found:
     """Return what `look` sees once that is something, or the last it saw."""
-    deadline = time.monotonic() + within
-    while not (found := look()) and time.monotonic() < deadline:
+    deadline = time.monotonic() + SOON
+    while not (found := look(*args, **kwargs)) and time.monotonic() < deadline:
         time.sleep(0.005)
     return found
 
@@ -94,6 +95,11 @@ def eventually(look: Callable[[], Found], *, within: float = SOON) -> Found:
 def alive_with(word: str) -> list[int]:
     """Return the living processes that have the word in their command line."""
     return [pid for pid in _pids() if pid != os.getpid() and word.encode() in _line(pid)]
+
+
+def none_with(word: str) -> bool:
+    """Say whether no living process has the word in its command line."""
+    return not alive_with(word)
 
 
 def fork(act: Callable[[], None]) -> int:

@@ -1,6 +1,7 @@
 """A full disk costs output, never the result; before the start, it is a sentence."""
 
 import os
+import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adjourn.process.forkserver import ForkServer
-from adjourn.process.shim import ShimFailed
+from adjourn.process.shim import ShimFailed, read_result
 from tests.needs import missing, needs
 from tests.process.scene import PYTHON, Stage, alive_with, eventually
 
@@ -77,3 +78,27 @@ def test_a_disk_that_fills_up_again_and_again_loses_nothing(small: Stage) -> Non
     assert (result.exit_code, result.stdout_bytes) == (0, 13)
     # Both lines fit into the block that the first one took.
     assert scene.stdout() == b"first\nsecond\n"
+
+
+def test_a_disk_that_refuses_the_result_is_asked_until_it_takes_it(stage: Stage) -> None:
+    scene = stage.start("sh", "-c", "echo on; sleep 0.2; echo off; exit 8")
+    assert eventually(scene.stdout)
+    shim = scene.shim.identity.pid
+    _, most = resource.prlimit(shim, resource.RLIMIT_FSIZE)
+    resource.prlimit(shim, resource.RLIMIT_FSIZE, (0, most))
+    assert not scene.shim.wait(1)
+    assert read_result(str(scene.run_dir)) is None
+    resource.prlimit(shim, resource.RLIMIT_FSIZE, (most, most))
+    result = scene.result()
+    assert (result.exit_code, result.stdout_bytes, result.stdout_left_out) == (8, 7, 4)
+    assert scene.stdout() == b"on\n"
+
+
+def test_who_waits_for_room_may_be_sent_away(stage: Stage) -> None:
+    scene = stage.start("sh", "-c", "echo on; sleep 0.2")
+    assert eventually(scene.stdout)
+    resource.prlimit(scene.shim.identity.pid, resource.RLIMIT_FSIZE, (0, 0))
+    assert not scene.shim.wait(0.6)
+    scene.shim.kill()
+    assert scene.shim.wait(5)
+    assert read_result(str(scene.run_dir)) is None

@@ -7,14 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from adjourn.core.identity import ProcessId
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.identity import identify, is_alive
-from adjourn.process.shim import ShimFailed, read_result
+from adjourn.process.shim import ShimFailed, ShimResult, read_result
 from tests.process.scene import Stage, eventually, fork, kill
 
 
 def session_of(pid: int) -> int:
     return os.getsid(pid)
+
+
+def is_dead(process: ProcessId) -> bool:
+    return not is_alive(process)
 
 
 def name_of(pid: int) -> str:
@@ -25,7 +30,7 @@ def open_in(pid: int) -> list[str]:
     return sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd"))
 
 
-def test_it_holds_nothing_of_the_supervisors(stage: Stage, tmp_path: Path) -> None:
+def test_it_holds_nothing_of_the_supervisors(tmp_path: Path) -> None:
     with open(tmp_path / "store.db", "wb"):
         server = ForkServer.start()
         eventually(lambda: name_of(server.pid) == "adjourn-forks")
@@ -56,10 +61,10 @@ def test_a_signal_to_the_supervisors_group_reaches_neither_server_nor_shim() -> 
         time.sleep(0.05)
         assert is_alive(server)
         kill(pid)
-        assert eventually(lambda server=server: not is_alive(server))
+        assert eventually(is_dead, server)
 
 
-def test_it_goes_with_its_supervisor_but_not_before_the_last_shim(stage: Stage, tmp_path: Path) -> None:
+def test_it_goes_with_its_supervisor_but_not_before_the_last_shim(stage: Stage) -> None:
     spec = stage.spec("sleep", "60")
     told, ready = os.pipe()
     kept = []
@@ -91,9 +96,25 @@ def test_without_it_there_are_no_more_shims_but_those_there_are_go_on(tmp_path: 
     stage = Stage(server, tmp_path)
     scene = stage.start("sh", "-c", "sleep 0.3; echo done")
     kill(server.pid)
-    with pytest.raises(ShimFailed, match="fork server"):
+    with pytest.raises(ShimFailed, match="the fork server is gone"):
         stage.ready("true")
     assert scene.result().exit_code == 0
     assert scene.stdout() == b"done\n"
     scene.shim.close()
+    server.close()
+
+
+def test_a_question_that_was_broken_off_spoils_no_other_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_off(_channel: object) -> int:
+        raise KeyboardInterrupt
+
+    server = ForkServer.start()
+    stage = Stage(server, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("adjourn.process.forkserver.receive_reply", break_off)
+        with pytest.raises(KeyboardInterrupt):
+            stage.ready("true")
+    with pytest.raises(ShimFailed, match="the fork server is gone"):
+        stage.ready("true")
+    assert eventually(read_result, str(tmp_path / "run-0")) == ShimResult(started=False)
     server.close()

@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,10 +105,10 @@ def test_a_supervisor_killed_before_the_byte_leaves_a_child_that_never_ran(stage
     for _ in range(10):
         spec = stage.spec(*MARK)
         told, ready = os.pipe()
-        pid = fork(lambda spec=spec, ready=ready: supervise_until_killed(spec, opens=False, ready=ready))
+        pid = fork(partial(supervise_until_killed, spec, opens=False, ready=ready))
         os.read(told, 1)
         kill(pid)
-        assert eventually(lambda spec=spec: read_result(spec.run_dir)) == ShimResult(started=False)
+        assert eventually(read_result, spec.run_dir) == ShimResult(started=False)
     assert marks(stage) == 0
 
 
@@ -115,10 +116,10 @@ def test_a_supervisor_killed_after_the_byte_disturbs_nothing(stage: Stage) -> No
     for number in range(10):
         spec = stage.spec("sh", "-c", "sleep 0.05; echo out; echo ran >> mark")
         told, ready = os.pipe()
-        pid = fork(lambda spec=spec, ready=ready: supervise_until_killed(spec, opens=True, ready=ready))
+        pid = fork(partial(supervise_until_killed, spec, opens=True, ready=ready))
         os.read(told, 1)
         kill(pid)
-        result = eventually(lambda spec=spec: read_result(spec.run_dir))
+        result = eventually(read_result, spec.run_dir)
         assert result is not None
         assert (result.started, result.exit_code, result.stdout_bytes) == (True, 0, 4)
         assert marks(stage) == number + 1
@@ -135,7 +136,7 @@ def test_whenever_the_supervisor_dies_the_child_ran_once_or_provably_not(stage: 
     for _ in range(rounds):
         before, spec = marks(stage), stage.spec(*MARK)
         told, ready = os.pipe()
-        pid = fork(lambda spec=spec, ready=ready: supervise_until_killed(spec, opens=True, ready=ready))
+        pid = fork(partial(supervise_until_killed, spec, opens=True, ready=ready))
         time.sleep(chance.uniform(0, 1.5 * usual))
         kill(pid)
         os.close(told)
@@ -147,7 +148,7 @@ def test_whenever_the_supervisor_dies_the_child_ran_once_or_provably_not(stage: 
             shim.close()
         result = read_result(spec.run_dir)
         if record and result is None:  # adopted too early to see its result, or killed before it stood at the gate
-            result = eventually(lambda spec=spec: read_result(spec.run_dir), within=2)
+            result = eventually(read_result, spec.run_dir)
         ran = bool(result and result.started)
         assert marks(stage) - before == ran
         started += ran

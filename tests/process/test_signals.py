@@ -26,6 +26,10 @@ sys.exit(3)
 """
 
 
+def is_ready(stdout: Path) -> bool:
+    return stdout.exists() and stdout.read_bytes() == b"ready "
+
+
 def lines(data: bytes) -> list[str]:
     return data.decode().split()
 
@@ -140,9 +144,9 @@ def test_in_a_terminal_one_ctrl_c_is_one_interrupt(stage: Stage) -> None:
             child = (*PYTHON, "-c", COUNT, "0.5")
             os.execv(sys.executable, [sys.executable, "-c", SUPERVISE, path, spec.run_dir, *child])
         stdout = Path(spec.run_dir, "stdout")
-        assert eventually(lambda stdout=stdout: stdout.exists() and stdout.read_bytes() == b"ready "), os.read(terminal, 9999)
+        assert eventually(is_ready, stdout), os.read(terminal, 9999)
         os.write(terminal, b"\x03")
-        result = eventually(lambda spec=spec: read_result(spec.run_dir))
+        result = eventually(read_result, spec.run_dir)
         os.waitpid(pid, 0)
         os.close(terminal)
         assert result is not None

@@ -14,7 +14,7 @@ from adjourn.core.task import PauseReason, Run, RunState, Task
 from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_approval, an_ask, settled
 
 HINT = "adjourn resume cp-1 --approve tc_2"
-COMMAND = Command(argv=("./deploy.sh",), cwd="/work/place", env={AUTO_APPROVAL: "approved"})
+COMMAND = Command(argv=("./deploy.sh",), cwd="/srv/place", env={AUTO_APPROVAL: "approved"})
 ALWAYS = {"schema_version", "outcome", "task_id", "run_id", "checkpoint_id", "session_id", "state", "asks"}
 PAUSED = ALWAYS | {"pause_reason", "paused_at", "agent_message", "resume_hint"}
 
@@ -53,7 +53,7 @@ def test_a_pause_for_approval_lists_the_calls_that_need_a_decision() -> None:
     """A-R25, A-R26, A-R74: `.pause_reason.pending_tool_calls[].id` are the ids to approve."""
     reason = waiting_for_approval()["pause_reason"]
     assert reason["type"] == "tool_approval_required"
-    arguments = {"argv": ["./deploy.sh"], "cwd": "/work/place", "env": {"AUTO_APPROVAL": "approved"}}
+    arguments = {"argv": ["./deploy.sh"], "cwd": "/srv/place", "env": {"AUTO_APPROVAL": "approved"}}
     assert reason["pending_tool_calls"] == [{"id": "tc_2", "name": "command", "arguments": arguments}]
     assert reason["questions"] == []
 
@@ -217,7 +217,7 @@ def test_a_run_record_has_exactly_the_required_keys_when_the_rest_is_empty() -> 
         "state": "running",
         "provider": "command",
         "resumable": False,
-        "repo_root": "/work/place",
+        "repo_root": "/srv/place",
         "created_at": "2023-11-14T22:13:20.000Z",
         "updated_at": "2023-11-14T22:13:20.000Z",
     }
@@ -248,21 +248,29 @@ def test_a_run_is_in_one_of_six_states(state: RunState) -> None:
     assert recorded(a_run(state=state))["state"] == state
 
 
-@pytest.mark.parametrize(
-    ("state", "superseded_by", "resumable"),
-    [
-        (RunState.PAUSED, None, True),
-        (RunState.WAITING, None, True),
-        (RunState.PAUSED, 2, False),
-        (RunState.RUNNING, None, False),
-        (RunState.SUCCEEDED, None, False),
-        (RunState.FAILED, None, False),
-        (RunState.CANCELED, None, False),
-    ],
-)
-def test_a_run_says_whether_it_can_be_resumed(*, state: RunState, superseded_by: int | None, resumable: bool) -> None:
+@pytest.mark.parametrize("state", [RunState.PAUSED, RunState.WAITING])
+def test_the_last_run_of_a_task_that_left_can_be_resumed(state: RunState) -> None:
     """D-R37, D-R49"""
-    assert recorded(a_run(state=state, superseded_by=superseded_by))["resumable"] is resumable
+    assert recorded(a_run(state=state), a_task(state=TaskState(state), runs=1))["resumable"] is True
+
+
+@pytest.mark.parametrize(
+    ("run", "task"),
+    [
+        (a_run(), a_task(state=TaskState.RUNNING, runs=1)),
+        (a_run(state=RunState.SUCCEEDED), a_task(state=TaskState.SUCCEEDED, runs=1)),
+        (a_run(state=RunState.FAILED), a_task(state=TaskState.FAILED, runs=1)),
+        (a_run(state=RunState.PAUSED), a_task(state=TaskState.WAITING, runs=2)),
+        (a_run(state=RunState.PAUSED), a_task(state=TaskState.CANCELED, runs=1)),
+        (a_run(state=RunState.WAITING), a_task(state=TaskState.FAILED, runs=1)),
+        (a_run(state=RunState.PAUSED, superseded_by=2), a_task(state=TaskState.RUNNING, runs=2)),
+        (a_run(state=RunState.PAUSED), a_task(state=TaskState.PAUSED, runs=1, session_id="another, since a restart")),
+    ],
+    ids=["running", "succeeded", "failed", "gone on from", "canceled", "rejected", "superseded", "restarted"],
+)
+def test_no_other_run_can_be_resumed(run: Run, task: Task) -> None:
+    """D-R37, D-R47, D-R49"""
+    assert recorded(run, task)["resumable"] is False
 
 
 def test_a_run_record_tells_how_the_process_ended() -> None:

@@ -12,11 +12,11 @@ from adjourn.core.task import Run, RunState, Spec, Task
 
 NOON = 1_700_000_000_000
 A_DAY = 86_400_000
-BODY = command_body(Command(argv=("./deploy.sh",), cwd="/work/place"))
+BODY = command_body(Command(argv=("./deploy.sh",), cwd="/srv/place"))
 
 
 def a_spec(**fields: Any) -> Spec:
-    return replace(Spec(runner="command", argv=("./deploy.sh", "--env", "prod"), workspace="/work/place"), **fields)
+    return replace(Spec(runner="command", argv=("./deploy.sh", "--env", "prod"), workspace="/srv/place"), **fields)
 
 
 def a_task(task_id: str = "task-a", **fields: Any) -> Task:

@@ -94,7 +94,7 @@ def run(argv: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         code = session.stopped()
     except OSError as error:
-        code = session.fail(AdjournError(f"{error.filename or 'the system'}: {error.strerror}"))
+        code = session.fail(_of_the_system(error))
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
     return session.flushed(code)
@@ -129,6 +129,12 @@ def _wants_json(argv: list[str]) -> bool:
 def _help_for(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{context.command_path} --help" if context else "adjourn --help"
+
+
+def _of_the_system(error: OSError) -> AdjournError:
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return AdjournError("the directory that you are in is not there any more", way_out="cd to one that is")
+    return AdjournError(f"{error.filename or 'the system'}: {error.strerror}", way_out="see to it and say it again")
 
 
 def _defect(error: Exception, session: Session) -> AdjournError:

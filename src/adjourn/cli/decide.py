@@ -1,5 +1,6 @@
 """What approve, reject and answer have in common: record replies, and say what happens next."""
 
+import sys
 from collections.abc import Sequence
 
 from adjourn.cli.hint import command
@@ -9,6 +10,7 @@ from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.render import visible
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
+from adjourn.wiring import has_worker
 
 
 def record(session: Session, replies: Sequence[Reply]) -> int:
@@ -48,7 +50,11 @@ def _say_text(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) 
 def _what_next(session: Session, task: Task) -> str:
     match task.state:
         case TaskState.QUEUED:
+            if has_worker(session.root, task.spec.pool):
+                return f"A worker starts it. Follow it with: {command(session, 'wait', task.id)}"
             return f"Resume with: {command(session, 'resume', task.id)}"
+        case TaskState.RUNNING:
+            return f"It runs. Follow it with: {command(session, 'wait', task.id)}"
         case TaskState.WAITING:
             return f"Still open:  {command(session, 'show', task.id)}"
         case _:
@@ -58,4 +64,12 @@ def _what_next(session: Session, task: Task) -> str:
 def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[Ask]:
     """Find asks by their ids or prefixes, for somebody who may decide them."""
     session.controller.authorise(session.principal, verb)
-    return [session.controller.find_ask(text) for text in ids]
+    return [session.controller.find_ask(text) for text in _spelled_out(ids)]
+
+
+def _spelled_out(ids: Sequence[str]) -> list[str]:
+    """Read the ids from stdin where a dash stands for them."""
+    if "-" not in ids:
+        return list(ids)
+    given = sys.stdin.read().split()
+    return [word for text in ids for word in (given if text == "-" else [text])]

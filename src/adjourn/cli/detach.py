@@ -11,8 +11,8 @@ from adjourn.core.errors import AdjournError, Misuse
 from adjourn.core.manifest import manifest_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.wiring import open_controller
-from adjourn.wiring.supervision import has_worker, open_supervisor
+from adjourn.wiring import has_worker, open_controller
+from adjourn.wiring.supervision import open_supervisor
 
 
 def detached(session: Session, queue: Callable[[Controller], Task]) -> int:

@@ -46,7 +46,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
     try:
         return supervisor.run(task, watcher=screen.follow if screen.is_wanted else None)
     finally:
-        screen.clear()
+        screen.close()
 
 
 def report(session: Session, controller: Controller, task: Task) -> int:

@@ -26,6 +26,20 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     return decorate
 
 
+class Amount(click.FloatRange):
+    """A number from 0 on; `nan` and `inf` are words that a float takes and nobody means."""
+
+    def __init__(self, most: float | None = None) -> None:
+        super().__init__(0, most)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        number: float = super().convert(value, param, ctx)
+        if number - number != 0:
+            self.fail(f"{value!r} is not a number that one can count to.", param, ctx)
+        return number
+
+
 def bare_verb(name: str) -> Callable[[Verb], click.Command]:
     """Make a verb without the common options: it has no store, and speaks to people only."""
 

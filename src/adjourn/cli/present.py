@@ -6,7 +6,7 @@ from adjourn.cli.hint import command, next_step
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, command_of
-from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, command_line, fit, prose, visible, width
+from adjourn.core.render import WHOLE, Cut, agent_words, argv_lines, command_line, fit, prose, shortened, visible, width
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
@@ -76,13 +76,13 @@ def what_is_asked(session: Session, ask: Ask, call: Call | None, *, now: int) ->
     if ask.manifest:
         lines += [
             "  in its own words:",
-            *(f"  {line}" for line in agent_words(ask.manifest, columns=session.columns - 4, cut=_cut(session, ask.task_id))),
+            *(f"  {line}" for line in agent_words(ask.manifest, columns=session.columns - 4, cut=cut_for(session, ask.task_id))),
         ]
     return lines
 
 
 def _question_lines(session: Session, ask: Ask) -> list[str]:
-    words = agent_words(ask.prompt, columns=session.columns - 4, cut=_cut(session, ask.task_id))
+    words = agent_words(ask.prompt, columns=session.columns - 4, cut=cut_for(session, ask.task_id))
     choices = [f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"] if ask.choices else []
     return [f"  {line}" for line in words] + choices
 
@@ -90,15 +90,16 @@ def _question_lines(session: Session, ask: Ask) -> list[str]:
 def call_block(session: Session, call: Call) -> list[str]:
     """Show a call: one word of the command line per line, and all that adjourn adds."""
     whole = command_of(call.body)
-    cut = _cut(session, call.task_id)
+    cut = cut_for(session, call.task_id)
     lines = [f"  {call.tool_call_id} {call.tool}, sha256 {call.digest[:16]}"]
     lines += [f"    {line}" for line in argv_lines(whole.argv, cut=cut)]
     lines.append(f"    in   {visible(whole.cwd)}")
-    lines += [f"    with {visible(name)}={visible(value)}" for name, value in whole.env.items()]
+    lines += [f"    with {visible(name)}={shortened(value, cut=cut)}" for name, value in whole.env.items()]
     return lines
 
 
-def _cut(session: Session, task_id: str) -> Cut:
+def cut_for(session: Session, task_id: str) -> Cut:
+    """Say how much of a value is shown, and how to see the rest."""
     return Cut(limit=2_000, rest=command(session, "show", task_id, "--full")) if session.cuts else WHOLE
 
 

@@ -5,7 +5,7 @@ import shutil
 
 import click
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
 from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
@@ -20,7 +20,7 @@ _PAGE = 500
 @click.option(
     "--older-than",
     "days",
-    type=click.FloatRange(0),
+    type=Amount(),
     default=30.0,
     show_default=True,
     metavar="DAYS",

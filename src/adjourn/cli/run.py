@@ -7,7 +7,7 @@ import click
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.hint import command as next_command
-from adjourn.cli.options import DURATION, verb
+from adjourn.cli.options import DURATION, Amount, verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
@@ -36,7 +36,7 @@ _TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so t
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
 @click.option(
     "--grace",
-    type=click.FloatRange(0, 3600),
+    type=Amount(3600),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

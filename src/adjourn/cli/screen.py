@@ -1,16 +1,17 @@
 """What a person sees of a run while it works: its output, and on a terminal a line that tells the time."""
 
 import os
+import select
 import time
 from codecs import getincrementaldecoder
 
 from adjourn.cli.session import Session
 from adjourn.core.render import block
 from adjourn.core.when import span
-from adjourn.files import write_all
 
 _STDOUT, _STDERR = 1, 2
 _CHUNK = 1 << 20
+_ALWAYS_FITS = 4096  # bytes that a pipe takes without waiting once it polls as writable
 _NEVER = 1 << 62
 
 
@@ -26,13 +27,15 @@ class Screen:
         self._ticks = os.isatty(_STDERR) and not session.wants_json and os.environ.get("TERM") != "dumb"
         self._began = time.monotonic()
         self._is_shown = False
+        self._place: str | None = None
 
     def follow(self, place: str) -> None:
-        """Hand on what the run has printed since the last look."""
+        """Hand on what the run has printed since the last look, as far as it is read: whoever is slow must not hold up a stop."""
+        self._place = place
         if any(stream.has_more(place) for stream in self._streams):
-            self.clear()
+            self._clear()
             for stream in self._streams:
-                stream.hand_on(place)
+                stream.hand_on(place, waits=False)
         if self._ticks and all(stream.is_at_line_start for stream in self._streams):
             self._tick()
 
@@ -41,8 +44,14 @@ class Screen:
         self._put(f"\r\x1b[2Krunning {span(elapsed)}  (Ctrl+C pauses)\r")
         self._is_shown = True
 
-    def clear(self) -> None:
-        """Take the line away."""
+    def close(self) -> None:
+        """Take the line away, and hand on the rest."""
+        self._clear()
+        for stream in self._streams:
+            if self._place and stream.has_more(self._place):
+                stream.hand_on(self._place)
+
+    def _clear(self) -> None:
         if self._is_shown:
             self._put("\r\x1b[2K")
             self._is_shown = False
@@ -63,26 +72,42 @@ class Stream:
         self._fd = fd
         self._offset = 0
         self._decoder = getincrementaldecoder("utf-8")("surrogateescape") if os.isatty(fd) else None
-        self.is_at_line_start = True
+        self._unsaid = b""
+        self._ends_a_line = True
+        self._room = select.poll()
+        self._room.register(fd, select.POLLOUT)
+
+    @property
+    def is_at_line_start(self) -> bool:
+        """Whether what was handed on ends with a whole line."""
+        return self._ends_a_line and not self._unsaid
 
     def has_more(self, place: str) -> bool:
         """Say whether there is something new."""
         try:
-            return os.stat(os.path.join(place, self._name)).st_size > self._offset
+            return bool(self._unsaid) or os.stat(os.path.join(place, self._name)).st_size > self._offset
         except FileNotFoundError:
             return False
 
-    def hand_on(self, place: str) -> None:
-        """Copy what is new: byte for byte, except to a terminal, where control characters are made visible."""
+    def hand_on(self, place: str, *, waits: bool = True) -> None:
+        """Copy what is new: byte for byte, except to a terminal, where control characters are made visible.
+
+        Unless it waits, it leaves for later what cannot be written at once.
+        """
         with open(os.path.join(place, self._name), "rb") as file:
             file.seek(self._offset)
-            while chunk := file.read(_CHUNK):
+            while self._say(waits=waits) and (chunk := file.read(_CHUNK)):
                 self._offset += len(chunk)
-                self.is_at_line_start = chunk.endswith(b"\n")
-                self._write(block(self._decoder.decode(chunk)).encode() if self._decoder else chunk)
+                self._ends_a_line = chunk.endswith(b"\n")
+                self._unsaid = block(self._decoder.decode(chunk)).encode() if self._decoder else chunk
 
-    def _write(self, chunk: bytes) -> None:
+    def _say(self, *, waits: bool) -> bool:
+        """Write what is to be written; say whether all of it is."""
+        rest = memoryview(self._unsaid)
         try:
-            write_all(self._fd, chunk)
+            while rest and (waits or self._room.poll(0)):
+                rest = rest[os.write(self._fd, rest[:_ALWAYS_FITS]) :]
         except OSError:
-            self._offset = _NEVER  # whoever closed it does not want to hear
+            rest, self._offset = rest[:0], _NEVER  # whoever closed it does not want to hear
+        self._unsaid = bytes(rest)
+        return not rest and self._offset < _NEVER

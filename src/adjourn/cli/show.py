@@ -4,7 +4,7 @@ import click
 
 from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
-from adjourn.cli.present import call_block, standing
+from adjourn.cli.present import call_block, cut_for, standing
 from adjourn.cli.session import Session
 from adjourn.core.events import Event
 from adjourn.core.manifest import manifest_of
@@ -31,7 +31,7 @@ def command(session: Session, *, task: str, full: bool) -> None:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
     session.say(standing(session, scene, now=now()))
-    session.say("\n".join(["", *_what_it_is(scene)]))
+    session.say("\n".join(["", *_what_it_is(session, scene)]))
     if full:
         session.say(
             "\n".join(["", "calls", *(line for call in calls for line in [*call_block(session, call), f"    is   {call.state}"])])
@@ -39,9 +39,10 @@ def command(session: Session, *, task: str, full: bool) -> None:
     session.say("\n".join(["", *_history(events, full=full)]))
 
 
-def _what_it_is(scene: Scene) -> list[str]:
+def _what_it_is(session: Session, scene: Scene) -> list[str]:
     spec = scene.task.spec
-    lines = ["command", *(f"  {line}" for line in argv_lines(spec.argv)), f"  in   {visible(spec.workspace)}"]
+    words = argv_lines(spec.argv, cut=cut_for(session, scene.task.id))
+    lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
     if scene.run and scene.run.checkpoint_id:
         lines.append(f"checkpoint {scene.run.checkpoint_id}")
     if spec.parent_run:

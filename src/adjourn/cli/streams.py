@@ -4,17 +4,20 @@ import os
 import sys
 from typing import TextIO
 
-_LAST = 2  # stderr
+_STDOUT, _STDERR = 1, 2
 
 
 def make_ready() -> None:
     """Open on nothing whichever of the three is closed, before its number is given to the store or to a socket."""
     fd = os.open(os.devnull, os.O_RDWR)
-    while fd <= _LAST:
+    while fd <= _STDERR:
         fd = os.open(os.devnull, os.O_RDWR)
     os.close(fd)
-    sys.stdout = _speaking(sys.stdout, 1)
-    sys.stderr = _speaking(sys.stderr, _LAST)
+    for speaking in (_STDOUT, _STDERR):
+        if not os.get_blocking(speaking):
+            os.set_blocking(speaking, True)  # Node, say, left it otherwise: what does not fit would be lost
+    sys.stdout = _speaking(sys.stdout, _STDOUT)
+    sys.stderr = _speaking(sys.stderr, _STDERR)
 
 
 def _speaking(stream: TextIO | None, fd: int) -> TextIO:

@@ -6,7 +6,7 @@ import click
 
 from adjourn.cli.foreground import EXIT_CODES
 from adjourn.cli.hint import command as command_line
-from adjourn.cli.options import verb
+from adjourn.cli.options import Amount, verb
 from adjourn.cli.present import standing
 from adjourn.cli.projection import project
 from adjourn.cli.session import Session
@@ -23,7 +23,7 @@ _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 
 @verb("wait")
 @click.argument("tasks", nargs=-1, required=True, metavar="ID...")
-@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up after so long, with exit code 1.")
+@click.option("--timeout", type=Amount(), metavar="SECONDS", help="Give up after so long, with exit code 1.")
 def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) -> int:
     """Wait until every task has ended or needs a person. Exit 10 if any needs one, else 1 if any failed, else 0."""
     controller = session.controller

@@ -13,10 +13,10 @@ from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.core.when import ago, stamp
-from adjourn.supervise import About, deferred_signals
-from adjourn.wiring import now
+from adjourn.supervise import deferred_signals
+from adjourn.wiring import living, now
 from adjourn.wiring.notification import Messenger
-from adjourn.wiring.supervision import living_supervisors, open_worker
+from adjourn.wiring.supervision import open_worker
 from adjourn.worker import Settings
 
 _SETTINGS = "supervision.yaml"
@@ -122,7 +122,6 @@ def _say_status(session: Session) -> int:
 def _workers(session: Session) -> list[dict[str, object]]:
     if not session.has_store:
         return []
-    living = {name: msgspec.json.decode(about, type=About) for name, about in living_supervisors(session.root).items() if about}
     with session.controller.store.read() as view:
         supervisors = [view.run(task.id, task.runs).supervisor for task in view.running()]
     return [
@@ -134,6 +133,6 @@ def _workers(session: Session) -> list[dict[str, object]]:
             "max_active": about.max_active,
             "since": ago(about.started_at, now=now()),
         }
-        for name, about in living.items()
+        for name, about in living(session.root).items()
         if about.pool
     ]

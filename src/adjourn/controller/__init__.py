@@ -16,7 +16,7 @@ from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, after, allows
-from adjourn.core.task import Run, RunState, Spec, Task, Wish
+from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
 from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
 
 TRIES = 3
@@ -237,6 +237,11 @@ class Controller:
             sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
             raise NotAllowed(sentence, way_out="decide from a terminal of your own")
 
+    def authorise_for(self, by: Principal, verb: str, task: Task) -> None:
+        """Refuse whoever may not do this to that task: inside a run, only what the run's own task started is its own."""
+        if by.inside_run and task.parent_task != task_of_run(by.inside_run):
+            self.authorise(by, verb)
+
     def _reply(self, step: Steps, reply: Reply, *, by: Principal) -> Ask:
         self.authorise(by, reply.verb)
         ask = step.tx.ask(reply.ask_id)
@@ -313,6 +318,7 @@ class Controller:
         """Queue a task from nothing, with a new session. Its history stays."""
         with self._steps() as step:
             task = step.tx.task(task_id)
+            self.authorise_for(by, "restart", task)
             after(task.state, Move.RESTART)
             self._require_certainty(step.tx, task)
             step.withdraw_asks(task)
@@ -337,6 +343,7 @@ class Controller:
         move = Move(wish)
         with self._steps() as step:
             task = step.tx.task(task_id)
+            self.authorise_for(by, wish, task)
             state = after(task.state, move)
             if task.state is TaskState.WAITING and move is Move.PAUSE:
                 raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
@@ -355,8 +362,20 @@ class Controller:
             step.wake_parent(stopped)
             return stopped
 
+    def give_up(self, task_id: str, *, why: str) -> Task:
+        """Fail a queued task that can never be started."""
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            state = after(task.state, Move.FAIL)
+            step.withdraw_calls(task)
+            failed = step.save(task, state=state, message=why, next_call=None)
+            step.tell(failed.id, "task_failed")
+            step.wake_parent(failed)
+            return failed
+
     def forget(self, task_id: str, *, by: Principal) -> None:
         """Drop an ended task from the store; the digests of its events stay."""
+        self.authorise(by, "prune")
         with self._steps() as step:
             task = step.tx.task(task_id)
             if task.state not in ENDED:

@@ -231,7 +231,7 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
     """Return what the store knows of a run at the moment it ends."""
     turns = view.turns_left_open(run.id)
     asks = [view.ask(turn.thing) for turn in turns if turn.key.startswith(ASKED)]
-    children = [view.task(turn.thing) for turn in turns if turn.key.startswith(LEFT)]
+    children = children_left_open(view, run)
     call = view.call(task.id, run.call)
     approval = view.ask_numbered(task.id, call.ask) if call.ask else None
     return Standing(
@@ -246,7 +246,12 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
 
 def is_blocked(view: View, task: Task, run: Run) -> bool:
     """Say whether a task that left still waits for a person or for a task it started."""
-    return bool(view.open_asks_of(task.id)) or bool(standing_of(view, task, run).open_children)
+    return bool(view.open_asks_of(task.id)) or any(child.state not in ENDED for child in children_left_open(view, run))
+
+
+def children_left_open(view: View, run: Run) -> list[Task]:
+    """Return the tasks that a run was told are not done."""
+    return [view.task(turn.thing) for turn in view.turns_left_open(run.id) if turn.key.startswith(LEFT)]
 
 
 def parent_of(view: View, task: Task) -> Task | None:

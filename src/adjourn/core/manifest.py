@@ -224,7 +224,7 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         task_id=task.id,
         state=run.state,
         provider=task.spec.runner,
-        resumable=run.number == task.runs and run.state in {RunState.PAUSED, RunState.WAITING},
+        resumable=_is_resumable(task, run),
         repo_root=task.spec.workspace,
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
@@ -238,6 +238,12 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         signal=run.signal,
         message=run.message,
     )
+
+
+def _is_resumable(task: Task, run: Run) -> bool:
+    """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
+    is_last = run.number == task.runs and run.session_id == task.session_id
+    return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
 
 
 def _other(run: Run, number: int | None) -> str | None:

@@ -40,6 +40,7 @@ TRANSITIONS: dict[tuple[TaskState, Move], TaskState] = {
     (TaskState.QUEUED, Move.START): TaskState.RUNNING,
     (TaskState.QUEUED, Move.PAUSE): TaskState.PAUSED,
     (TaskState.QUEUED, Move.CANCEL): TaskState.CANCELED,
+    (TaskState.QUEUED, Move.FAIL): TaskState.FAILED,  # it can never be started: its workspace is gone
     (TaskState.RUNNING, Move.RETURN): TaskState.QUEUED,  # its call provably did not start
     (TaskState.RUNNING, Move.COMPLETE): TaskState.SUCCEEDED,
     (TaskState.RUNNING, Move.FAIL): TaskState.FAILED,

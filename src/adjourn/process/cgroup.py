@@ -28,6 +28,21 @@ def membership(pid: int | str) -> str | None:
         return None
 
 
+def name_of(pid: int, start_time: int) -> str:
+    """Return the name of a shim's control group."""
+    return f"adjourn-{pid}-{start_time}"
+
+
+def remove_groups_of(folder: str | None, pid: int) -> None:
+    """Remove the group of a shim that is dead."""
+    if folder is None:
+        return
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(f"adjourn-{pid}-"):
+                Cgroup(f"{folder}/{name}").remove()
+
+
 class Cgroup:
     """One control group of ours; its name is never used twice."""
 

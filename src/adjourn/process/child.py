@@ -14,6 +14,7 @@ from adjourn.process.shim import ShimSpec
 from adjourn.process.signals import IGNORED
 
 _COULD_NOT_START = 127
+_READY = b"."
 _GRANT = 3  # one digit, for that is all that some shells can name
 _OUT_OF_THE_WAY = 10
 
@@ -34,8 +35,9 @@ class Child:
             self._env = spec.env | {"ADJOURN_GRANT_FD": str(_GRANT)}
         self._go, self._start = os.pipe()
         self.report, self._report = os.pipe()
-        os.set_blocking(self.report, False)
         self.pid = self._fork(cgroup)
+        os.read(self.report, 1)  # until it has let go of the gate: a dead shim must not seem to stand there
+        os.set_blocking(self.report, False)
 
     def start(self) -> None:
         """Let it become its program; BrokenPipeError means that it is dead and never did.
@@ -64,6 +66,7 @@ class Child:
             os.setsid()
             linux.die_with(parent)
             self._hand_down()
+            os.write(self._report, _READY)
             if os.read(self._go, 1):
                 _enter(self._cwd)
                 _become(self._argv, self._env)
@@ -125,6 +128,10 @@ def _become(argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
                 raise CannotStart(f"cannot run {path}: the interpreter that it names is missing") from None
         except PermissionError as error:
             refused = error
+        except OSError as error:
+            if error.errno == errno.ENOEXEC:
+                raise CannotStart(f"cannot run {path}: it is neither a program nor a script that begins with #!") from None
+            raise
     if refused:
         raise refused
     raise CannotStart(f"no such command: {argv[0]}")

@@ -48,14 +48,12 @@ class ForkServer:
         report, reporting = os.pipe()
         try:
             pinned = self._ask(Request(spec, reading, reporting))
-        except OSError as error:
+            return _made_ready(pinned, gate=gate, report=report)
+        except BaseException:
             os.close(gate)
-            os.close(report)
-            raise ShimFailed(f"the fork server gave no process: {error.strerror or 'it is gone'}") from None
+            raise
         finally:
-            os.close(reading)
-            os.close(reporting)
-        return _made_ready(pinned, gate=gate, report=report)
+            os.close(report)
 
     def close(self) -> None:
         """Let the server go; shims that live are not disturbed."""
@@ -64,19 +62,33 @@ class ForkServer:
             os.waitpid(self.pid, os.WNOHANG)
 
     def _ask(self, request: Request) -> Pinned:
-        with self._turn:
+        try:
+            with self._turn:
+                return Pinned(self._answer_to(request))
+        except ConnectionError:
+            raise ShimFailed("the fork server is gone") from None
+        except OSError as error:
+            raise ShimFailed(f"the fork server could not fork: {error.strerror}") from None
+        finally:
+            os.close(request.gate)
+            os.close(request.report)
+
+    def _answer_to(self, request: Request) -> int:
+        try:
             send_request(self._channel, request)
-            return Pinned(receive_reply(self._channel))
+            return receive_reply(self._channel)
+        except OSError:
+            raise
+        except BaseException:
+            # Interrupted between question and answer: the next one would get the wrong answer.
+            self._channel.shutdown(socket.SHUT_RDWR)
+            raise
 
 
 def _made_ready(pinned: Pinned, *, gate: int, report: int) -> Shim:
-    try:
-        ready = _read_ready(report)
-    finally:
-        os.close(report)
+    ready = _read_ready(report)
     if ready.record:
         return Shim(pinned, identity=ready.record.identity, gate=gate)
-    os.close(gate)
     pinned.gone(within=None)
     pinned.close()
     raise ShimFailed(ready.error)

@@ -42,13 +42,14 @@ class LocalProcesses:
     def left_behind(self, run_id: str) -> ShimState:
         """Say what a shim that is gone left behind."""
         from adjourn.process import shim as shims
-        from adjourn.process.tree import kill_leftovers
+        from adjourn.process.tree import kill_leftovers, remove_group
 
         place = run_directory(self._root, run_id)
         result = shims.read_result(place)
         if result is None:
             kill_leftovers(place, run_id)
             return Vanished()
+        remove_group(place)
         if not (result.started or result.error or result.interrupted):
             return NeverStarted()
         exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=_readable(result.error))

@@ -9,23 +9,23 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
 
 import msgspec
 
 from adjourn.core.identity import ProcessId
-from adjourn.process.cgroup import Cgroup
+from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.child import Child
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lock import hold
 from adjourn.process.output import Output
 from adjourn.process.result import ResultFile
-from adjourn.process.shim import LOCK, RECORD, ShimRecord, ShimResult, ShimSpec
+from adjourn.process.shim import LOCK, RECORD, Killed, ShimRecord, ShimResult, ShimSpec
 from adjourn.process.signals import SignalBox
 from adjourn.process.tree import kill_children
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 KILL = signal.SIGUSR1
+_AGAIN = 1.0  # seconds until one that withstood is tried again
 _LONGEST_ERROR = 500  # characters, so that the result fits into its room
 
 
@@ -38,7 +38,7 @@ class Prepared:
         self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
         me = _myself()
-        self.group = Cgroup.make(f"{cgroups}/adjourn-{me.pid}-{me.start_time}") if cgroups and spec.use_cgroup else None
+        self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if cgroups and spec.use_cgroup else None
         self.child = self._forked(spec)
         self.record = self._recorded(me)
         try:
@@ -86,7 +86,7 @@ class Running:
         self._complaint = b""
         self._status: int | None = None
         self._deadline: float | None = None
-        self._killed: Literal["grace", "second interrupt", "kill"] | None = None
+        self._killed: Killed | None = None
         self._interrupted = False
         self._survivors = 0
         self._poll = select.poll()
@@ -157,19 +157,26 @@ class Running:
         """Do what the signals so far demand of a child that is alive."""
         interrupts = self._signals.count(*INTERRUPTS)
         self._interrupted = interrupts > 0
-        if self._signals.count(KILL):
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._kill(self._killed or "grace")
+        elif self._killed:
+            return
+        elif self._signals.count(KILL):
             self._kill("kill")
         elif interrupts > 1:
             self._kill("second interrupt")
-        elif self._deadline is not None and time.monotonic() >= self._deadline:
-            self._kill("grace")
         elif interrupts and self._executed and self._deadline is None:
-            os.killpg(self._child.pid, self._spec.interrupt)
-            self._deadline = time.monotonic() + self._spec.grace
+            self._interrupt()
 
-    def _kill(self, why: Literal["grace", "second interrupt", "kill"]) -> None:
+    def _interrupt(self) -> None:
+        with contextlib.suppress(PermissionError):  # it became another user; all that is left is to wait
+            os.killpg(self._child.pid, self._spec.interrupt)
+        self._deadline = time.monotonic() + self._spec.grace
+
+    def _kill(self, why: Killed) -> None:
         self._killed = why
         self._end_tree()
+        self._deadline = time.monotonic() + _AGAIN
 
     def _end_tree(self) -> None:
         if not self._reap():

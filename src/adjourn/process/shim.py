@@ -14,6 +14,8 @@ from adjourn.process.pinned import Pinned
 
 Kept = TypeVar("Kept")
 
+Killed = Literal["grace", "second interrupt", "kill"]  # why a child was killed
+
 LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
 
@@ -72,7 +74,7 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     error: str | None = None  # why it could not be started
     interrupted: bool = False  # an interrupt came while it ran, or before
-    killed: Literal["grace", "second interrupt", "kill"] | None = None
+    killed: Killed | None = None
     began_at: int | None = None  # milliseconds since the epoch
     ended_at: int | None = None
     stdout_bytes: int = 0  # how much it printed

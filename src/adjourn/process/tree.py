@@ -11,7 +11,8 @@ from adjourn.process.identity import Seen, boot_id, look_at
 from adjourn.process.pinned import Pinned
 from adjourn.process.shim import ShimRecord, read_record
 
-_PATIENCE = 5.0  # seconds; who is not gone by then sleeps in the kernel for good, or is not ours to kill
+CHILDREN = "/proc/self/task/{}/children"
+_PATIENCE = 2.0  # seconds; who is not gone by then sleeps in the kernel, or is not ours to kill
 _MOMENT = 0.05  # seconds; what one round of kills gets to take effect
 _STRIKES = 16
 
@@ -50,6 +51,13 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
     return len(killed)
 
 
+def remove_group(run_dir: str) -> None:
+    """Remove the control group of a run that has left its result, if its shim was killed before it could."""
+    record = read_record(run_dir)
+    if record and record.cgroup and os.path.exists(record.cgroup):
+        Cgroup(record.cgroup).remove()
+
+
 def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
     """Kill the processes that pass the test and all below them; return them.
 
@@ -70,7 +78,7 @@ def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
 def children() -> list[int]:
     """Return the pids of this process's children; each stays taken until this process reaps it."""
     try:
-        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:
+        with open(CHILDREN.format(os.getpid()), "rb") as listed:
             return [int(pid) for pid in listed.read().split()]
     except FileNotFoundError:  # a kernel that keeps no such list
         return [process.pid for process in _others() if process.parent == os.getpid()]

@@ -88,7 +88,7 @@ class Rows:
         """Return a few ids of tasks that the prefix fits."""
         by_id = [task_id for task_id in self._tasks if task_id.startswith(prefix)]
         by_checkpoint = [run.task_id for run in self._runs.values() if (run.checkpoint_id or "").startswith(prefix)]
-        return list(dict.fromkeys(sorted(by_id) + by_checkpoint))[:_FEW]
+        return sorted({*by_id, *by_checkpoint})[:_FEW]
 
     def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
         """Return the newest tasks first."""

@@ -7,7 +7,21 @@ from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.ports import Runner
 from adjourn.process.local import LocalProcesses
+from adjourn.process.supervisors import About, has_worker, living
 from adjourn.stores.sqlite.store import SqliteStore
+
+__all__ = [
+    "About",
+    "Controller",
+    "back_up",
+    "find_root",
+    "find_runner",
+    "has_worker",
+    "living",
+    "new_id",
+    "now",
+    "open_controller",
+]
 
 STORE = ".adjourn"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"

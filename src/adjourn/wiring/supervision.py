@@ -4,13 +4,11 @@ import os
 import sys
 from collections.abc import Callable
 
-import msgspec
-
 from adjourn.controller import TRIES, Controller
 from adjourn.core.task import Task
-from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
-from adjourn.supervise import About, Supervisor
+from adjourn.process.supervisors import About
+from adjourn.supervise import Supervisor
 from adjourn.wiring import new_id, now, open_controller
 from adjourn.worker import Log, Settings, Worker
 
@@ -48,24 +46,6 @@ def _open(root: str, about: About, *, tries: int) -> tuple[Controller, Superviso
     forks = ForkServer.start()
     controller = open_controller(root)
     return controller, Supervisor(controller, forks, root=root, new_id=new_id, path=scripts_directory(), about=about, tries=tries)
-
-
-def living_supervisors(root: str) -> dict[str, bytes]:
-    """Return the supervisors that hold their locks, and what each says of itself."""
-    place = os.path.join(root, "supervisors")
-    living: dict[str, bytes] = {}
-    for name in sorted(os.listdir(place)) if os.path.isdir(place) else []:
-        path = os.path.join(place, name)
-        if lock.is_held(path):
-            with open(path, "rb") as file:
-                living[name.removesuffix(".lock")] = file.read()
-    return living
-
-
-def has_worker(root: str, pool: str) -> bool:
-    """Say whether a worker of that pool is alive."""
-    abouts = (msgspec.json.decode(about, type=About) for about in living_supervisors(root).values() if about)
-    return any(about.pool == pool for about in abouts)
 
 
 def scripts_directory() -> str | None:

@@ -16,7 +16,7 @@ SELECT id FROM task WHERE no = ?;
 SELECT id FROM task WHERE id >= ?1 AND id < ?2
 UNION
 SELECT task.id FROM run JOIN task ON task.no = run.no >> 20 WHERE checkpoint_id >= ?1 AND checkpoint_id < ?2
-LIMIT 3;
+ORDER BY 1 LIMIT 3;
 
 -- name: tasks_before
 SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
@@ -134,7 +134,7 @@ SELECT created_at, no FROM ask WHERE id = ?;
 SELECT count(*) FROM ask WHERE state = 'pending';
 
 -- name: asks_like
-SELECT id FROM ask WHERE id >= ? AND id < ? LIMIT 3;
+SELECT id FROM ask WHERE id >= ? AND id < ? ORDER BY id LIMIT 3;
 
 -- name: insert_ask
 INSERT INTO ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply)

@@ -68,6 +68,7 @@ class Rows:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._seal: bytes | None = None
 
@@ -358,6 +359,7 @@ class Rows:
     def _ask(self, row: Values) -> Ask:
         no = row[0]
         ((task_id,),) = self._all("task_id", no >> _BITS)
+        self._numbers[task_id] = no >> _BITS
         return _ask(task_id, row)
 
     # --- turns -----------------------------------------------------------------------------------------------------
@@ -431,7 +433,8 @@ class Rows:
         self.discard()
 
     def discard(self) -> None:
-        """Forget the heads of a transaction that is over."""
+        """Forget what was true in a view or a transaction that is over."""
+        self._numbers.clear()
         self._heads.clear()
         self._seal = None
 
@@ -479,9 +482,12 @@ class Rows:
             raise Outdated(f"{name} was changed by someone else at the same moment")
 
     def _no(self, task_id: str) -> int:
+        if task_id in self._numbers:
+            return self._numbers[task_id]
         row = self._one("task_no", _name(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
+        self._numbers[task_id] = int(row[0])
         return int(row[0])
 
     def _key(self, task_id: str, number: int) -> int:

@@ -18,6 +18,7 @@ SCHEMA = 1
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
+_CACHE = -65_536  # at most 64 MB, and only as far as used: a large decision must not spill into the log twice
 
 
 class SqliteStore:
@@ -38,6 +39,7 @@ class SqliteStore:
                 _migrate(db, path)
         # A backup comes back in another mode; for all others the first is no work.
         db.do(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        db.do(f"PRAGMA cache_size = {_CACHE}")
         return db
 
     @contextmanager
@@ -48,6 +50,7 @@ class SqliteStore:
             try:
                 yield self._rows
             finally:
+                self._rows.discard()
                 self._db.do("ROLLBACK")
 
     @contextmanager

@@ -1,0 +1,46 @@
+"""Who supervises here: each holds a lock while it lives, and says in it what it is."""
+
+import os
+
+import msgspec
+
+from adjourn.process import lock
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a supervisor says of itself, in its lock file."""
+
+    pid: int
+    started_at: int
+    pool: str | None = None  # a worker's; a foreground command has none
+    max_active: int = 1
+
+
+def living(root: str) -> dict[str, About]:
+    """Return the supervisors that hold their locks, and what each says of itself."""
+    place = os.path.join(root, "supervisors")
+    found = {name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)}
+    return {name: about for name, about in found.items() if about}
+
+
+def has_worker(root: str, pool: str) -> bool:
+    """Say whether a worker of that pool is alive."""
+    return any(about.pool == pool for about in living(root).values())
+
+
+def _names(place: str) -> list[str]:
+    try:
+        return sorted(os.listdir(place))
+    except FileNotFoundError:
+        return []
+
+
+def _about(path: str) -> About | None:
+    if not lock.is_held(path):
+        return None
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return msgspec.json.decode(content, type=About)
+    except msgspec.DecodeError:
+        return None  # it has just been made

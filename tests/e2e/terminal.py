@@ -1,0 +1,95 @@
+"""A real terminal with a person at it: a pty, what is typed, and what a screen shows in the end."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import struct
+import termios
+import time
+from collections.abc import Callable
+
+import pyte
+
+from tests.e2e.shell import ADJOURN, SECONDS, Shell
+
+CTRL_C = b"\x03"
+CTRL_BACKSLASH = b"\x1c"
+
+
+class Terminal:
+    """One adjourn command in the foreground of a terminal of its own."""
+
+    def __init__(self, shell: Shell, *words: str, columns: int = 100, env: dict[str, str] | None = None) -> None:
+        self._screen = pyte.Screen(columns, 200)
+        self._stream = pyte.ByteStream(self._screen)
+        self.raw = b""
+        self.code: int | None = None
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            self._become(shell, words, {"TERM": "xterm-256color"} | (env or {}))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 200, columns, 0, 0))
+
+    def _become(self, shell: Shell, words: tuple[str, ...], env: dict[str, str]) -> None:
+        try:
+            os.chdir(shell.place)
+            os.execve(ADJOURN, [str(ADJOURN), *words], shell.environment | env)
+        finally:
+            os._exit(127)
+
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._fd, keys)
+
+    def listen(self, seconds: float) -> None:
+        """Take what is printed for so long."""
+        self._until(lambda: False, seconds)
+
+    def sees(self, text: str) -> None:
+        """Wait until something was printed."""
+        assert self._until(lambda: text in self.raw.decode(errors="replace"), SECONDS), f"{text!r} not in {self.raw!r}"
+
+    def ends(self) -> int:
+        """Wait until the command has left, and return its exit code."""
+        assert self._until(lambda: self.code is not None, SECONDS), self.raw
+        assert self.code is not None
+        return self.code
+
+    @property
+    def lines(self) -> list[str]:
+        """What the screen shows, without the empty lines below."""
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip().split("\n")
+
+    def _until(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            if time.monotonic() > deadline:
+                return False
+            self._step()
+        return True
+
+    def _step(self) -> None:
+        ready, _, _ = select.select([self._fd], [], [], 0.05)
+        piece = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            piece = os.read(self._fd, 65536) if ready else b""
+        self.raw += piece
+        self._stream.feed(piece)
+        if ready and not piece and self.code is None:
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def hang_up(self) -> int:
+        """Close the terminal, and return the exit code of what ran in it."""
+        os.close(self._fd)
+        self._fd = -1
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        if self.code is None:
+            os.kill(self.pid, 9)
+            os.waitpid(self.pid, 0)

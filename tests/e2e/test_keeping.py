@@ -1,0 +1,95 @@
+"""Looking after the store: prune, backup; and the shell's completion."""
+
+import sqlite3
+import stat
+
+import pytest
+
+from tests.e2e.shell import Shell
+from tests.needs import needs
+
+
+def test_prune_forgets_what_ended_with_its_files_and_nothing_else(shell: Shell) -> None:
+    good = shell.json("run", "--", "true")["task_id"]
+    waiting = shell.paused(shell.agent("approved.sh"))["task_id"]
+    assert shell.json("prune")["pruned"] == [], "not so soon"
+    assert shell.json("prune", "--older-than", "0", "--dry-run") == {"schema_version": 1, "pruned": [good], "dry_run": True}
+    assert shell.state(good) == "succeeded"
+    assert shell.json("prune", "--older-than", "0")["pruned"] == [good]
+    shell.adjourn("show", good, expect=3)
+    assert [task["task_id"] for task in shell.json("tasks")["tasks"]] == [waiting]
+    assert {path.name for path in (shell.store / "runs").iterdir()} == {f"{waiting}.1"}
+    assert {path.name for path in (shell.store / "session").iterdir()} == {waiting, "pause.json"}
+    shell.adjourn("resume", waiting, "--approve-all")
+
+
+def test_prune_keeps_a_child_that_its_parent_still_needs(shell: Shell) -> None:
+    shell.agent("approved.sh")
+    parent = shell.paused(shell.script("adjourn run -- true; adjourn run -- ./approved.sh || exit $?"))["task_id"]
+    assert shell.json("prune", "--older-than", "0")["pruned"] == []
+    (ask,) = shell.inbox()
+    shell.adjourn("resume", ask["task_id"], "--approve-all")
+    assert shell.json("prune", "--older-than", "0")["pruned"] == []
+    shell.adjourn("resume", parent)
+    assert len(shell.json("prune", "--older-than", "0")["pruned"]) == 3
+
+
+def test_a_backup_is_a_whole_store_as_of_one_moment(shell: Shell) -> None:
+    """Taken while the store is in use, private, and usable in the place of the original."""
+    manifest = shell.paused(shell.agent("approved.sh"))
+    assert shell.adjourn("store", "backup", "copy.db", "--output", "json").doc["backup"] == str(shell.place / "copy.db")
+    copy = shell.place / "copy.db"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    with sqlite3.connect(copy) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()
+    shell.adjourn("resume", manifest["task_id"], "--approve-all")
+    shell.line("rm .adjourn/adjourn.db*; cp copy.db .adjourn/adjourn.db")
+    assert [ask["id"] for ask in shell.inbox()] == [manifest["asks"][0]["id"]]
+
+
+def test_a_backup_never_writes_over_anything(shell: Shell) -> None:
+    shell.adjourn("run", "--", "true")
+    (shell.place / "precious").write_text("precious")
+    (shell.place / "link").symlink_to("precious")
+    (shell.place / "dangling").symlink_to("nowhere")
+    for target in ("precious", "link", "dangling", "."):
+        assert "exists already" in shell.adjourn("store", "backup", target, expect=4).err
+    assert (shell.place / "precious").read_text() == "precious"
+    told = shell.adjourn("store", "backup", "no/such/folder/copy", expect=None)
+    assert told.must(told.code).code != 0
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_prints_the_line_for_each_shell(shell: Shell, name: str) -> None:
+    assert f"{name}_source" in shell.adjourn("completion", name).out
+
+
+def test_completion_works_in_bash(shell: Shell) -> None:
+    bash = needs("bash")
+    line = """
+    eval "$(adjourn completion bash)"
+    complete() { COMPREPLY=(); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _adjourn_completion adjourn; echo "${COMPREPLY[@]}"; }
+    complete adjourn re
+    complete adjourn resume --app
+    """
+    verbs, options = shell.run(bash, "-c", line).out.splitlines()
+    assert set(verbs.split()) == {"reject", "resume", "restart"}
+    assert set(options.split()) == {"--approve", "--approve-all"}
+
+
+def test_the_help_shows_every_flag_of_the_contract(shell: Shell) -> None:
+    """A-R89, as far as commands go."""
+    text = shell.adjourn("resume", "--help").out
+    for flag in ("--approve", "--reject", "--approve-all", "--reject-all", "--answer", "--value", "--detach"):
+        assert flag in text
+    assert "\\b" not in shell.adjourn("--help").out + shell.adjourn("ask", "--help").out + shell.adjourn("settle", "--help").out
+
+
+def test_the_demo_leaves_nothing_behind(shell: Shell) -> None:
+    (shell.place / "tmp").mkdir()
+    said = shell.adjourn("demo", env={"TMPDIR": str(shell.place / "tmp")}).out
+    for words in ("exit code 10", "pause.json", "adjourn inbox", "approved with 'yes'"):
+        assert words in said
+    assert list((shell.place / "tmp").iterdir()) == []
+    assert not shell.store.exists()

@@ -1,0 +1,189 @@
+"""A world in which two controllers live the same life: one clock, the same ids, the same processes."""
+
+import shutil
+from base64 import b32encode
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import msgspec
+
+from adjourn.controller import Controller
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call
+from adjourn.core.errors import AdjournError
+from adjourn.core.events import Event, Sealed
+from adjourn.core.identity import ProcessId
+from adjourn.core.outcome import Exit
+from adjourn.core.states import CallState
+from adjourn.core.task import Run, Task, run_id
+from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Store, Vanished
+from adjourn.runners.command import CommandRunner
+from adjourn.stores.memory import MemoryStore
+from adjourn.stores.sqlite.store import SqliteStore
+from tests.unit.values import NOON
+
+MEMORY_DISK = Path("/dev/shm")
+
+
+class Process:
+    """What a run looks like from outside the store: who supervises it, and how far it got."""
+
+    def __init__(self, run: Run, call: Call) -> None:
+        self.run = run
+        self.call = call
+        self.state: ShimState = NeverStarted()
+
+    @property
+    def is_alive(self) -> bool:
+        return isinstance(self.state, StillRuns)
+
+    def open_gate(self) -> None:
+        self.state = StillRuns()
+
+    def end(self, exit_: Exit) -> None:
+        self.state = Ended(exit_)
+
+    def vanish(self) -> None:
+        self.state = Vanished()
+
+
+class FakeProcesses:
+    """Knows which supervisors live and what became of each run's process."""
+
+    def __init__(self) -> None:
+        self.dead: set[str] = set()
+        self.of_run: dict[str, Process] = {}
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        return supervisor not in self.dead
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        assert shim == shim_of(run_id)
+        return self.of_run[run_id].state
+
+    def kill(self, supervisor: str) -> None:
+        self.dead.add(supervisor)
+
+    def living(self, name: str) -> str:
+        """Return the supervisor of that name that lives: whoever follows a dead one is another."""
+        return next(each for each in (f"{name}-{number}" for number in count()) if each not in self.dead)
+
+
+def shim_of(run_id: str) -> ProcessId:
+    return ProcessId(boot_id="boot", pid=1 + sum(map(ord, run_id)), start_time=7)
+
+
+class Ids:
+    """Gives the same ids to both in every step, whatever happened in the steps before."""
+
+    def __init__(self) -> None:
+        self._step = self._count = 0
+
+    def begin(self, step: int) -> None:
+        self._step, self._count = step, 0
+
+    def __call__(self) -> str:
+        self._count += 1
+        return b32encode(sha256(f"{self._step}/{self._count}".encode()).digest()[:16]).decode().rstrip("=").lower()
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """All there is in a store, as of one moment."""
+
+    tasks: list[Task]
+    runs: dict[str, list[Run]]
+    calls: dict[str, list[Call]]
+    asks: dict[str, list[Ask]]
+    events: dict[str, list[Event]]
+    approved: dict[str, list[Call]]
+    left_open: dict[str, list[str]]
+    inbox: list[Ask]
+    inbox_size: int
+    running: list[Task]
+    trail: list[Sealed]
+
+
+def rows_of(store: Store) -> Rows:
+    with store.read() as view:
+        tasks = view.tasks(limit=10_000)
+        names = [task.id for task in tasks]
+        last_runs = [run_id(task.id, task.runs) for task in tasks if task.runs]
+        return Rows(
+            tasks=tasks,
+            runs={name: view.runs(name) for name in names},
+            calls={name: view.calls(name) for name in names},
+            asks={name: view.asks(name) for name in names},
+            events={name: view.events(name) for name in names},
+            approved={name: view.calls_in(name, CallState.APPROVED) for name in names},
+            left_open={run: [turn.thing for turn in view.turns_left_open(run)] for run in last_runs},
+            inbox=view.open_asks(limit=10_000),
+            inbox_size=view.count_open_asks(),
+            running=view.running(),
+            trail=view.trail(),
+        )
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What one controller said instead of a result."""
+
+    kind: str
+    sentence: str
+
+
+class World:
+    """Two controllers over two stores. Whatever is done is done to both, and both must say the same."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+        self.processes = FakeProcesses()
+        self._steps = 0
+        self._ids = (Ids(), Ids())
+        self._home = mkdtemp(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
+        self._memory = MemoryStore()
+        self._sqlite = SqliteStore(self._place)
+        self.rows = rows_of(self._memory)
+
+    @property
+    def _place(self) -> str:
+        return f"{self._home}/.adjourn"
+
+    def close(self) -> None:
+        self._sqlite.close()
+        shutil.rmtree(self._home)
+
+    def reopen(self) -> None:
+        """Forget all that a process had in memory."""
+        self._sqlite.close()
+        self._sqlite = SqliteStore(self._place)
+
+    def do(self, act: Callable[[Controller], Any]) -> Any:
+        """Let both do it, and return what both said."""
+        self._steps += 1
+        one, other = self._said(act, self._memory, self._ids[0]), self._said(act, self._sqlite, self._ids[1])
+        assert one == other, "the stores disagree"
+        before, self.rows = self.rows, self._agreed_rows()
+        if isinstance(one, Refusal):
+            assert self.rows == before, f"refused, and changed something: {one}"
+        return one
+
+    def _said(self, act: Callable[[Controller], Any], store: Store, ids: Ids) -> Any:
+        ids.begin(self._steps)
+        try:
+            return act(self._controller(store, ids))
+        except AdjournError as error:
+            return Refusal(type(error).__name__, error.sentence)
+
+    def _controller(self, store: Store, ids: Ids) -> Controller:
+        return Controller(
+            store, clock=lambda: self.now, new_id=ids, find_runner=lambda _: CommandRunner(), processes=self.processes
+        )
+
+    def _agreed_rows(self) -> Rows:
+        model, real = rows_of(self._memory), rows_of(self._sqlite)
+        for field in Rows.__struct_fields__:
+            assert getattr(real, field) == getattr(model, field), f"the stores disagree on {field}"
+        return model

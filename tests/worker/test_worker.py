@@ -1,0 +1,220 @@
+"""A worker takes ready tasks and runs them; a decision starts its task at once."""
+
+import os
+import signal
+import time
+
+import msgspec
+import pytest
+
+from tests.e2e.shell import Shell, until
+from tests.worker.conftest import StartWorker
+
+
+def is_in(shell: Shell, task: str, state: str) -> bool:
+    return shell.state(task) == state
+
+
+def queued(shell: Shell, *command: str, options: tuple[str, ...] = ()) -> str:
+    """Leave a task to a worker."""
+    task: str = shell.json("run", "--detach", *options, "--", *command)["task_id"]
+    return task
+
+
+def test_a_decision_starts_its_task_without_anybody_resuming_it(shell: Shell, worker: StartWorker) -> None:
+    """C-R5, C-R8, C-R18, C-R20, C-R21: the worker is the one place that resumes, and it is told, not polled."""
+    worker()
+    task = queued(shell, shell.agent("approved.sh"))
+    until(lambda: is_in(shell, task, "waiting"), what="it waits")
+    said = shell.adjourn("approve", shell.inbox()[0]["id"], "--value", "go").out
+    assert f"adjourn wait {task}" in said
+    shell.adjourn("wait", task)
+    assert shell.lines("effects") == ["done with go"]
+
+
+def test_a_rejection_fails_the_task_with_an_event(shell: Shell, worker: StartWorker) -> None:
+    """C-R10, C-R11: nothing is started again."""
+    worker()
+    task = queued(shell, shell.agent("approved.sh"))
+    until(lambda: is_in(shell, task, "waiting"), what="it waits")
+    shell.adjourn("reject", shell.inbox()[0]["id"], "--reason", "not today")
+    assert is_in(shell, task, "failed")
+    assert "task refused" in shell.adjourn("show", task).out
+    assert len(shell.lines("starts")) == 1
+
+
+def test_an_ask_that_expires_is_rejected(shell: Shell, worker: StartWorker) -> None:
+    """C-R3, C-R10: no expiry unless asked for; expired is rejected, never approved."""
+    worker()
+    task = queued(shell, shell.agent("approved.sh"), options=("--expires-after", "1s"))
+    until(lambda: is_in(shell, task, "failed"), what="it expired")
+    assert "nobody settled it in time" in shell.adjourn("show", task).out
+    assert shell.inbox() == []
+    assert shell.lines("effects") == []
+
+
+def test_no_more_run_at_a_time_than_it_was_told(shell: Shell, worker: StartWorker) -> None:
+    worker("--max-active", "2")
+    script = shell.script("echo + >> level; sleep 0.3; echo - >> level")
+    tasks = [queued(shell, script) for _ in range(6)]
+    shell.adjourn("wait", *tasks)
+    level, highest = 0, 0
+    for sign in shell.lines("level"):
+        level += 1 if sign == "+" else -1
+        highest = max(highest, level)
+    assert highest <= 2
+
+
+def test_a_worker_takes_only_tasks_of_its_pool(shell: Shell, worker: StartWorker) -> None:
+    worker("--pool", "gpu")
+    other = shell.json("run", "--detach", "--pool", "gpu", "--", "true")["task_id"]
+    shell.adjourn("wait", other)
+    assert [row["pool"] for row in shell.json("worker", "--status")["workers"]] == ["gpu"]
+
+
+def test_once_runs_what_is_ready_and_leaves(shell: Shell) -> None:
+    task = shell.paused(shell.agent("approved.sh"))["task_id"]
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    shell.adjourn("worker", "--once")
+    assert is_in(shell, task, "succeeded")
+    shell.adjourn("worker", "--once")
+
+
+def test_told_to_stop_it_pauses_what_runs_and_starts_nothing_else(shell: Shell, worker: StartWorker) -> None:
+    process = worker("--max-active", "1")
+    first = queued(shell, shell.script("echo on >> started; sleep 60"))
+    until(lambda: shell.lines("started") == ["on"], what="it runs")
+    second = queued(shell, "true")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 0
+    assert [shell.state(task) for task in (first, second)] == ["paused", "queued"]
+
+
+def test_told_to_stop_it_lets_what_runs_finish_if_it_is_configured_so(shell: Shell, worker: StartWorker) -> None:
+    shell.adjourn("tasks")
+    shell.json("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text("drain: finish\ngrace: 20\n")
+    process = worker()
+    task = queued(shell, shell.script("echo on >> started; sleep 1; echo end >> started"))
+    until(lambda: shell.lines("started") == ["on"], what="it runs")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 0
+    assert is_in(shell, task, "succeeded")
+
+
+def test_a_run_of_a_dead_worker_is_adopted_and_not_started_again(shell: Shell, worker: StartWorker) -> None:
+    process = worker()
+    task = queued(shell, shell.script("echo on >> started; sleep 2; echo end >> started"))
+    until(lambda: shell.lines("started") == ["on"], what="it runs")
+    process.kill()
+    process.wait()
+    worker()
+    shell.adjourn("wait", task)
+    assert is_in(shell, task, "succeeded")
+    assert shell.lines("started") == ["on", "end"]
+    assert "run adopted" in shell.adjourn("show", task).out
+
+
+def test_a_run_whose_worker_and_shim_died_asks_a_person(shell: Shell, worker: StartWorker) -> None:
+    process = worker()
+    task = queued(shell, shell.script("echo on >> started; sleep 60"))
+    until(lambda: shell.lines("started") == ["on"], what="it runs")
+    process.kill()
+    process.wait()
+    os.kill(shell.shim(f"{task}.1"), signal.SIGKILL)
+    worker()
+    until(lambda: is_in(shell, task, "waiting"), what="it is uncertain")
+    assert [ask["kind"] for ask in shell.inbox()] == ["uncertain"]
+    assert shell.lines("started") == ["on"]
+
+
+def test_a_worker_that_is_stopped_for_a_while_keeps_its_runs(shell: Shell, worker: StartWorker) -> None:
+    first, task = worker(), queued(shell, shell.script("echo on >> started; sleep 1; echo end >> started"))
+    until(lambda: shell.lines("started") == ["on"], what="it runs")
+    first.send_signal(signal.SIGSTOP)
+    worker()
+    time.sleep(2)
+    assert is_in(shell, task, "running")
+    first.send_signal(signal.SIGCONT)
+    shell.adjourn("wait", task)
+    assert shell.lines("started") == ["on", "end"]
+
+
+def test_a_start_that_does_not_happen_is_tried_three_times(shell: Shell, worker: StartWorker) -> None:
+    """C-R12: then the task has failed; nothing was started."""
+    shell.json("run", "--", "true")
+    runs = shell.store / "runs"
+    runs.rename(shell.store / "aside")
+    runs.write_text("in the way")
+    worker()
+    task = queued(shell, "true")
+    until(lambda: is_in(shell, task, "failed"), what="it was given up")
+    assert "could not be started in 3 tries" in shell.adjourn("show", task).out
+    assert len(shell.runs(task)) == 3
+
+
+def test_a_task_whose_workspace_is_gone_fails_at_once_and_names_restart(shell: Shell, worker: StartWorker) -> None:
+    place = shell.place / "project"
+    place.mkdir()
+    task = shell.json("run", "--store", str(shell.store), "--", "sh", "-c", "exit 90", expect=10)["task_id"]
+    moved = shell.run(
+        "sh", "-c", f"cd project && adjourn run --store {shell.store} --output json -- sh -c 'exit 90'", expect=10
+    ).doc
+    shell.adjourn("approve", *(ask["id"] for ask in shell.inbox()))
+    place.rename(shell.place / "elsewhere")
+    worker()
+    until(lambda: is_in(shell, moved["task_id"], "failed"), what="it was given up")
+    assert f"adjourn restart {moved['task_id']}" in shell.adjourn("show", moved["task_id"]).out
+    until(lambda: is_in(shell, task, "failed"), what="the other one ran: it does not read AUTO_APPROVAL")
+
+
+def test_pause_and_cancel_reach_a_run_of_a_worker(shell: Shell, worker: StartWorker) -> None:
+    worker()
+    tasks = [queued(shell, "sleep", "60") for _ in range(2)]
+    for task in tasks:
+        until(lambda task=task: is_in(shell, task, "running"), what="it runs")  # type: ignore[misc]
+    shell.adjourn("pause", tasks[0])
+    shell.adjourn("cancel", tasks[1])
+    assert [shell.state(task) for task in tasks] == ["paused", "canceled"]
+
+
+def test_a_pause_under_a_worker_leaves_its_manifest(shell: Shell, worker: StartWorker) -> None:
+    """A-R33, A-R34: whoever supervises."""
+    worker()
+    task = queued(shell, shell.agent("approved.sh"))
+    until(lambda: is_in(shell, task, "waiting"), what="it waits")
+    manifest = shell.store / "session" / task / "pause.json"
+    until(manifest.exists, what="the manifest is there")
+    assert msgspec.json.decode(manifest.read_bytes())["task_id"] == task
+
+
+NONSENSE = {
+    "max_actve: 3": "max_actve",
+    "max_active: many": "max_active",
+    "max_active: 0": "max_active",
+    "poll_interval: -1": "poll_interval",
+    "drain: sometimes": "drain",
+    "- a list": "",
+    "a: b: c": "",
+    "\x00": "",
+}
+
+
+@pytest.mark.parametrize("text", NONSENSE)
+def test_nonsense_in_supervision_yaml_is_an_error_that_names_it(shell: Shell, text: str) -> None:
+    """C-R6: the poll interval is configurable there; what is not known is refused."""
+    shell.json("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text(text)
+    said = shell.adjourn("worker", "--once", expect=2).err
+    assert "supervision.yaml" in said
+    assert NONSENSE[text] in said
+
+
+def test_logs_are_json_on_request(shell: Shell) -> None:
+    shell.json("run", "--", "true")
+    lines = shell.adjourn("worker", "--once", "--log-format", "json").err.splitlines()
+    assert [msgspec.json.decode(line)["event"] for line in lines] == ["worker_started", "worker_stopped"]
+
+
+def test_nobody_is_there_is_said(shell: Shell) -> None:
+    assert "No worker is alive" in shell.adjourn("worker", "--status").out
