@@ -30,7 +30,7 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
 @verb("notify")
 @click.option("--flush", is_flag=True, help="Tell now all that was not told yet, also what would be tried later.")
 @click.option("--check", is_flag=True, help="Only say whether the config can be used, and who is told what.")
-@click.option("--follow", is_flag=True, hidden=True)
+@click.option("--follow", is_flag=True, help="Tell all that happens until stdin is closed: what a worker starts by itself.")
 def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
     """Say who is told of pauses, decisions and endings, and how far that is. A worker delivers by itself.
 

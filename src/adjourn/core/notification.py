@@ -40,6 +40,7 @@ OCCASIONS = {
     "run_completed": Occasion.COMPLETION,
     "run_failed": Occasion.FAILURE,
     "run_canceled": Occasion.FAILURE,
+    "task_failed": Occasion.FAILURE,
     "task_refused": Occasion.FAILURE,
     "task_canceled": Occasion.FAILURE,
     "run_lost": Occasion.UNCERTAIN,
