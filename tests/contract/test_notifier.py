@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -90,12 +91,12 @@ def test_the_signature_is_that_of_the_specification() -> None:
 
 def test_the_reference_library_accepts_the_signature(receiver: Receiver) -> None:
     try:
-        from standardwebhooks.webhooks import Webhook
+        webhooks = import_module("standardwebhooks.webhooks")
     except ImportError:
         missing("standardwebhooks")
     hook(receiver.url).send("evt_1", BODY, at=time.time_ns() // 1_000_000)
     ((headers, body),) = receiver.taken
-    assert Webhook(SECRET).verify(body, headers) == {"text": "hello"}
+    assert webhooks.Webhook(SECRET).verify(body, headers) == {"text": "hello"}
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 429, 500, 503])

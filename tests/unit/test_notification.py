@@ -1,7 +1,10 @@
 """What is told, of which events, and how it looks to a person."""
 
+from typing import Any
+
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from adjourn.core.events import Happened
 from adjourn.core.notification import OCCASIONS, Occasion, notice_of, occasion_of
@@ -14,8 +17,8 @@ from tests.unit.values import a_call, a_run, a_spec, a_task, an_approval, an_ask
 SEAL = bytes(range(32))
 
 
-def a_scene(**task: object) -> Scene:
-    waiting = a_task(**{"state": TaskState.WAITING, "runs": 1, **task})
+def a_scene(**task: Any) -> Scene:
+    waiting = replace(a_task(state=TaskState.WAITING, runs=1), **task)
     return Scene(task=waiting, run=a_run(checkpoint_id="cp"), asks=(an_approval(),), calls={1: a_call()})
 
 

@@ -1,5 +1,7 @@
 """adjourn notify: say who is told what, and tell them."""
 
+from types import FrameType
+
 import click
 import msgspec
 
@@ -67,11 +69,15 @@ def _follow(session: Session) -> int:
 
     gc.enable()  # short commands go without; this one lasts
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # it leaves when its worker does, after the last round
+        signal.signal(number, _stay)  # it leaves when its worker does, after the last round
     session.controller.authorise(session.principal, "notify --follow")
     voice = Voice(session, as_json=session.wants_json)
     deliver_until(session.root, hint=_hint(session), log=voice.log, closed=0)
     return exits.COMPLETED
+
+
+def _stay(_number: int, _frame: FrameType | None) -> None:
+    """Let a signal pass; unlike an ignored one, it is not ignored by commands that are started here."""
 
 
 def _say(session: Session, notifiers: list[Configured], *, told: dict[str, Told], is_check: bool = False) -> int:
