@@ -226,7 +226,7 @@ def _texts(value: Any) -> Tree:
         case dict():
             return {name: _texts(item) for name, item in cast("dict[str, Any]", value).items()}
         case list():
-            return [_texts(item) for item in cast("list[Any]", value)]
+            return [_texts(item) for item in value]
         case _:
             return cast("str | None", value)
 
