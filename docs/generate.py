@@ -429,8 +429,6 @@ KINDS = {
     "ask_expired": "Nobody replied in time. Nothing sets a time in this version.",
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
-    "run_adopted": "A supervisor took over a run whose own was gone.",
-    "task_failed": "A task without a process failed.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
