@@ -26,6 +26,7 @@ from adjourn.process.supervisors import About
 
 OUTPUT_MS = 100
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
+_DIED = "its shim died before the gate opened"
 _NAME = 12  # enough to tell the supervisors of one store apart
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -38,6 +39,7 @@ class Active:
     def __init__(self, run: Run, shim: Shim, *, place: str) -> None:
         self.run = run
         self.place = place
+        self.stayed_out = False  # whether the shim died with its gate open and never went through
         self._shim = shim
         self._told = 0
 
@@ -55,6 +57,7 @@ class Active:
 
     def leave(self) -> None:
         """Let go of the shim."""
+        self.stayed_out = self._shim.stayed_out()
         self._shim.close()
 
 
@@ -162,7 +165,7 @@ class Supervisor:
             shim.open_gate()
         except GateShut:
             active.leave()
-            return self._controller.fail_to_start(active.run, why="its shim died before the gate opened", tries=self._tries)
+            return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
         return active
 
     def adopt(self, run: Run) -> Active | None:
@@ -209,6 +212,8 @@ class Supervisor:
                 return self._controller.finish(active.run, exit)
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
+            case _ if active.stayed_out:
+                return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
             case _:
                 return self._controller.lose(active.run)
 
