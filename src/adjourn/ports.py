@@ -108,7 +108,7 @@ class View(Protocol):
         ...
 
     def expired_asks(self, *, now: Milliseconds) -> list[Ask]:
-        """Return the open asks whose time is over."""
+        """Return the open asks whose time is over, task by task."""
         ...
 
     def count_open_asks(self) -> int:

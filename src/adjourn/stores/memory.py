@@ -174,7 +174,8 @@ class Rows:
 
     def expired_asks(self, *, now: int) -> list[Ask]:
         """Return the open asks whose time is over."""
-        return [ask for ask in self._asks.values() if ask.is_open and ask.expires_at is not None and ask.expires_at <= now]
+        over = [ask for ask in self._asks.values() if ask.is_open and ask.expires_at is not None and ask.expires_at <= now]
+        return sorted(over, key=lambda ask: self._place(ask)[1:])
 
     def count_open_asks(self) -> int:
         """Return how many asks are open."""

@@ -476,6 +476,7 @@ class Rows:
         self._run("forget_spec", no)
         self._run("forget_task", no)
         self._heads.pop(task_id, None)
+        self._numbers.pop(task_id, None)
 
     def _forget_events(self, task_id: str, no: int) -> None:
         link = GENESIS
