@@ -242,7 +242,8 @@ DOCUMENTS = {
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, and `tasks`, each task's state by its id",
     "reject": "as `approve`",
     "answer": "as `approve`",
-    "ask": "`schema_version`, `ask_id`, `answer` and `settled_by`; nothing if there is no answer yet",
+    "ask": "`schema_version`, `outcome` (`answered` or `paused`), `ask_id`, `answer` and `settled_by`",
+    "worker": "`schema_version` and `workers`: `name`, `pid`, `pool`, `active`, `max_active`, `since`; with `--status` only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
@@ -405,6 +406,7 @@ GAPS: dict[str, Sequence[str]] = {
 KINDS = {
     "task_created": "A task was queued.",
     "run_claimed": "A supervisor took the task; the gate is shut.",
+    "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "run_completed": "The process left, and the task succeeded.",
     "run_failed": "The process left, and the task failed.",
@@ -430,6 +432,7 @@ KINDS = {
     "cancel_requested": "A running task was told to end.",
     "task_paused": "A task without a process was paused.",
     "task_canceled": "A task without a process was canceled.",
+    "task_failed": "A queued task can never be started: its workspace is gone.",
     "task_pruned": "A task was forgotten. This is the last event of its chain.",
 }
 
@@ -555,12 +558,14 @@ GIVEN = {
     "ADJOURN_STORE": "The store's directory, absolute, so that `adjourn` inside a run finds it from anywhere.",
     "ADJOURN_TASK_ID": "The task. The same in every run.",
     "ADJOURN_RUN_ID": "The run: the task id, a dot, and the run's number.",
+    "ADJOURN_GRACE": "How many seconds the process has after an interrupt before it is killed.",
     "ADJOURN_CALL_ID": "The call: `TASK.tc_N`. The same on every attempt at the same call, so it serves as an idempotency key.",
     "AUTO_APPROVAL": "Set only in a run that an approval started: the value that was approved with, `approved` by default.",
     "PATH": "Begins with the directory of the `adjourn` that runs it.",
 }
-RESERVED = {
-    "ADJOURN_GRANT_FD": "Will name a descriptor with a one-use proof of the approval. No version sets it yet.",
+GRANTED = {
+    "ADJOURN_GRANT_FD": "The descriptor from which the process can read, once, the proof of its approval: one JSON object with "
+    "`call_id`, `digest`, `nonce`, `approved_by` and `value`.",
 }
 
 
@@ -574,8 +579,8 @@ def _environment() -> Iterator[str]:
         "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
     )
     yield _variables(GIVEN)
-    yield "## Reserved"
-    yield _variables(RESERVED)
+    yield "## Given to a command that was approved"
+    yield _variables(GRANTED)
 
 
 def _variables(meanings: dict[str, str]) -> str:

@@ -30,7 +30,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How a worker works; the keys of `supervision.yaml`."""
 
     poll_interval: float = 5.0
-    linger: float = 0.0
     retries: int = TRIES
     grace: float = 30.0
     max_active: int = 4

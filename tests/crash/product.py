@@ -76,7 +76,7 @@ def examine(stage: Stage, ran: Ran, *, shims_die: bool = False) -> Sentences:
     broken += torn_manifests(stage)
     broken += go_on(stage)
     broken += starts(stage)
-    broken += left_groups(stage)
+    broken += leftovers(stage)
     broken += furniture(stage)
     return broken
 
@@ -182,12 +182,13 @@ def furniture(stage: Stage) -> Sentences:
     return broken + ["the store has no .gitignore"] * (not (root / ".gitignore").exists())
 
 
-def left_groups(stage: Stage) -> Sentences:
-    """No control group outlives its run, not even an empty one."""
+def leftovers(stage: Stage) -> Sentences:
+    """No process outlives the last command, and no control group its run, not even an empty one."""
+    survivors = [f"in the end a process is left: {name.partition(' ')[2]}" for name in stage.survivors(patience=SETTLED_WITHIN)]
     records = [msgspec.json.decode(path.read_bytes()) for path in (stage.work / STORE / "runs").glob("*/shim.json")]
     known = [Path(record["cgroup"]) for record in records if record.get("cgroup")]
     killed = [path for mount in CGROUPS for path in mount.glob(f"adjourn-{stage.shot(stage.aimed).killed}-*")]
-    return ["an empty control group is left behind" for path in {*known, *killed} if path.exists()]
+    return survivors + ["an empty control group is left behind" for path in {*known, *killed} if path.exists()]
 
 
 def decided(stage: Stage, ran: Ran, *, words: list[str], state: str) -> Sentences:

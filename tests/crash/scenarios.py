@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from adjourn.core.task import Run, Task
+from adjourn.core.task import Task
 from adjourn.process.shim import Shim
-from adjourn.supervise import Signals, Supervisor, Watcher
+from adjourn.supervise import Active, Supervisor
 from tests.crash.inject import Aim, Mode
 from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, one_ask
 from tests.crash.stage import Ran, Stage
@@ -91,11 +91,11 @@ class Hasty(Tale):
     def step(self, stage: Stage) -> int:
         """Do it in the wrong order."""
 
-        def through_the_gate(self: Supervisor, run: Run, shim: Shim, signals: Signals, watcher: Watcher | None) -> Task:
+        def through_the_gate(self: Supervisor, active: Active, shim: Shim, *, may_start: Callable[[], bool]) -> Active | Task:
+            del may_start
             shim.open_gate()
-            self._controller.execute(run, shim=shim.identity)
-            self._watch(run, shim, signals, watcher)
-            return self._report(run)
+            self._controller.execute(active.run, shim=shim.identity)
+            return active
 
         Supervisor._through_the_gate = through_the_gate  # type: ignore[method-assign]  # this process ends with the step
         return super().step(stage)

@@ -49,7 +49,7 @@ for number in range(rounds):
     for times, took in zip((whole, gate), gated(number)):
         times.append(took)
 # Not the median: what others do on this machine is not the question.
-print(*(sorted(times)[rounds // 10] * 1000 for times in (plain, whole, gate)))
+print(*(min(times) * 1000 for times in (plain, whole, gate)))
 """
 
 
@@ -58,14 +58,15 @@ def test_a_gated_start_costs_a_few_bare_ones() -> None:
     path = ":".join(entry for entry in sys.path if entry)
     folder = Path(subprocess.check_output([needs("mktemp"), "-d", "-p", "/dev/shm"], text=True).strip())
     try:
-        told = subprocess.check_output([sys.executable, "-c", MEASURE, path, str(folder), "60"], text=True)
+        told = subprocess.check_output([sys.executable, "-c", MEASURE, path, str(folder), "100"], text=True)
     finally:
         subprocess.run([needs("rm"), "-rf", folder], check=True)
     bare, whole, gate = map(float, told.split())
     print(
         f"bare start {bare:.2f} ms; through the gate {whole:.2f} ms, {whole / bare:.1f} times; from its opening on {gate:.2f} ms"
     )
-    assert whole < 6 * bare
+    assert gate < 3 * bare
+    assert whole < 10 * bare
 
 
 LIGHT = """

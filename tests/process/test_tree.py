@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from adjourn.process.cgroup import usable_folder
+from adjourn.process.forkserver import ForkServer
 from adjourn.process.identity import is_alive
 from adjourn.process.tree import children
 from tests.needs import needs
@@ -91,6 +92,28 @@ def no_group_is_left(stage: Stage) -> bool:
     folder = usable_folder()
     mine = {f"adjourn-{scene.shim.identity.pid}-{scene.shim.identity.start_time}" for scene in stage.scenes}
     return folder is None or mine.isdisjoint(os.listdir(folder))
+
+
+@pytest.mark.skipif(usable_folder() is None, reason="no control groups here")
+def test_the_group_of_a_killed_shim_is_removed_by_the_fork_server(stage: Stage) -> None:
+    scenes = [stage.start("sleep", "60") for _ in range(3)]
+    for scene in scenes:
+        os.kill(scene.shim.identity.pid, signal.SIGKILL)
+    assert eventually(no_group_is_left, stage)
+
+
+@pytest.mark.skipif(usable_folder() is None, reason="no control groups here")
+def test_a_group_that_nobody_removed_is_removed_by_the_next_fork_server_to_leave(tmp_path: Path) -> None:
+    server = ForkServer.start()
+    stage = Stage(server, tmp_path)
+    scene = stage.start("sleep", "60")
+    kill(server.pid)
+    server.close()
+    os.kill(scene.shim.identity.pid, signal.SIGKILL)
+    assert scene.shim.wait(5)
+    scene.shim.close()
+    ForkServer.start().close()
+    assert eventually(no_group_is_left, stage)
 
 
 RUNAWAY = """

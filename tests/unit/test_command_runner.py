@@ -151,7 +151,8 @@ OBJECTS = {
     '"{}"': None,
     "{'a': 1}": None,
     '{"a": 1': None,
-    '{"a": 1}}': None,
+    '{"a": 1}}': '{"a": 1}',
+    '{"a": 1}\nand more words': '{"a": 1}',
     '{"a": NaN}': None,
 }
 
@@ -203,8 +204,9 @@ def test_an_object_nested_without_measure_is_no_crash(depth: int, opened: str, c
 
 
 def test_a_megabyte_of_braces_costs_next_to_nothing() -> None:
-    for noise in ("{" * 500_000 + "}" * 500_000, "{\n" * 300_000 + "}}", "\n{}x" * 200_000 + "}"):
-        assert last_json_object(noise) is None
+    found = {"{" * 500_000 + "}" * 500_000: None, "{\n" * 300_000 + "}}": "{\n}", "\n{]x" * 200_000 + "}": None}
+    for noise, expected in found.items():
+        assert last_json_object(noise) == expected
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def read_call(lines: Sequence[str]) -> tuple[Json, dict[Json, Json]]:
     """Read a call back from what a person sees of it, and from nothing else."""
     arguments: dict[Json, Json] = {}
     for entry in re.findall(r"^  \S.*(?:\n    .*)*", "\n".join(lines[1:]), re.MULTILINE):
-        name, value = re.fullmatch(r'  ("(?:[^"\\]|\\.)*"|[^:]*):(.*)', entry, re.DOTALL).groups()  # type: ignore[union-attr]
+        name, value = re.fullmatch(r'  ("(?:[^"\\]|\\.)*"|[^:]*):(.*)', entry, re.DOTALL).groups()  # type: ignore[union-attr] # the pattern fits every entry
         arguments[read_name(name)] = read_value(value)
     return read_name(lines[0]), arguments
 

@@ -27,7 +27,7 @@ from adjourn.core.states import (
 )
 
 TASKS = """
-queued     start > running    pause > paused    cancel > canceled
+queued     start > running    pause > paused    cancel > canceled    fail > failed    restart > queued
 running    return > queued    complete > succeeded    fail > failed    wait > waiting    settle > queued    lose > waiting
 running    pause > paused    cancel > canceled
 waiting    settle > queued    refuse > failed    accept > succeeded    pause > paused    restart > queued    cancel > canceled

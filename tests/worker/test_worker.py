@@ -171,8 +171,7 @@ def test_a_task_whose_workspace_is_gone_fails_at_once_and_names_restart(shell: S
 def test_pause_and_cancel_reach_a_run_of_a_worker(shell: Shell, worker: StartWorker) -> None:
     worker()
     tasks = [queued(shell, "sleep", "60") for _ in range(2)]
-    for task in tasks:
-        until(lambda task=task: is_in(shell, task, "running"), what="it runs")  # type: ignore[misc]
+    until(lambda: all(is_in(shell, task, "running") for task in tasks), what="both run")
     shell.adjourn("pause", tasks[0])
     shell.adjourn("cancel", tasks[1])
     assert [shell.state(task) for task in tasks] == ["paused", "canceled"]

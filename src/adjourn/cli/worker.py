@@ -76,7 +76,7 @@ def read_settings(root: str) -> Settings:
 
 
 def _checked(settings: Settings) -> Settings:
-    for name in ("poll_interval", "linger", "grace"):
+    for name in ("poll_interval", "grace"):
         if not 0 <= getattr(settings, name) <= 86_400:  # noqa: PLR2004 -- a day
             raise msgspec.ValidationError(f"{name} must lie between 0 and 86400 seconds")
     if not (1 <= settings.max_active <= 1000 and 1 <= settings.retries <= 100):  # noqa: PLR2004 -- far beyond use

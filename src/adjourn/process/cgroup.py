@@ -2,9 +2,13 @@
 
 import contextlib
 import os
+import re
 import time
 from typing import Self
 
+from adjourn.process.identity import look_at
+
+_NAME = re.compile(r"adjourn-(?P<pid>\d+)-(?P<start_time>\d+)")
 _MOUNTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 _PATIENCE = 0.5  # seconds; the kernel needs a moment to see off the last member
 _PAUSE = 0.001
@@ -33,14 +37,17 @@ def name_of(pid: int, start_time: int) -> str:
     return f"adjourn-{pid}-{start_time}"
 
 
-def remove_groups_of(folder: str | None, pid: int) -> None:
-    """Remove the group of a shim that is dead."""
-    if folder is None:
-        return
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith(f"adjourn-{pid}-"):
-                Cgroup(f"{folder}/{name}").remove()
+def remove_stale(folder: str) -> None:
+    """Remove the groups of shims that were killed before they could, unless somebody is still in there."""
+    for name in os.listdir(folder):
+        maker = _NAME.fullmatch(name)
+        if maker and not _lives(int(maker["pid"]), start_time=int(maker["start_time"])):
+            Cgroup(f"{folder}/{name}").removed()
+
+
+def _lives(pid: int, *, start_time: int) -> bool:
+    seen = look_at(pid)
+    return seen is not None and seen.start_time == start_time
 
 
 class Cgroup:
@@ -59,12 +66,15 @@ class Cgroup:
             return None
         if os.path.exists(f"{path}/cgroup.kill"):
             return group
-        group.remove()
+        group.removed()
         return None
 
-    def open(self) -> int:
-        """Return a descriptor of the group, to fork into it."""
-        return os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def open(self) -> int | None:
+        """Return a descriptor of the group, to fork into it, or None if it is gone."""
+        try:
+            return os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:  # another container, which cannot see this shim, tidied up
+            return None
 
     def holds(self, pid: int | str) -> bool:
         """Say whether the process is in this group or in one below it."""
@@ -78,10 +88,11 @@ class Cgroup:
     def remove(self) -> None:
         """Remove the group once its last member is gone; one that does not go is left behind."""
         deadline = time.monotonic() + _PATIENCE
-        while not self._removed() and time.monotonic() < deadline:
+        while not self.removed() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
 
-    def _removed(self) -> bool:
+    def removed(self) -> bool:
+        """Try once to remove the group, with those that its members made below it; say whether it is gone."""
         for folder, _, _ in os.walk(self.path, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)

@@ -8,7 +8,7 @@ import signal
 import socket
 
 from adjourn.process import linux
-from adjourn.process.cgroup import remove_groups_of, usable_folder
+from adjourn.process.cgroup import remove_stale, usable_folder
 from adjourn.process.inside import live
 from adjourn.process.signals import SignalBox
 from adjourn.process.tree import children, kill_children
@@ -25,7 +25,6 @@ class Server:
         self._signals = SignalBox((signal.SIGCHLD,))
         self._cgroups = usable_folder()
         self._shims: set[int] = set()
-        self._killed: set[int] = set()
         self._listening = True
         self._poll = select.poll()
         self._poll.register(self._channel, select.POLLIN)
@@ -39,23 +38,23 @@ class Server:
             self._signals.clear()
             if self._a_shim_was_killed():
                 kill_children(self._reap_orphans, spare=self._shims)
-                self._remove_groups()
+                self._remove_stale_groups()
             if self._channel.fileno() in ready:
                 self._answer()
+        self._remove_stale_groups()
 
     def _a_shim_was_killed(self) -> bool:
         """Reap the dead; say whether a shim is among them that did not end well, and so did not end its tree."""
+        killed = False
         with contextlib.suppress(ChildProcessError):
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
-                if dead[0] in self._shims and dead[1] != 0:
-                    self._killed.add(dead[0])
+                killed |= dead[0] in self._shims and dead[1] != 0
                 self._shims.discard(dead[0])
-        return bool(self._killed)
+        return killed
 
-    def _remove_groups(self) -> None:
-        """Remove the control groups of shims that could not do it themselves."""
-        while self._killed:
-            remove_groups_of(self._cgroups, self._killed.pop())
+    def _remove_stale_groups(self) -> None:
+        if self._cgroups:
+            remove_stale(self._cgroups)
 
     def _reap_orphans(self) -> bool:
         """Reap the dead; say whether orphans are left that a killed shim left to this process, the next subreaper."""

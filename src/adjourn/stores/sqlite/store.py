@@ -107,8 +107,9 @@ class SqliteStore:
 
 def _known_version(db: Database, path: str) -> int:
     """Return the schema's version, or refuse a file that is not ours or newer than we are, before writing anything."""
-    application, version = db.number("application_id"), db.number("user_version")
-    if application not in {0, _OURS} or (application == 0 and db.number("schema_version")):
+    # In this order: whoever makes the store meanwhile puts its name and its tables into one transaction.
+    has_tables, application, version = (db.number(name) for name in ("schema_version", "application_id", "user_version"))
+    if application not in {0, _OURS} or (application == 0 and has_tables):
         raise StoreRefused(f"{path} is a database of another program", way_out="name a store with --store DIR")
     if version > SCHEMA:
         raise StoreProblem(
