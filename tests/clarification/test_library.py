@@ -23,9 +23,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def approved(inside: Inside, arguments: dict[str, object] | None = None, **settings: str) -> str:
-    block = inside.approval(
-        "Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"), expires_after=None
-    )
+    block = inside.approval("Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"), expires_after=None)
     with block as value:
         return value
 

@@ -76,7 +76,9 @@ def test_a_foreign_agent_needs_the_files_only(shell: Shell) -> None:
 
 def test_a_run_that_follows_finds_answers_and_prompt_in_its_environment(shell: Shell) -> None:
     """B-R32."""
-    script = shell.script('[ "$ADJOURN_ANSWERS" ] && { cp "$ADJOURN_ANSWERS" a; cp "$ADJOURN_RESUME_PROMPT" p; exit 0; }; exec ./foreign.sh')
+    script = shell.script(
+        '[ "$ADJOURN_ANSWERS" ] && { cp "$ADJOURN_ANSWERS" a; cp "$ADJOURN_RESUME_PROMPT" p; exit 0; }; exec ./foreign.sh'
+    )
     shell.agent("foreign.sh")
     task = shell.json("run", "--", script, expect=10)["task_id"]
     shell.adjourn("resume", task, "one for one")
