@@ -15,6 +15,7 @@ import msgspec
 
 import adjourn.controller
 import adjourn.controller.endings
+import adjourn.controller.inside
 import adjourn.controller.steps
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
@@ -413,6 +414,7 @@ KINDS = {
     "run_claimed": "A supervisor took the task; the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
+    "call_closed": "A process said what became of the call that it was handed.",
     "run_completed": "The process left, and the task succeeded.",
     "run_failed": "The process left, and the task failed.",
     "run_waiting": "The process left until a person settles its asks, or tasks that it started are done.",
@@ -444,7 +446,7 @@ KINDS = {
 
 def told() -> Iterator[Told]:
     """Yield every event that the controller can tell, as its source has it."""
-    for module in (adjourn.controller, adjourn.controller.steps, adjourn.controller.endings):
+    for module in (adjourn.controller, adjourn.controller.steps, adjourn.controller.endings, adjourn.controller.inside):
         calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Call)]
         for call in calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "tell":
@@ -512,12 +514,23 @@ FILES = (
     Kept("session/pause.json", 0o600, "The manifest of the newest pause, of whichever task. It stays when the task goes on."),
     Kept("session/TASK", 0o700, "The manifests of one task."),
     Kept("session/TASK/pause.json", 0o600, "The manifest of the newest pause of this task."),
+    Kept("clarifications", 0o700, "Requests for clarification, and the responses to them."),
+    Kept("clarifications/TASK.needed.yaml", 0o600, "What a task wants to know. Removed when the task has ended."),
+    Kept(
+        "clarifications/TASK.response.yaml",
+        0o600,
+        "The answers: written by a person, or by adjourn before a resume. Removed when the run that got them has ended.",
+    ),
+    Kept("checkpoints", 0o700, "What agents left that wait for a clarification."),
+    Kept("checkpoints/TASK.checkpoint.json", 0o600, "The newest checkpoint of this task; its schema is in the how-to."),
     Kept("runs", 0o700, "What the runs left."),
     Kept("runs/RUN", 0o700, "The files of one run."),
     Kept("runs/RUN/stdout", 0o600, "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB."),
     Kept("runs/RUN/stderr", 0o600, "The same for its errors."),
     Kept("runs/RUN/result.json", 0o600, "What became of it, as its shim saw it."),
     Kept("runs/RUN/result.tmp", 0o600, "The room kept for the result while the run is under way."),
+    Kept("runs/RUN/answers.json", 0o600, "In a run that follows a clarification: the answers by question id."),
+    Kept("runs/RUN/prompt.md", 0o600, "In such a run: what an agent is told when it goes on."),
     Kept("runs/RUN/shim.json", 0o600, "Who the shim is, by boot, pid and start time."),
     Kept("runs/RUN/shim.lock", 0o600, "Held as long as the shim lives."),
     Kept("runs/RUN/shim.error", 0o600, "A defect of the shim, if it had one."),
@@ -572,6 +585,11 @@ GIVEN = {
     "AUTO_APPROVAL": "Set only in a run that an approval started: the value that was approved with, `approved` by default.",
     "PATH": "Begins with the directory of the `adjourn` that runs it.",
 }
+AT_TIMES = {
+    "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
+    "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
+    "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
+}
 GRANTED = {
     "ADJOURN_GRANT_FD": "The descriptor from which the process can read, once, the proof of its approval: one JSON object with "
     "`call_id`, `digest`, `nonce`, `approved_by` and `value`.",
@@ -588,6 +606,8 @@ def _environment() -> Iterator[str]:
         "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
     )
     yield _variables(GIVEN)
+    yield "## Given at times"
+    yield _variables(AT_TIMES)
     yield "## Given to a command that was approved"
     yield _variables(GRANTED)
 

@@ -1,6 +1,5 @@
 """Exchanges clarifications with files: takes responses in, once, and puts requests, checkpoints and answers out."""
 
-import hashlib
 import os
 from collections.abc import Callable
 
@@ -21,6 +20,7 @@ from adjourn.core.clarification import (
     replies_to,
     resume_prompt,
 )
+from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, Conflict, StoreProblem
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
@@ -82,7 +82,7 @@ def clear_taken(controller: Controller, root: str, task_id: str) -> None:
 
 
 def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
+    return sha256(content)
 
 
 # --- requests and checkpoints go out ---------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import adjourn
-from adjourn.core.ask import AskKind, Reply, Verb, Verdict
+from adjourn.core.ask import AskKind, Proposal, Reply, Verb, Verdict
+from adjourn.core.call import digest_of, tool_body
 from adjourn.core.errors import Misuse
 from adjourn.core.states import CallState
 from adjourn.wiring.inside import Inside
@@ -48,6 +49,13 @@ def ask_first(scene: Scene, verb: Verb = Verb.APPROVE, text: str | None = None) 
     reply(scene, verb, text)
     assert scene.state() == "queued"
     return scene.begin()
+
+
+def hand_out(scene: Scene) -> None:
+    """Give the process its approved call, as if it never said what became of it."""
+    body = tool_body("drop", DROP)
+    proposal = Proposal(prompt="Drop it?", tool="drop", body=body, key=digest_of(body))
+    scene.controller.propose(scene.claimed.run.id, proposal)
 
 
 def test_an_approved_call_is_handed_out_once_with_the_chosen_value(scene: Scene) -> None:
@@ -118,8 +126,8 @@ def test_a_call_that_failed_is_asked_again(scene: Scene) -> None:
 
 @pytest.mark.parametrize(("code", "state"), [(0, CallState.DONE), (1, CallState.FAILED)])
 def test_a_call_that_nobody_closed_ends_with_its_run(scene: Scene, code: int, state: CallState) -> None:
-    inside = ask_first(scene)
-    inside.approval("Drop it?", tool="drop", arguments=DROP, key=None, expires_after=None).__enter__()
+    ask_first(scene)
+    hand_out(scene)
     assert calls(scene) == [CallState.EXECUTING]
     scene.end(code)
     assert calls(scene) == [state]
@@ -130,8 +138,8 @@ def test_a_call_that_nobody_closed_ends_with_its_run(scene: Scene, code: int, st
     [(Verdict.IT_RAN, CallState.DONE), (Verdict.IT_DID_NOT, CallState.FAILED), (Verdict.RUN_AGAIN, CallState.FAILED)],
 )
 def test_a_call_of_a_lost_run_is_uncertain_until_a_person_says(scene: Scene, verdict: Verdict, state: CallState) -> None:
-    inside = ask_first(scene)
-    inside.approval("Drop it?", tool="drop", arguments=DROP, key=None, expires_after=None).__enter__()
+    ask_first(scene)
+    hand_out(scene)
     scene.controller.lose(scene.claimed.run)
     assert calls(scene) == [CallState.UNCERTAIN]
     with scene.controller.store.read() as view:

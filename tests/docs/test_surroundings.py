@@ -47,5 +47,6 @@ def pattern(path: Path, root: Path) -> str:
     """Return the path as the reference names it."""
     name = re.sub(r"^runs/[^/]+", "runs/RUN", "/".join(path.relative_to(root).parts))
     name = re.sub(r"^session/[a-z2-7]{26}", "session/TASK", name)
+    name = re.sub(r"^(clarifications|checkpoints)/[a-z2-7]{26}", r"\1/TASK", name)
     name = re.sub(r"^supervisors/[^/]+\.lock$", "supervisors/NAME.lock", name)
     return re.sub(r"^wake/[^/]+$", "wake/NAME", name)
