@@ -576,6 +576,11 @@ GIVEN = {
     "AUTO_APPROVAL": "Set only in a run that an approval started: the value that was approved with, `approved` by default.",
     "PATH": "Begins with the directory of the `adjourn` that runs it.",
 }
+AT_TIMES = {
+    "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
+    "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
+    "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
+}
 GRANTED = {
     "ADJOURN_GRANT_FD": "The descriptor from which the process can read, once, the proof of its approval: one JSON object with "
     "`call_id`, `digest`, `nonce`, `approved_by` and `value`.",

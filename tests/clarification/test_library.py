@@ -176,7 +176,7 @@ def test_what_is_saved_is_there_in_the_next_run_and_gone_after_a_restart(scene: 
         lambda: adjourn.clarify(["Which?"]),
         lambda: adjourn.approval("Drop?", tool="drop", arguments={}).__enter__(),
         lambda: adjourn.checkpoint.save(1),
-        lambda: adjourn.checkpoint.load(),
+        adjourn.checkpoint.load,
     ],
     ids=["ask", "clarify", "approval", "save", "load"],
 )

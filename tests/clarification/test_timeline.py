@@ -17,7 +17,7 @@ ANSWERS = {"Q1": "answer 1", "Q2": "answer 2", "Q3": "answer 3"}
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     scene = Scene(tmp_path)
-    monkeypatch.setattr(log, "say", lambda line, wanted=None: scene.said.append(f"{scene.clock_time()} {line}"))
+    monkeypatch.setattr(log, "say", lambda line, **_: scene.said.append(f"{scene.clock_time()} {line}"))
     return scene
 
 

@@ -226,7 +226,7 @@ def _texts(value: Any) -> Tree:
         case dict():
             return {name: _texts(item) for name, item in cast("dict[str, Any]", value).items()}
         case list():
-            return [_texts(item) for item in cast("list[Any]", value)]
+            return [_texts(item) for item in value]
         case _:
             return cast("str | None", value)
 
@@ -248,10 +248,10 @@ def _from_yaml(text: str) -> Tree:
     import yaml
 
     # Events, not objects: nothing is constructed, no alias is followed, and no type is guessed.
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    package: Any = yaml
+    loader = getattr(package, "CSafeLoader", yaml.SafeLoader)
     try:
-        events = yaml.parse(text, Loader=loader)
-        value = _document(cast("Iterator[Any]", events))
+        value = _document(package.parse(text, Loader=loader))
     except (yaml.YAMLError, ValueError) as error:
         raise NotYet(f"it is not whole YAML: {' '.join(str(error).split())}") from error
     return value
