@@ -21,9 +21,11 @@ from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.core.manifest import AskDoc, ErrorDoc, Failure, Manifest, QuestionDoc, ReasonDoc, RunDoc, ToolCall
+from adjourn.core.notification import OCCASIONS, Notice, Occasion
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
+from adjourn.notifiers.table import KEYS
 from adjourn.wiring import find_runner
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -53,6 +55,7 @@ def pages() -> dict[str, str]:
         "events.md": _page(*_events()),
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
+        "config.md": _page(*_config()),
     }
 
 
@@ -250,6 +253,8 @@ DOCUMENTS = {
     "runs": "`schema_version` and `runs`, a list of RunDoc",
     "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
     "prune": "`schema_version`, `pruned`, a list of task ids, and `dry_run`",
+    "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
+    "delivered just now, wait and were given up, and the last error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
 }
 """What each verb prints with `--output json`. A test compares it with what they print."""
@@ -535,6 +540,9 @@ FILES = (
         0o600,
         "Held as long as the supervisor lives. Who holds it is alive, however slow; who does not is dead.",
     ),
+    Kept("notify", 0o700, "Made when somebody is to be told."),
+    Kept("notify/NAME.lock", 0o600, "Held while that notifier is being told."),
+    Kept("notify.lock", 0o600, "Held by the process that delivers beside a worker: one per store."),
     Kept("wake", 0o700, "Sockets of commands that wait for a change."),
     Kept("wake/NAME", 0o600, "One command's socket. It gets a datagram after each commit."),
 )
@@ -562,6 +570,7 @@ def _files() -> Iterator[str]:
 READ = {
     "ADJOURN_STORE": "The store's directory, unless `--store` names another.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
+    "XDG_CONFIG_HOME": "Where the user's `adjourn/config.toml` is, if it is an absolute path; else in `~/.config`.",
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
@@ -605,6 +614,42 @@ def _environment() -> Iterator[str]:
 
 def _variables(meanings: dict[str, str]) -> str:
     return _table(("variable", "meaning"), [(_code(name), meaning) for name, meaning in meanings.items()])
+
+
+# --- the user's config --------------------------------------------------------------------------------------------------
+
+TOLD = {
+    "id": "Names the event: the same however often it is told. No two events of any store have the same.",
+    "event": "What it is to those who are told: the first column of the table above.",
+    "kind": "The [event](events.md) itself.",
+    "at": "When it happened.",
+    "by": "Who did it.",
+    "ask_id": "The ask that a decision is about.",
+    "text": "All of it for people: safe to show, with the command that goes on.",
+}
+
+
+def _config() -> Iterator[str]:
+    yield "The user's config"
+    yield (
+        "`$XDG_CONFIG_HOME/adjourn/config.toml`, without that variable `~/.config/adjourn/config.toml`. "
+        "A file that others can write is not followed. A project has no such file. "
+        "What is wrong in it is said with file, table and key: `adjourn notify --check`. "
+        "It never keeps a command from doing its work."
+    )
+    yield "## `[[notify]]`"
+    yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])
+    yield _table(("in `on`", "is told of the events"), [(_code(occasion), _events_of(occasion)) for occasion in Occasion])
+    yield "## What is told"
+    yield "The [manifest](json.md) of the task as it stands when this is sent, and:"
+    extra = [field for field in Notice.__struct_fields__ if field not in Manifest.__struct_fields__]
+    yield _table(("key", "meaning"), [(_code(name), TOLD[name]) for name in extra])
+
+
+def _events_of(occasion: Occasion) -> str:
+    kinds = [_code(kind) for kind, told in OCCASIONS.items() if told is occasion]
+    return ", ".join(kinds) + (", and `call_settled` if it ran" if occasion is Occasion.COMPLETION else "")
 
 
 if __name__ == "__main__":

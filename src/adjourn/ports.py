@@ -1,4 +1,4 @@
-"""The seams: what the controller and the supervisor need from a store, a runner, the processes and the clock."""
+"""The seams: what the controller and the supervisor need from a store, a runner, the processes, a notifier and the clock."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -8,8 +8,9 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
-from adjourn.core.events import Event, Sealed
+from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
+from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Milliseconds, Run, Task
@@ -107,7 +108,7 @@ class View(Protocol):
         ...
 
     def expired_asks(self, *, now: Milliseconds) -> list[Ask]:
-        """Return the open asks whose time is over."""
+        """Return the open asks whose time is over, task by task."""
         ...
 
     def count_open_asks(self) -> int:
@@ -136,6 +137,18 @@ class View(Protocol):
 
     def trail(self) -> list[Sealed]:
         """Return the audit trail of the whole store, oldest first."""
+        ...
+
+    def happened(self, *, after: int, limit: int) -> list[Happened]:
+        """Return what happened after a place of the trail, oldest first; what is committed later has a later place."""
+        ...
+
+    def place_before(self, moment: Milliseconds) -> int:
+        """Return the place after which everything happened at that moment or later."""
+        ...
+
+    def outbox(self, notifier: str) -> Outbox | None:
+        """Return how far a notifier is, if it was ever told anything."""
         ...
 
 
@@ -188,6 +201,10 @@ class Change(View, Protocol):
 
     def append(self, event: Event) -> None:
         """Add to the audit trail."""
+        ...
+
+    def save_outbox(self, notifier: str, outbox: Outbox) -> None:
+        """Keep how far a notifier is, in the place of what was kept before."""
         ...
 
     def forget_task(self, task_id: str) -> None:
@@ -270,6 +287,18 @@ class Runner(Protocol):
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
+        ...
+
+
+class NotDelivered(Exception):
+    """A receiver did not take what it was told; the words say why."""
+
+
+class Notifier(Protocol):
+    """Tells one receiver what happened. It owns no state: what was told is kept in the store."""
+
+    def send(self, notice_id: str, body: bytes, *, at: Milliseconds) -> None:
+        """Return when the receiver has taken the document, or raise NotDelivered; it never takes longer than its timeout."""
         ...
 
 

@@ -29,6 +29,7 @@ from adjourn.process.supervisors import About
 
 OUTPUT_MS = 100
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
+_DIED = "its shim died before the gate opened"
 _NAME = 12  # enough to tell the supervisors of one store apart
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -41,6 +42,7 @@ class Active:
     def __init__(self, run: Run, shim: Shim, *, place: str) -> None:
         self.run = run
         self.place = place
+        self.stayed_out = False  # whether the shim died with its gate open and never went through
         self._shim = shim
         self._told = 0
 
@@ -58,6 +60,7 @@ class Active:
 
     def leave(self) -> None:
         """Let go of the shim."""
+        self.stayed_out = self._shim.stayed_out()
         self._shim.close()
 
 
@@ -167,7 +170,7 @@ class Supervisor:
             shim.open_gate()
         except GateShut:
             active.leave()
-            return self._controller.fail_to_start(active.run, why="its shim died before the gate opened", tries=self._tries)
+            return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
         exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
@@ -218,6 +221,8 @@ class Supervisor:
                 return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
+            case _ if active.stayed_out:
+                return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
             case _:
                 return self._controller.lose(active.run)
 

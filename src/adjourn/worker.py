@@ -51,6 +51,7 @@ class Worker:
         log: Log,
         on_settled: Callable[[Task], None],
         look_for_responses: Callable[[Refuse], object],
+        on_look: Callable[[], None] = lambda: None,
         pool: str = DEFAULT_POOL,
     ) -> None:
         self._controller = controller
@@ -59,6 +60,7 @@ class Worker:
         self._log = log
         self._on_settled = on_settled
         self._look_for_responses = look_for_responses
+        self._on_look = on_look
         self._pool = pool
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
@@ -94,6 +96,7 @@ class Worker:
                 self._start_ready(signals)
         except StoreProblem as error:
             self._log("store_error", error=error.sentence)
+        self._on_look()
         return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
 
     # --- what happens between two waits ----------------------------------------------------------------------------

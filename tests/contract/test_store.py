@@ -18,6 +18,7 @@ from adjourn.core.call import Call, Command, command_body, digest_of, slot_of
 from adjourn.core.errors import AdjournError, NotFound, Outdated
 from adjourn.core.events import first_broken
 from adjourn.core.identity import ProcessId
+from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Spec, Task, Wish
 from adjourn.ports import Change, Store, Turn, View
@@ -976,6 +977,75 @@ def test_nobody_sees_a_frozen_value_change(store: Store) -> None:
     with pytest.raises(AttributeError):
         task.state = TaskState.FAILED  # type: ignore[misc] # that is the point
     assert msgspec.structs.replace(task) == task
+
+
+# --- the trail as notifiers read it ---------------------------------------------------------------------------------------
+
+
+def test_what_happened_is_read_from_a_place_on_in_order_and_by_pages(store: Store) -> None:
+    with store.change() as change:
+        change.add_task(a_task("task-a"))
+        change.add_task(a_task("task-b"))
+        for number, task in enumerate(["task-a", "task-b", "task-a"]):
+            change.append(an_event(task, at=NOON + number))
+    with store.read() as view:
+        everything = view.happened(after=0, limit=10)
+        first = view.happened(after=0, limit=1)
+        rest = view.happened(after=first[0].place, limit=10)
+    assert [row.event.task_id for row in everything] == ["task-a", "task-b", "task-a"]
+    assert first + rest == everything
+    assert len({row.id for row in everything}) == 3
+
+
+def test_what_is_committed_later_has_a_later_place(store: Store) -> None:
+    with store.change() as change:
+        change.add_task(a_task())
+        change.append(an_event())
+    with store.read() as view:
+        (before,) = view.happened(after=0, limit=10)
+    with store.change() as change:
+        change.append(an_event(kind="run_claimed"))
+    with store.read() as view:
+        (later,) = view.happened(after=before.place, limit=10)
+    assert later.place > before.place
+    assert later.event.kind == "run_claimed"
+
+
+def test_what_was_forgotten_did_not_happen_for_those_who_ask_later(store: Store) -> None:
+    with store.change() as change:
+        change.add_task(a_task("task-a"))
+        change.add_task(a_task("task-b"))
+        change.append(an_event("task-a"))
+        change.append(an_event("task-b"))
+    with store.change() as change:
+        change.forget_task("task-a")
+    with store.read() as view:
+        assert [row.event.task_id for row in view.happened(after=0, limit=10)] == ["task-b"]
+
+
+def test_a_moment_has_its_place_in_the_trail(store: Store) -> None:
+    with store.change() as change:
+        change.add_task(a_task())
+        for number in range(1200):
+            change.append(an_event(at=NOON + number))
+    with store.read() as view:
+        assert view.place_before(NOON) == 0
+        after = view.happened(after=view.place_before(NOON + 5), limit=1)
+        assert [row.event.at for row in after] == [NOON + 5]
+        assert view.happened(after=view.place_before(NOON + 2000), limit=1) == []
+
+
+def test_an_outbox_is_kept_and_replaced(open_store: Open) -> None:
+    box = Outbox(cursor=1).failed(2, task_id="task-a", now=NOON, why="it answered 500")
+    store = open_store()
+    with store.read() as view:
+        assert view.outbox("ops") is None
+    for kept in (Outbox(cursor=1), box):
+        with store.change() as change:
+            change.save_outbox("ops", kept)
+    with open_store().read() as view:
+        assert view.outbox("ops") == box
+        assert view.outbox("other") is None
 
 
 def test_a_document_is_kept_by_name_until_it_is_replaced_or_dropped(open_store: Open) -> None:

@@ -65,6 +65,7 @@ class Shell:
             for name, value in os.environ.items()
             if not name.startswith(("ADJOURN", "_ADJOURN", "CI")) and name not in {"AUTO_APPROVAL", "NO_COLOR", "FORCE_COLOR"}
         }
+        self.environment["XDG_CONFIG_HOME"] = str(place / ".config")  # never the developer's own
         self.environment["PATH"] = os.pathsep.join([str(ADJOURN.parent), os.environ.get("PATH", os.defpath)])
 
     def run(

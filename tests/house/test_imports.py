@@ -15,7 +15,7 @@ HOMES = {
     "web": ({"starlette", "uvicorn", "jinja2"}, PACKAGE / "web"),
     "mcp": ({"mcp"}, PACKAGE / "mcp_server"),
     "postgres": ({"psycopg", "absurdctl"}, PACKAGE / "stores" / "postgres"),
-    "notify": ({"apprise", "standardwebhooks"}, PACKAGE / "notifiers"),
+    "notify": ({"apprise"}, PACKAGE / "notifiers"),
     "acp": ({"acp"}, PACKAGE / "runners" / "acp"),
 }
 

@@ -31,6 +31,7 @@ VERBS = {
     "logs": "Print what a task printed.",
     "wait": "Wait until tasks have ended or need a person.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
+    "notify": "Say who is told of pauses, decisions and endings, and tell them.",
     "prune": "Forget ended tasks.",
     "store": "Look after the store.",
     "demo": "Show a pause and a resume, in a directory of its own.",

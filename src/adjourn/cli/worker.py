@@ -15,6 +15,7 @@ from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.core.when import ago, stamp
 from adjourn.supervise import deferred_signals
 from adjourn.wiring import living, now
+from adjourn.wiring.notification import Messenger
 from adjourn.wiring.supervision import open_worker
 from adjourn.worker import Settings
 
@@ -40,11 +41,15 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
         settings = msgspec.structs.replace(settings, max_active=max_active)
     voice = Voice(session, as_json=log_format == "json")
     with deferred_signals() as signals:
-        supervisor, worker = open_worker(session.root, settings, pool=pool, log=voice.log, on_settled=_projected(session))
+        messenger = Messenger(session.root, log=voice.log, log_format=log_format)
+        supervisor, worker = open_worker(
+            session.root, settings, pool=pool, log=voice.log, on_settled=_projected(session), on_look=messenger.look
+        )
         voice.log("worker_started", name=supervisor.name, pool=pool, max_active=settings.max_active, pid=os.getpid())
         try:
             worker.work(signals, once=once)
         finally:
+            messenger.close()
             voice.log("worker_stopped", name=supervisor.name)
             supervisor.close()
     return 0

@@ -27,6 +27,19 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True):
     seal: bytes
 
 
+class Happened(msgspec.Struct, frozen=True, kw_only=True):
+    """An event and its place in the trail."""
+
+    place: int
+    event: Event
+    seal: bytes
+
+    @property
+    def id(self) -> str:
+        """A name that no other event of any store has, the same whenever it is asked for."""
+        return f"evt_{self.seal.hex()[:32]}"
+
+
 def link_after(previous: bytes, event: Event) -> bytes:
     """Return the event's link in the chain of its task."""
     return sha256(previous + canonical(event))

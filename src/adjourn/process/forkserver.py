@@ -45,12 +45,14 @@ class ForkServer:
     def fork_shim(self, spec: ShimSpec) -> Shim:
         """Return a shim that is ready and waits at its gate, or raise ShimFailed with nothing left running."""
         reading, gate = os.pipe()
+        threshold = os.dup(reading)
         report, reporting = os.pipe()
         try:
             pinned = self._ask(Request(spec, reading, reporting))
-            return _made_ready(pinned, gate=gate, report=report)
+            return _made_ready(pinned, gate=gate, threshold=threshold, report=report)
         except BaseException:
             os.close(gate)
+            os.close(threshold)
             raise
         finally:
             os.close(report)
@@ -85,10 +87,10 @@ class ForkServer:
             raise
 
 
-def _made_ready(pinned: Pinned, *, gate: int, report: int) -> Shim:
+def _made_ready(pinned: Pinned, *, gate: int, threshold: int, report: int) -> Shim:
     ready = _read_ready(report)
     if ready.record:
-        return Shim(pinned, identity=ready.record.identity, gate=gate)
+        return Shim(pinned, identity=ready.record.identity, gate=gate, threshold=threshold)
     pinned.gone(within=None)
     pinned.close()
     raise ShimFailed(ready.error)

@@ -32,6 +32,17 @@ def hold(path: str) -> HeldLock:
     return HeldLock(fd)
 
 
+def hold_if_free(path: str) -> HeldLock | None:
+    """Take the lock at `path`, or return None if somebody has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return HeldLock(fd)
+
+
 def is_held(path: str) -> bool:
     """Say whether somebody holds the lock at `path`; asking never keeps others from asking or holding."""
     try:

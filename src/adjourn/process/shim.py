@@ -87,10 +87,11 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Shim:
     """A shim held by its pidfd, and its gate if it is still ours to open."""
 
-    def __init__(self, pinned: Pinned, *, identity: ProcessId, gate: int = -1) -> None:
+    def __init__(self, pinned: Pinned, *, identity: ProcessId, gate: int = -1, threshold: int = -1) -> None:
         self.identity = identity
         self._pinned = pinned
         self._gate = gate
+        self._threshold = threshold  # our own look at what lies in the gate
 
     def fileno(self) -> int:
         """Return the pidfd; it polls readable once the shim is gone."""
@@ -103,11 +104,17 @@ class Shim:
             # Not GateShut: that would say that the child never ran.
             raise RuntimeError("a gate opens once, and only for the supervisor that made it")
         try:
+            if self._pinned.gone(within=0):
+                raise GateShut("the process that should have started the command was gone before it did")
             os.write(gate, b"!")
-        except BrokenPipeError:
-            raise GateShut("the process that should have started the command was gone before it did") from None
         finally:
             os.close(gate)
+
+    def stayed_out(self) -> bool:
+        """Say whether the shim is gone and left the byte of its opened gate unread: then the child never ran."""
+        if self._threshold < 0 or self._gate >= 0 or not self._pinned.gone(within=0):
+            return False
+        return os.read(self._threshold, 1) != b""
 
     def shut_gate(self) -> None:
         """Make sure that the child never starts, unless the gate was opened before."""
@@ -130,6 +137,9 @@ class Shim:
     def close(self) -> None:
         """Let go of the shim; if its gate was never opened, it ends without starting its child."""
         self.shut_gate()
+        if self._threshold >= 0:
+            os.close(self._threshold)
+            self._threshold = -1
         self._pinned.close()
 
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated, StoreProblem
-from adjourn.core.events import GENESIS, Event, Sealed, forgotten, link_after, seal_after
+from adjourn.core.events import GENESIS, Event, Happened, Sealed, forgotten, link_after, seal_after
+from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
 from adjourn.ports import Turn
@@ -73,6 +74,7 @@ class Rows:
         self._documents: dict[tuple[str, str], bytes] = {}
         self._trail: list[Sealed] = []
         self._heads: dict[str, bytes] = {}
+        self._outboxes: dict[str, Outbox] = {}
 
     def copied(self) -> "Rows":
         """Return rows that can be changed without touching these."""
@@ -172,7 +174,8 @@ class Rows:
 
     def expired_asks(self, *, now: int) -> list[Ask]:
         """Return the open asks whose time is over."""
-        return [ask for ask in self._asks.values() if ask.is_open and ask.expires_at is not None and ask.expires_at <= now]
+        over = [ask for ask in self._asks.values() if ask.is_open and ask.expires_at is not None and ask.expires_at <= now]
+        return sorted(over, key=lambda ask: self._place(ask)[1:])
 
     def count_open_asks(self) -> int:
         """Return how many asks are open."""
@@ -206,6 +209,24 @@ class Rows:
     def trail(self) -> list[Sealed]:
         """Return the audit trail of the whole store."""
         return list(self._trail)
+
+    def happened(self, *, after: int, limit: int) -> list[Happened]:
+        """Return what happened after a place of the trail."""
+        rows = enumerate(self._trail[after:], start=after + 1)
+        return [Happened(place=place, event=row.event, seal=row.seal) for place, row in rows if row.event][:limit]
+
+    def place_before(self, moment: int) -> int:
+        """Return the place after which everything happened at that moment or later."""
+        earlier = (row.place for row in reversed(self.happened(after=0, limit=len(self._trail))) if row.event.at < moment)
+        return next(earlier, 0)
+
+    def outbox(self, notifier: str) -> Outbox | None:
+        """Return how far a notifier is."""
+        return self._outboxes.get(notifier)
+
+    def save_outbox(self, notifier: str, outbox: Outbox) -> None:
+        """Keep how far a notifier is."""
+        self._outboxes[notifier] = outbox
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""

@@ -20,7 +20,13 @@ def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
 
 
 def open_worker(
-    root: str, settings: Settings, *, pool: str, log: Log, on_settled: Callable[[Controller, Task], None]
+    root: str,
+    settings: Settings,
+    *,
+    pool: str,
+    log: Log,
+    on_settled: Callable[[Controller, Task], None],
+    on_look: Callable[[], None] = lambda: None,
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
@@ -32,6 +38,7 @@ def open_worker(
         log=log,
         on_settled=lambda task: on_settled(controller, task),
         look_for_responses=lambda refuse: take_responses(controller, root, refuse=refuse),
+        on_look=on_look,
         pool=pool,
     )
     return supervisor, worker

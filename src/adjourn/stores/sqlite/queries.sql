@@ -185,6 +185,19 @@ SELECT body FROM event WHERE task = ? AND body IS NOT NULL ORDER BY no;
 -- name: trail
 SELECT task.id, body, link, seal FROM event LEFT JOIN task ON task.no = event.task ORDER BY event.no;
 
+-- name: happened
+SELECT event.no, task.id, body, seal FROM event JOIN task ON task.no = event.task
+WHERE event.no > ? AND body IS NOT NULL ORDER BY event.no LIMIT ?;
+
+-- name: events_before
+SELECT no, body FROM event WHERE no < ? AND body IS NOT NULL ORDER BY no DESC LIMIT 500;
+
+-- name: outbox
+SELECT body FROM outbox WHERE notifier = ?;
+
+-- name: save_outbox
+INSERT INTO outbox (notifier, body) VALUES (?1, ?2) ON CONFLICT (notifier) DO UPDATE SET body = ?2;
+
 -- name: trail_of
 SELECT no, body FROM event WHERE task = ? ORDER BY no;
 

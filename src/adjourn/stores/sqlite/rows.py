@@ -9,8 +9,9 @@ from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, Word, exact, portable
 from adjourn.core.digest import sha256
 from adjourn.core.errors import NotFound, Outdated
-from adjourn.core.events import GENESIS, Event, Sealed, link_after, seal_after
+from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
+from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
 from adjourn.ports import Turn
@@ -410,6 +411,30 @@ class Rows:
             for task_id, body, link, seal in rows
         ]
 
+    def happened(self, *, after: int, limit: int) -> list[Happened]:
+        """Return what happened after a place of the trail."""
+        rows = self._all("happened", after, limit)
+        return [Happened(place=no, event=_event(task_id, body), seal=seal) for no, task_id, body, seal in rows]
+
+    def place_before(self, moment: int) -> int:
+        """Return the place after which everything happened at that moment or later."""
+        place = _NEWEST
+        while page := self._all("events_before", place):
+            for no, body in page:
+                if _event_bodies.decode(body).at < moment:
+                    return int(no)
+            place = page[-1][0]
+        return 0
+
+    def outbox(self, notifier: str) -> Outbox | None:
+        """Return how far a notifier is."""
+        row = self._one("outbox", notifier)
+        return msgspec.msgpack.decode(row[0], type=Outbox) if row else None
+
+    def save_outbox(self, notifier: str, outbox: Outbox) -> None:
+        """Keep how far a notifier is."""
+        self._run("save_outbox", notifier, msgspec.msgpack.encode(outbox))
+
     def append(self, event: Event) -> None:
         """Add to the audit trail."""
         no, head = self._heads.get(event.task_id) or self._stored_head(event.task_id)
@@ -451,6 +476,7 @@ class Rows:
         self._run("forget_spec", no)
         self._run("forget_task", no)
         self._heads.pop(task_id, None)
+        self._numbers.pop(task_id, None)
 
     def _forget_events(self, task_id: str, no: int) -> None:
         link = GENESIS

@@ -121,3 +121,6 @@ CREATE TABLE event (
     seal BLOB NOT NULL
 ) STRICT;
 CREATE INDEX event_task ON event (task);
+
+-- One row per notifier: its place in `event`, and the few events that it did not take. What is to be told is read from `event`.
+CREATE TABLE outbox (notifier TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT;

@@ -1,0 +1,1 @@
+"""Tell somebody outside what happened: a command, or a webhook."""

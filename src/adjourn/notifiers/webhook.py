@@ -1,0 +1,90 @@
+"""Tells a webhook, signed as Standard Webhooks says."""
+
+import base64
+import hashlib
+import hmac
+import socket
+import threading
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from urllib.parse import urlsplit
+
+from adjourn.ports import NotDelivered
+
+_TAKEN = range(200, 300)
+_MOVED = range(300, 400)
+
+
+class WebhookNotifier:
+    """Posts each document to one URL. The receiver has taken it when it answers 2xx; redirects are not followed."""
+
+    def __init__(self, url: str, *, key: bytes, timeout: float) -> None:
+        self._url = urlsplit(url)
+        self._key = key
+        self._timeout = timeout
+
+    def send(self, notice_id: str, body: bytes, *, at: int) -> None:
+        """Post the document."""
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "adjourn",
+            "webhook-id": notice_id,
+            "webhook-timestamp": str(at // 1000),
+            "webhook-signature": signature(self._key, notice_id, body, at=at // 1000),
+        }
+        try:
+            status = self._post(body, headers)
+        except TimeoutError:
+            raise NotDelivered(f"no answer within {self._timeout:g} s") from None
+        except (OSError, HTTPException) as error:
+            raise NotDelivered(f"no answer: {error!s:.200}") from error
+        if status in _MOVED:
+            raise NotDelivered(f"it answered {status}; redirects are not followed")
+        if status not in _TAKEN:
+            raise NotDelivered(f"it answered {status}")
+
+    def _post(self, body: bytes, headers: dict[str, str]) -> int:
+        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
+        connection = kind(self._url.hostname or "", self._url.port, timeout=self._timeout)
+        overdue = threading.Event()
+        try:
+            connection.connect()
+            with _deadline(connection.sock, self._timeout, overdue):
+                connection.request("POST", self._target(), body=body, headers=headers)
+                return connection.getresponse().status
+        except (OSError, HTTPException):
+            if overdue.is_set():
+                raise TimeoutError from None
+            raise
+        finally:
+            connection.close()
+
+    def _target(self) -> str:
+        return (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+
+
+class _deadline:  # noqa: N801 -- reads as the verb that it is
+    """Hang up on a receiver that answers a byte at a time: each byte alone comes in time."""
+
+    def __init__(self, sock: socket.socket, seconds: float, overdue: threading.Event) -> None:
+        self._sock = sock
+        self._overdue = overdue
+        self._timer = threading.Timer(seconds, self._hang_up)
+        self._timer.daemon = True
+
+    def _hang_up(self) -> None:
+        self._overdue.set()
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+
+def signature(key: bytes, notice_id: str, body: bytes, *, at: int) -> str:
+    """Sign a document: the HMAC-SHA256 of id, seconds and body."""
+    signed = b".".join([notice_id.encode(), str(at).encode(), body])
+    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()

@@ -1,0 +1,234 @@
+"""Puts notifiers together, from the config of the user: never from a project's."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from adjourn.core.errors import Misuse
+from adjourn.core.notification import Occasion
+from adjourn.core.task import Milliseconds
+from adjourn.deliver import Courier, Hint, Stop, follow
+from adjourn.notifiers.table import BadTable, Table, key_of, read_table
+from adjourn.ports import Notifier
+from adjourn.process import lock
+from adjourn.wiring import now, open_controller
+
+WAY_OUT = "adjourn notify --check"
+LAST_ROUND = 5.0  # seconds for what is due when a worker stops
+_LARGEST = 1024 * 1024
+_EARLIER: Milliseconds = 86_400_000  # a notifier that is new to a store is told of the last day, if it was configured then
+_NOT_AGAIN_BEFORE = 5.0  # seconds between two starts of the process that delivers
+_OTHERS_MAY_WRITE = 0o002
+
+
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """A notifier of the user's, ready to be used."""
+
+    name: str
+    on: frozenset[Occasion]
+    way: str
+    notifier: Notifier
+    since: Milliseconds
+
+
+def config_path() -> str:
+    """Return where the user's config is. A relative XDG_CONFIG_HOME is void: it would be the project's."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "adjourn", "config.toml")
+
+
+def configured() -> list[Configured]:
+    """Return the notifiers of the user's config; what is wrong with it is said with its file, table and key."""
+    path = config_path()
+    try:
+        with open(path, "rb") as file:
+            _require_trust(path, os.fstat(file.fileno()))
+            return _notifiers(path, file.read(_LARGEST), since=_mtime(file.fileno()))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Misuse(f"{path}: {error.strerror}", way_out=WAY_OUT) from error
+
+
+def _mtime(fd: int) -> Milliseconds:
+    return os.fstat(fd).st_mtime_ns // 1_000_000
+
+
+def _require_trust(path: str, found: os.stat_result) -> None:
+    """Refuse a file that others could have written: it names commands that are run."""
+    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _OTHERS_MAY_WRITE:
+        raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
+
+
+def _notifiers(path: str, content: bytes, *, since: Milliseconds) -> list[Configured]:
+    found = [_notifier(path, number, table, since=since) for number, table in enumerate(_tables(path, content), start=1)]
+    names = [each.name for each in found]
+    for number, name in enumerate(names, start=1):
+        if name in names[: number - 1]:
+            raise _wrong(path, number, f"`name`: another is called {name} already; give each a name of its own")
+    return found
+
+
+def _tables(path: str, content: bytes) -> list[Any]:
+    import tomllib
+
+    try:
+        tables: Any = tomllib.loads(content.decode()).get("notify", [])
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Misuse(f"{path}: {error}", way_out=WAY_OUT) from error
+    try:
+        return msgspec.convert(tables, list[Any])
+    except msgspec.ValidationError:
+        raise Misuse(f"{path}: `notify` must be tables: write [[notify]], with two brackets", way_out=WAY_OUT) from None
+
+
+def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> Configured:
+    try:
+        table = read_table(content)
+        notifier, way = _way(table, directory=os.path.dirname(path))
+    except BadTable as error:
+        raise _wrong(path, number, str(error)) from error
+    return Configured(name=table.name, on=frozenset(table.on), way=way, notifier=notifier, since=since)
+
+
+def _way(table: Table, *, directory: str) -> tuple[Notifier, str]:
+    if table.command:
+        from adjourn.core.render import command_line
+        from adjourn.notifiers.command import CommandNotifier
+
+        return CommandNotifier(table.command, timeout=table.timeout), command_line(table.command)
+    from urllib.parse import urlsplit
+
+    from adjourn.notifiers.webhook import WebhookNotifier
+
+    key = key_of(table, directory=directory)
+    url = urlsplit(table.webhook)
+    return WebhookNotifier(table.webhook, key=key, timeout=table.timeout), f"{url.scheme}://{url.netloc}/…"
+
+
+def _wrong(path: str, number: int, what: str) -> Misuse:
+    return Misuse(f"{path}: [[notify]] number {number}: {what}", way_out="see docs/how-to/notifications.md")
+
+
+# --- delivering -----------------------------------------------------------------------------------------------------------
+
+
+def courier_for(each: Configured, root: str, *, hint: Hint) -> Courier:
+    """Return what brings a notifier the news of a store, with a connection of its own."""
+    return Courier(
+        open_controller(root),
+        each.notifier,
+        name=each.name,
+        on=each.on,
+        root=root,
+        clock=now,
+        hint=hint,
+        since=max(each.since, now() - _EARLIER),
+    )
+
+
+def deliver_until(root: str, *, hint: Hint, log: Callable[..., None], closed: int) -> None:
+    """Deliver all that happens until the descriptor is closed at its other end, or the config changes."""
+    import threading
+
+    only = lock.hold_if_free(_presence(root))
+    if only is None:
+        return  # another worker's process delivers
+    seen, notifiers, stop = _signature(), configured(), Stop()
+
+    def tell(each: Configured) -> None:
+        try:
+            follow(courier_for(each, root, hint=hint), stop=stop, log=log)
+        except Exception as error:  # noqa: BLE001 -- the last edge of this thread; the worker begins anew
+            log("notify_error", notifier=each.name, error=f"{type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=tell, args=(each,), daemon=True) for each in notifiers]
+    for thread in threads:
+        thread.start()
+    _wait_for(closed, threads=threads, seen=seen)
+    stop.within(LAST_ROUND)
+    deadline = time.monotonic() + LAST_ROUND
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    only.close()
+
+
+def _wait_for(closed: int, *, threads: list[Any], seen: tuple[int, ...] | None) -> None:
+    """Wait until nobody needs us any more: a thread that died of a defect is a reason to begin anew, too."""
+    import select
+
+    while _signature() == seen and all(thread.is_alive() for thread in threads):
+        ready, _, _ = select.select([closed], [], [], _NOT_AGAIN_BEFORE)
+        if ready and not os.read(closed, 64):
+            return
+
+
+def _presence(root: str) -> str:
+    return os.path.join(root, "notify.lock")
+
+
+def _signature() -> tuple[int, ...] | None:
+    """Return what changes whenever the config does."""
+    try:
+        found = os.stat(config_path())
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+class Messenger:
+    """Keeps, beside a worker, the one process that delivers. It starts none as long as nobody wants to be told."""
+
+    def __init__(self, root: str, *, log: Callable[..., None], log_format: str = "text") -> None:
+        self._root = root
+        self._log_format = log_format
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+        self._useless: tuple[int, ...] | None = None
+
+    def look(self) -> None:
+        """Start the process if there is need for one and none is there; never wait for it."""
+        moment = time.monotonic()
+        if moment < self._not_before or (self._process and self._process.poll() is None):
+            return
+        self._not_before = moment + _NOT_AGAIN_BEFORE
+        seen = _signature()
+        if seen is None or seen == self._useless or lock.is_held(_presence(self._root)):
+            return
+        if self._is_of_use():
+            self._start()
+        else:
+            self._useless = seen
+
+    def _is_of_use(self) -> bool:
+        try:
+            return bool(configured())
+        except Misuse as error:
+            self._log("notify_error", error=error.sentence)
+            return False
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "adjourn", "notify", "--follow", "--output", self._log_format, "--store", self._root]
+        try:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+        except OSError as error:
+            self._log("notify_error", error=f"what delivers could not be started: {error.strerror}")
+
+    def close(self) -> None:
+        """Let it deliver what is due, for a while, and leave."""
+        if self._process is None:
+            return
+        if self._process.stdin:
+            self._process.stdin.close()
+        try:
+            self._process.wait(LAST_ROUND + 2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
