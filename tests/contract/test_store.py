@@ -1046,3 +1046,32 @@ def test_an_outbox_is_kept_and_replaced(open_store: Open) -> None:
     with open_store().read() as view:
         assert view.outbox("ops") == box
         assert view.outbox("other") is None
+
+
+def test_a_document_is_kept_by_name_until_it_is_replaced_or_dropped(open_store: Open) -> None:
+    store = open_store()
+    with store.change() as tx:
+        tx.add_task(a_task())
+        tx.keep_document("task-a", "one", b"\x00first")
+        tx.keep_document("task-a", "two", b"")
+        tx.keep_document("task-a", "one", b"second")
+    with open_store().read() as view:
+        assert (view.document("task-a", "one"), view.document("task-a", "two")) == (b"second", b"")
+        assert view.document("task-a", "three") is None
+    with store.change() as tx:
+        tx.keep_document("task-a", "one", None)
+        assert tx.document("task-a", "one") is None
+        tx.forget_task("task-a")
+        tx.add_task(a_task())
+        assert tx.document("task-a", "two") is None
+
+
+def test_a_closed_turn_is_not_left_open(store: Store) -> None:
+    with store.change() as tx:
+        tx.add_task(a_task())
+        tx.add_run(a_run())
+        for thing in ("ask-1", "ask-2"):
+            tx.add_turn(Turn(run_id="task-a.1", key=f"ask:{thing}", thing=thing, left_open=True))
+        tx.close_turn("task-a.1", "ask-1")
+        assert [turn.thing for turn in tx.turns_left_open("task-a.1")] == ["ask-2"]
+        assert tx.count_turns("task-a.1", "ask:ask-1") == 1

@@ -70,3 +70,21 @@ def test_the_workflow_sees_a_pause_and_goes_on(workflow: Any, tmp_path: Path, en
     if code == 10:
         assert ci_step(workflow["go-on"]["steps"][0]["run"], tmp_path, TASK=told["task"]) == 0
         assert (tmp_path / "proof").read_text() == "deployed\n"
+
+
+EXAMPLES = {
+    "deploy.sh": "how-to/python-library.md",
+    "migrate.py": "how-to/python-library.md",
+    "research.py": "how-to/clarifications.md",
+}
+
+
+def test_every_example_is_on_a_page_that_runs_it() -> None:
+    assert EXAMPLES.keys() == {path.name for path in (ROOT / "examples").iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(("name", "page"), EXAMPLES.items())
+def test_an_example_is_what_its_page_shows(name: str, page: str) -> None:
+    """The page's own console blocks run it, in the test above."""
+    (block,) = [block for block in blocks(ROOT / "docs" / page) if block.file == name]
+    assert block.text == (ROOT / "examples" / name).read_text()

@@ -29,7 +29,33 @@ def test_every_file_of_a_store_is_documented_with_its_mode(tmp_path: Path) -> No
         adjourn(tmp_path, "cancel", task)
     documented = {kept.path: kept.mode for kept in generate.FILES}
     assert {path: oct(documented.get(path, 0)) for path in found} == {path: oct(mode) for path, mode in found.items()}
-    assert documented.keys() - found.keys() <= {"runs/RUN/shim.error", "notify", "notify/NAME.lock", "notify.lock"}
+    assert documented.keys() - found.keys() <= {
+        "runs/RUN/shim.error",
+        "notify",
+        "notify/NAME.lock",
+        "notify.lock",
+        *OF_CLARIFICATIONS,
+    }
+
+
+OF_CLARIFICATIONS = {kept.path for kept in generate.FILES if kept.path.startswith(("clarifications", "checkpoints"))} | {
+    "runs/RUN/answers.json",
+    "runs/RUN/prompt.md",
+}
+
+
+def test_the_files_of_a_clarification_are_as_documented(tmp_path: Path) -> None:
+    """B-R11, B-R23."""
+    ask = "import adjourn, os; adjourn.clarify(['Why?'], linger=0); print(*os.environ)"
+    adjourn(tmp_path, "run", "--", "python3", "-c", ask)
+    task = next((tmp_path / ".adjourn" / "checkpoints").iterdir()).name.partition(".")[0]
+    documented = {kept.path: kept.mode for kept in generate.FILES}
+    found = {pattern(path, tmp_path / ".adjourn"): mode(path) for path in everything(tmp_path / ".adjourn")}
+    given = adjourn(tmp_path, "resume", task, "Because.").stdout.split()
+    found |= {pattern(path, tmp_path / ".adjourn"): mode(path) for path in everything(tmp_path / ".adjourn")}
+    of_them = OF_CLARIFICATIONS - {"clarifications/TASK.response.yaml"}
+    assert {path: documented[path] for path in of_them} == {path: found[path] for path in of_them}
+    assert {name for name in given if name in generate.AT_TIMES} == generate.AT_TIMES.keys() - {"ADJOURN_VERBOSE"}
 
 
 def everything(root: Path) -> Iterator[Path]:

@@ -21,6 +21,7 @@ HOMES = {
 
 NEWLY_IMPORTED = """
 import sys
+import msgspec  # with what it brings along
 before = set(sys.modules)
 import adjourn
 print(*{name.partition(".")[0] for name in set(sys.modules) - before})

@@ -248,10 +248,10 @@ def _from_yaml(text: str) -> Tree:
     import yaml
 
     # Events, not objects: nothing is constructed, no alias is followed, and no type is guessed.
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    package: Any = yaml
+    loader = getattr(package, "CSafeLoader", yaml.SafeLoader)
     try:
-        events = yaml.parse(text, Loader=loader)
-        value = _document(cast("Iterator[Any]", events))
+        value = _document(package.parse(text, Loader=loader))
     except (yaml.YAMLError, ValueError) as error:
         raise NotYet(f"it is not whole YAML: {' '.join(str(error).split())}") from error
     return value
