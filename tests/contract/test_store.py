@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import product
 from threading import Barrier
 from typing import Any
 
@@ -34,6 +35,8 @@ FULL_SPEC = Spec(
     on_rejection=OnRejection.TELL,
     grace=0.25,
     parent_run="task-p.3",
+    pool="there",
+    expires_after=90_000,
 )
 FULL_TASK = Task(
     id="task-a",
@@ -47,6 +50,7 @@ FULL_TASK = Task(
     calls=4,
     asks=5,
     next_call=4,
+    tries=2,
     wish=Wish.CANCEL,
     message="why",
     slot=slot_of("session", "key", 1),
@@ -661,6 +665,29 @@ def test_tasks_are_told_by_state(store: Store) -> None:
         assert [task.id for task in view.running()] == ["task-1", "task-4", "task-7"]
 
 
+def test_what_can_be_started_is_told_oldest_first_and_by_pool(store: Store) -> None:
+    """A-R9: one task manager, and only those who hold the workspace take its tasks."""
+    here, there = a_spec(), a_spec(pool="there")
+    for number, (spec, state) in enumerate(product((here, there), (TaskState.QUEUED, TaskState.RUNNING, TaskState.QUEUED))):
+        keep(store, a_task(f"task-{number}", spec=spec, state=state, created_at=NOON - number))
+    with store.read() as view:
+        assert [task.id for task in view.queued(pool=here.pool, limit=9)] == ["task-0", "task-2"]
+        assert [task.id for task in view.queued(pool="there", limit=1)] == ["task-3"]
+        assert view.queued(pool="nowhere", limit=9) == []
+
+
+def test_asks_whose_time_is_over_are_found(store: Store) -> None:
+    """C-R3"""
+    keep(store, a_task(), a_task("task-b"))
+    times = [("task-b", 1, 5), ("task-a", 1, 6), ("task-a", 2, 4), ("task-b", 2, 9)]
+    asks = [an_ask(f"{name}.{number}", name, number, expires_at=NOON + at) for name, number, at in times]
+    over = settled(an_ask("settled", "task-a", 3, expires_at=NOON), AskState.ANSWERED)
+    keep(store, *asks, over, an_ask("lasting", "task-a", 4))
+    with store.read() as view:
+        assert view.expired_asks(now=NOON + 3) == []
+        assert [ask.id for ask in view.expired_asks(now=NOON + 6)] == ["task-a.1", "task-a.2", "task-b.1"]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_pages_of_tasks_hold_each_task_once(store: Store, size: int) -> None:
     keep(store, *(a_task(f"task-{number}") for number in range(7)))
@@ -888,6 +915,15 @@ def test_the_chain_goes_on_after_a_task_was_forgotten(store: Store) -> None:
 def test_forgetting_nobody_is_refused(store: Store) -> None:
     with pytest.raises(NotFound), store.change() as tx:
         tx.forget_task("nobody")
+
+
+def test_what_was_forgotten_is_gone_at_once(store: Store) -> None:
+    keep(store, a_task(state=TaskState.FAILED), a_run())
+    with store.change() as tx:
+        assert tx.runs("task-a") == [a_run()]
+        tx.forget_task("task-a")
+        with pytest.raises(NotFound):
+            tx.runs("task-a")
 
 
 # --- whatever people and programs say ----------------------------------------------------------------------------------

@@ -119,9 +119,8 @@ def uncertainties(stage: Stage) -> Sentences:
 
 
 def _stood_at_the_gate(stage: Stage) -> bool:
-    """Say whether the shim died with its first word to anyone: the report that it is ready. The gate opens only then."""
-    pipes = [letter for letter in stage.shot(stage.aimed).trace if letter in "Pp"]
-    return len(pipes) <= 1
+    """Say whether the shim died before it passed the gate: the one byte that starts its child comes right after."""
+    return "p" not in stage.shot(stage.aimed).trace
 
 
 def go_on(stage: Stage) -> Sentences:

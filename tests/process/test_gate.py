@@ -221,3 +221,23 @@ def test_a_large_specification_arrives_whole(stage: Stage) -> None:
     )
     assert scene.result().exit_code == 0
     assert scene.stdout() == b"12 100000\n100000\n"
+
+
+def test_a_byte_that_a_dead_shim_left_unread_proves_that_nothing_ran(stage: Stage) -> None:
+    """Looped: the kill comes before, while or after the gate opens."""
+    for _ in range(20):
+        shim = stage.ready(*MARK).shim
+        os.kill(shim.identity.pid, signal.SIGKILL)
+        try:
+            shim.open_gate()
+        except GateShut:
+            continue
+        assert shim.wait(5)
+        assert shim.stayed_out()
+    assert marks(stage) == 0
+
+
+def test_a_byte_that_was_read_proves_nothing(stage: Stage) -> None:
+    scene = stage.start(*MARK)
+    assert scene.result().started
+    assert not scene.shim.stayed_out()

@@ -1,0 +1,96 @@
+"""A controller over a store, with a clock, ids and processes of the test's own."""
+
+from typing import Any
+
+from adjourn.controller import Claimed, Controller
+from adjourn.core.ask import Ask, Principal, Question, Reply, Verb
+from adjourn.core.events import Event
+from adjourn.core.outcome import Exit
+from adjourn.core.scene import Scene
+from adjourn.core.task import Run, Task
+from adjourn.ports import Store
+from adjourn.runners.command import CommandRunner
+from tests.stateful.world import FakeProcesses, Ids, Process, shim_of
+from tests.unit.values import NOON, a_spec
+
+ME = Principal(name="uid:1000")
+YOU = Principal(name="uid:2000")
+DONE = Exit(code=0, output="all done\n")
+FAILED = Exit(code=1)
+ASKS_10, ASKS_90 = Exit(code=10), Exit(code=90)
+INTERRUPTED = Exit(signal=2, interrupted=True)
+
+
+class Office:
+    """Lets tasks run without processes, and people decide."""
+
+    def __init__(self, store: Store) -> None:
+        self.now = NOON
+        self.processes = FakeProcesses()
+        self.controller = Controller(
+            store, clock=lambda: self.now, new_id=Ids(), find_runner=lambda _: CommandRunner(), processes=self.processes
+        )
+
+    def start(self, **words: Any) -> Task:
+        return self.controller.start(a_spec(**words), by=ME)
+
+    def start_inside(self, run: Run, *, leaves: bool = True) -> Task:
+        """Start a task in a run; the run hears that it is not done and will leave for it, or does not care."""
+        spec = a_spec(parent_run=run.id)
+        child = self.controller.start(spec, by=Principal(name="uid:1000", inside_run=run.id), key="run:child")
+        if leaves:
+            self.controller.leave_open(run.id, child)
+        return child
+
+    def begin(self, task: Task, *, supervisor: str = "anna-0") -> Claimed:
+        """Start a queued task's process."""
+        claimed = self.controller.claim(task.id, supervisor=supervisor)
+        self.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
+        process = self.processes.of_run[claimed.run.id] = Process(claimed.run, claimed.call)
+        process.open_gate()
+        return claimed
+
+    def run(self, task: Task, exit_: Exit = DONE, *, asking: tuple[str, ...] = ()) -> Task:
+        """Let a queued task run from start to exit."""
+        run = self.begin(task).run
+        for key in asking:
+            self.ask(run, key)
+        return self.controller.finish(run, exit_)
+
+    def ask(self, run: Run, key: str = "region", **words: Any) -> Ask:
+        return self.controller.ask(run.id, Question(**{"prompt": f"Which {key}?", "key": key} | words))
+
+    def reply(self, ask: Ask, verb: Verb, text: str | None = None, *, by: Principal = ME) -> Task:
+        self.controller.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=by)
+        return self.task(ask.task_id)
+
+    def open_ask(self, task: Task) -> Ask:
+        (ask,) = self.scene(task).open_asks
+        return ask
+
+    def waiting(self, **words: Any) -> tuple[Task, Ask]:
+        """Return a task that left with exit code 90, and what it asks."""
+        task = self.run(self.start(**words), ASKS_90)
+        return task, self.open_ask(task)
+
+    def lost(self) -> Task:
+        """Return a task whose process vanished."""
+        claimed = self.begin(self.start())
+        return self.controller.lose(claimed.run)
+
+    def task(self, task_id: str) -> Task:
+        return self.scene_of(task_id).task
+
+    def scene(self, task: Task) -> Scene:
+        return self.scene_of(task.id)
+
+    def scene_of(self, task_id: str) -> Scene:
+        return self.controller.scene(task_id)
+
+    def runs(self, task: Task) -> list[Run]:
+        with self.controller.store.read() as view:
+            return view.runs(task.id)
+
+    def events(self, task: Task) -> list[Event]:
+        with self.controller.store.read() as view:
+            return view.events(task.id)
