@@ -220,15 +220,14 @@ def _from_json(text: str) -> Tree:
 
 
 def _texts(value: Any) -> Tree:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case dict():
-            return {name: _texts(item) for name, item in cast("dict[str, Any]", value).items()}
-        case list():
-            return [_texts(item) for item in value]
-        case _:
-            return cast("str | None", value)
+    if isinstance(value, dict):
+        return {name: _texts(item) for name, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        items: list[Any] = value
+        return [_texts(item) for item in items]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return cast("str | None", value)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
