@@ -41,6 +41,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     lost = adjourn(place, "run", "--detach", "--", "sleep", "60").stdout.strip()
     tell("pause", wait_for_start(place, lost))
     tell("tasks")
+    tell("worker", "--status")
     tell("notify")
     tell("store backup", "copy.db")
     tell("prune", "--older-than", "0")
