@@ -17,6 +17,7 @@ from tests.stateful.world import Process, Refusal, Rows, World, shim_of
 ME = Principal(name="uid:1000")
 SUPERVISORS = ["anna", "bela"]
 ENOUGH = 3  # tasks at a time: with few of them, more happens to each
+ACTS = ["pause", "cancel", "restart", "forget", "resume", "claim", "settle", "give_up"]
 MOVES_EXECUTING = {"finish", "release", "lose", "recover"}
 
 picks = st.integers(0, 30)
@@ -46,12 +47,14 @@ specs = st.builds(
     workspace=st.just("/w"),
     decision_arg=st.booleans(),
     on_rejection=st.sampled_from(OnRejection),
+    expires_after=st.sampled_from([None, None, 1_000]),
 )
 questions = st.builds(
     Question,
     prompt=st.sampled_from(["Which?", "Which one?"]),
     key=keys,
     choices=st.sampled_from([(), ("eu", "us")]),
+    expires_after=st.sampled_from([None, None, 1]),
 )
 tool_calls = st.lists(st.sampled_from(["tc_1", "tc_2", "tc_3", "tc_9"]), max_size=2).map(tuple)
 resumptions = st.one_of(
@@ -188,11 +191,14 @@ class Life(RuleBasedStateMachine):
         self.started[process.call.id] += 1
 
     @precondition(lambda self: self.at_the_gate())
-    @rule(pick=picks, was_written_down=st.booleans())
-    def shim_dies_at_the_gate(self, *, pick: int, was_written_down: bool) -> None:
-        """The same supervisor sees that the gate could not be opened."""
+    @rule(pick=picks, way=st.sampled_from(["no shim", "a shut gate", "a shut gate, written down"]))
+    def start_fails(self, *, pick: int, way: str) -> None:
+        """The same supervisor sees that there is no shim, or that the gate could not be opened."""
         process = _one(self.at_the_gate(), pick)
-        if was_written_down:
+        if way == "no shim":
+            assert not isinstance(self.do("fail_to_start", process.run, why="no room"), Refusal)
+            return
+        if way == "a shut gate, written down":
             self.do("execute", process.run, shim=shim_of(process.run.id))
         assert not isinstance(self.do("release", process.run, why="the shim died"), Refusal)
 
@@ -323,7 +329,7 @@ class Life(RuleBasedStateMachine):
         return said
 
     @precondition(has_tasks)
-    @rule(pick=picks, act=st.sampled_from(["pause", "cancel", "restart", "forget", "resume", "claim", "settle"]), number=picks)
+    @rule(pick=picks, act=st.sampled_from(ACTS), number=picks)
     def somebody_tries(self, *, pick: int, act: str, number: int) -> None:
         """Whether it is the time for it or not."""
         task = self.task(pick)
@@ -334,6 +340,10 @@ class Life(RuleBasedStateMachine):
                 self._claim(task, SUPERVISORS[0])
             case "claim":
                 assert isinstance(self.do("claim", task.id, supervisor="another"), Refusal)
+            case "give_up" if task not in self.rows.running:
+                self.do("give_up", task.id, why="its workspace is gone")
+            case "give_up":
+                return
             case "settle":
                 self._settle(task, 1 + number % (task.calls + 1), Verdict.RUN_AGAIN)
             case _:
@@ -358,7 +368,17 @@ class Life(RuleBasedStateMachine):
         orphan = _one(self.processes(supervised=False, alive=True), pick)
         orphan.end(exit_) if exit_ else orphan.vanish()
 
-    @precondition(lambda self: self.processes(supervised=False))
+    @precondition(lambda self: self.processes(supervised=False, alive=True))
+    @rule(pick=picks, supervisor=supervisors)
+    def orphan_is_adopted(self, *, pick: int, supervisor: str) -> None:
+        """Of two who want it, one gets it."""
+        orphan = _one(self.processes(supervised=False, alive=True), pick)
+        current = self.rows.runs[orphan.run.task_id][-1]
+        adopted = self.do("adopt", current, supervisor=self.world.processes.living(supervisor))
+        assert isinstance(self.do("adopt", current, supervisor="another"), Refusal)
+        orphan.run = adopted
+
+    @precondition(lambda self: self.processes(supervised=False) or self.rows.overdue)
     @rule(is_opened_again=st.booleans())
     def recover(self, *, is_opened_again: bool) -> None:
         """After it, only those are running whose supervisor or process lives."""
@@ -367,13 +387,13 @@ class Life(RuleBasedStateMachine):
         recovered = self.do("recover")
         assert not isinstance(recovered, Refusal)
         assert not [process for process in self.processes(supervised=False) if not process.is_alive]
+        assert not self.rows.overdue
         assert self.do("recover") == [], "once is enough"
 
     @rule(milliseconds=st.sampled_from([-86_400_000, -1, 1, 1_000, 86_400_000]))
     def time_passes(self, *, milliseconds: int) -> None:
         """Forwards or backwards; every process but the store's file is gone in between."""
-        self.world.now += milliseconds
-        self.world.reopen()
+        self.world.reopen(later=milliseconds)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 

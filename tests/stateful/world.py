@@ -19,7 +19,7 @@ from adjourn.core.events import Event, Sealed
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.states import CallState
-from adjourn.core.task import Run, Task, run_id
+from adjourn.core.task import DEFAULT_POOL, Run, Task, run_id
 from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Store, Vanished
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
@@ -104,10 +104,12 @@ class Rows(msgspec.Struct, frozen=True):
     inbox: list[Ask]
     inbox_size: int
     running: list[Task]
+    ready: list[Task]
+    overdue: list[Ask]
     trail: list[Sealed]
 
 
-def rows_of(store: Store) -> Rows:
+def rows_of(store: Store, *, now: int) -> Rows:
     with store.read() as view:
         tasks = view.tasks(limit=10_000)
         names = [task.id for task in tasks]
@@ -123,6 +125,8 @@ def rows_of(store: Store) -> Rows:
             inbox=view.open_asks(limit=10_000),
             inbox_size=view.count_open_asks(),
             running=view.running(),
+            ready=view.queued(pool=DEFAULT_POOL, limit=2),
+            overdue=view.expired_asks(now=now),
             trail=view.trail(),
         )
 
@@ -145,7 +149,7 @@ class World:
         self._home = mkdtemp(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
         self._memory = MemoryStore()
         self._sqlite = SqliteStore(self._place)
-        self.rows = rows_of(self._memory)
+        self.rows = rows_of(self._memory, now=self.now)
 
     @property
     def _place(self) -> str:
@@ -155,10 +159,12 @@ class World:
         self._sqlite.close()
         shutil.rmtree(self._home)
 
-    def reopen(self) -> None:
-        """Forget all that a process had in memory."""
+    def reopen(self, *, later: int = 0) -> None:
+        """Forget all that a process had in memory, and look again at another time."""
+        self.now += later
         self._sqlite.close()
         self._sqlite = SqliteStore(self._place)
+        self.rows = self._agreed_rows()
 
     def do(self, act: Callable[[Controller], Any]) -> Any:
         """Let both do it, and return what both said."""
@@ -183,7 +189,7 @@ class World:
         )
 
     def _agreed_rows(self) -> Rows:
-        model, real = rows_of(self._memory), rows_of(self._sqlite)
+        model, real = rows_of(self._memory, now=self.now), rows_of(self._sqlite, now=self.now)
         for field in Rows.__struct_fields__:
             assert getattr(real, field) == getattr(model, field), f"the stores disagree on {field}"
         return model
