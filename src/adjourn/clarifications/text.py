@@ -223,8 +223,7 @@ def _texts(value: Any) -> Tree:
     if isinstance(value, dict):
         return {name: _texts(item) for name, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        items: list[Any] = value
-        return [_texts(item) for item in items]
+        return [_texts(item) for item in cast("Sequence[Any]", value)]
     if isinstance(value, bool):
         return "true" if value else "false"
     return cast("str | None", value)
