@@ -52,6 +52,8 @@ def test_the_variables_of_a_run_are_set_afresh(shell: Shell) -> None:
             "ADJOURN_TASK_ID": manifest["task_id"],
             "ADJOURN_RUN_ID": f"{manifest['task_id']}.{number}",
             "ADJOURN_CALL_ID": f"{manifest['task_id']}.tc_{number}",
+            "ADJOURN_GRACE": "5",
+            **({"ADJOURN_GRANT_FD": "3"} if number > 1 else {}),
         }
 
 
