@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 MODULE = "tests.crash.stories"
 STORIES = ("approved", "answered", "refused", "orphaned", "lost")
 IMAGES = {"ci": 4_000, "full": 20_000}
-PART = 500  # images of one recording
+PART = 400  # images of one recording
 
 
 @pytest.fixture(scope="module")
