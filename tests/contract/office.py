@@ -58,7 +58,8 @@ class Office:
         return self.controller.finish(run, exit_)
 
     def ask(self, run: Run, key: str = "region", **words: Any) -> Ask:
-        return self.controller.ask(run.id, Question(**{"prompt": f"Which {key}?", "key": key} | words))
+        asked: dict[str, Any] = {"prompt": f"Which {key}?", "key": key, **words}
+        return self.controller.ask(run.id, Question(**asked))
 
     def reply(self, ask: Ask, verb: Verb, text: str | None = None, *, by: Principal = ME) -> Task:
         self.controller.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=by)

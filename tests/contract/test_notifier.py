@@ -38,8 +38,8 @@ class Receiver:
                 receiver.taken.append(({name.lower(): value for name, value in self.headers.items()}, body))
                 receiver.answer(self)
 
-            def log_message(self, *_: Any) -> None:
-                pass
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the name that it overrides
+                del format, args
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
