@@ -72,7 +72,7 @@ class View(Protocol):
         ...
 
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
-        """Return the calls of a task that are in a state nobody has left for good, oldest first."""
+        """Return the calls of a task in one of the states that are not the end of a call, oldest first."""
         ...
 
     def ask(self, ask_id: str) -> Ask:
@@ -88,7 +88,7 @@ class View(Protocol):
         ...
 
     def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
-        """Return the asks that one run opened, oldest first."""
+        """Return the asks that one run opened, oldest first; a later run opens later ones."""
         ...
 
     def open_asks_of(self, task_id: str) -> list[Ask]:

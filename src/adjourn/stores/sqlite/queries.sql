@@ -80,7 +80,7 @@ FROM call JOIN call_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
 -- name: calls_in
 SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
 FROM call JOIN call_body USING (no)
-WHERE no BETWEEN ? AND ? AND state IN ('pending', 'approved', 'uncertain') AND state = ? ORDER BY no;
+WHERE no BETWEEN ? AND ? AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain') AND state = ? ORDER BY no;
 
 -- name: insert_call
 INSERT INTO call (no, state, version, tool, digest, nonce, claimed_by, approved_by, ask) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -112,8 +112,11 @@ SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at,
 FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: asks_of_run
+-- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
 SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
-FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND run = ? ORDER BY no;
+FROM ask JOIN ask_body USING (no)
+WHERE no > coalesce((SELECT no FROM ask WHERE no BETWEEN ?1 AND ?2 AND run < ?3 ORDER BY no DESC LIMIT 1), ?1) AND no <= ?2 AND run = ?3
+ORDER BY no;
 
 -- name: open_asks_of
 SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body

@@ -68,7 +68,7 @@ CREATE TABLE call (
     ask INTEGER,
     CHECK (state NOT IN ('claimed', 'executing') OR claimed_by IS NOT NULL)
 ) STRICT;
-CREATE INDEX call_open ON call (no) WHERE state IN ('pending', 'approved', 'uncertain');
+CREATE INDEX call_open ON call (no) WHERE state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain');
 
 CREATE TABLE call_body (no INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 
