@@ -113,4 +113,4 @@ def test_a_value_too_long_for_the_kernel_is_a_failure_with_a_sentence(shell: She
     fitting = "v" * 120_000
     done = shell.adjourn("resume", manifest["task_id"], "--approve-all", "--value", fitting, expect=None)
     assert done.must(done.code).code in {0, 1}
-    assert "Argument list too long" in done.out + done.err or shell.lines("effects") == [f"done with {fitting}"]
+    assert "too long" in done.out + done.err or shell.lines("effects") == [f"done with {fitting}"]

@@ -21,12 +21,13 @@ def test_the_inbox_is_oldest_first_and_can_be_paged(crowd: Shell) -> None:
     names = [ask["id"] for ask in everything["asks"]]
     assert names == [ask["id"] for ask in sorted(everything["asks"], key=lambda ask: ask["created_at"])]
     first = crowd.json("inbox", "--limit", "2")
-    assert (first["count"], [ask["id"] for ask in first["asks"]]) == (5, names[:2])
+    assert [ask["id"] for ask in first["asks"]] == names[:2]
     rest = crowd.json("inbox", "--limit", "9", "--after", names[1])
     assert [ask["id"] for ask in rest["asks"]] == names[2:]
     text = crowd.adjourn("inbox", "--limit", "2").out
-    assert "2 of 5" in text
-    assert "adjourn inbox --limit 5" in text
+    (advice,) = [line for line in text.splitlines() if "adjourn inbox" in line]
+    more = crowd.line(f"{advice.partition(': ')[2]} --output json").doc["asks"]
+    assert [ask["id"] for ask in more] == names[2:]
 
 
 def test_tasks_are_newest_first_by_state_and_can_be_paged(crowd: Shell) -> None:
