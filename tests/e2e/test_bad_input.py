@@ -44,8 +44,6 @@ def occupied(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 def test_a_strange_id_is_not_found(occupied: Shell, name: str) -> None:
     """Exit code 3, whatever it looks like and wherever it is given; nothing is decided, made or followed."""
     verbs = [("show",), ("approve",), ("answer",)] if name in STRANGE[6:] else [*BY_TASK, *BY_ASK, ("answer",)]
-    if name == "-":  # for these two it means: the ids are on stdin
-        verbs = [verb for verb in verbs if verb not in BY_ASK]
     for verb in verbs:
         rest = ["text"] if verb == ("answer",) else []
         told = occupied.adjourn(*verb, "--", name, *rest, expect=3)

@@ -7,6 +7,7 @@ from adjourn.cli.hint import command
 from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.errors import NotFound
 from adjourn.core.render import visible
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
@@ -71,5 +72,7 @@ def _spelled_out(ids: Sequence[str]) -> list[str]:
     """Read the ids from stdin where a dash stands for them."""
     if "-" not in ids:
         return list(ids)
-    given = sys.stdin.read().split()
+    given = sys.stdin.read().split() if sys.stdin else []
+    if not given:
+        raise NotFound("nothing on stdin names an ask", way_out="adjourn inbox")
     return [word for text in ids for word in (given if text == "-" else [text])]
