@@ -1,15 +1,23 @@
 """The stores that every contract test runs over."""
 
+import select
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from adjourn.ports import Store
+from adjourn.ports import Listener, Store
 from adjourn.stores.memory import MemoryStore
 from adjourn.stores.sqlite.store import SqliteStore
 
 Open = Callable[[], Store]
+
+
+def is_awake(ear: Listener, *, within: float = 0) -> bool:
+    """Say whether somebody who polls would be woken."""
+    poll = select.poll()
+    poll.register(ear.fileno(), select.POLLIN)
+    return bool(poll.poll(within * 1000))
 
 
 @pytest.fixture(params=["memory", "sqlite"])

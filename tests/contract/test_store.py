@@ -23,7 +23,7 @@ from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Spec, Task, Wish
 from adjourn.ports import Change, Store, Turn, View
-from tests.contract.conftest import Open
+from tests.contract.conftest import Open, is_awake
 from tests.hostile import HOSTILE_WORDS
 from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_ask, an_event, settled
 
@@ -350,7 +350,6 @@ def _conflict_half_way(store: Store) -> None:
 
 
 def test_the_trail_goes_on_where_it_was_after_a_change_that_raised(store: Store) -> None:
-    """A-R84"""
     keep(store, a_task())
     for number in range(6):
         try:
@@ -666,7 +665,7 @@ def test_tasks_are_told_by_state(store: Store) -> None:
 
 
 def test_what_can_be_started_is_told_oldest_first_and_by_pool(store: Store) -> None:
-    """A-R9: one task manager, and only those who hold the workspace take its tasks."""
+    """Only those who hold the workspace take its tasks."""
     here, there = a_spec(), a_spec(pool="there")
     for number, (spec, state) in enumerate(product((here, there), (TaskState.QUEUED, TaskState.RUNNING, TaskState.QUEUED))):
         keep(store, a_task(f"task-{number}", spec=spec, state=state, created_at=NOON - number))
@@ -824,7 +823,6 @@ def test_what_a_run_asked_for_and_did_not_get_is_told_in_order(store: Store) -> 
 
 
 def test_events_come_back_exactly_and_in_order(store: Store) -> None:
-    """A-R84, C-R11"""
     told = [
         an_event(facts={"call": 1, "digest": "ab", "none": None, "big": 2**53}),
         an_event(kind="ask_opened", by="adjourn", at=NOON - 5),
@@ -928,6 +926,44 @@ def test_what_was_forgotten_is_gone_at_once(store: Store) -> None:
         tx.forget_task("task-a")
         with pytest.raises(NotFound):
             tx.runs("task-a")
+
+
+# --- wake-ups ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_listener_hears_every_change_of_anyone(open_store: Open) -> None:
+    """C-R21: a decision takes effect at once, without polling."""
+    one, other = open_store(), open_store()
+    ears = [one.listen(), one.listen(), other.listen()]
+    for number in range(5):
+        assert not any(is_awake(ear) for ear in ears)
+        keep(other if number % 2 else one, a_task(f"task-{number}"))
+        assert all(is_awake(ear) for ear in ears), "the wake-up is there when the change has returned"
+        for ear in ears:
+            ear.drain()
+    for ear in ears:
+        ear.close()
+
+
+def test_a_change_that_raised_wakes_nobody(store: Store) -> None:
+    ear = store.listen()
+    with given_up(store) as tx:
+        tx.add_task(a_task())
+    assert not is_awake(ear, within=0.05)
+    ear.close()
+
+
+def test_a_listener_who_does_not_listen_holds_nobody_up(store: Store) -> None:
+    deaf, awake = store.listen(), store.listen()
+    for number in range(300):
+        keep(store, a_task(f"task-{number}"))
+    assert is_awake(deaf)
+    assert is_awake(awake)
+    deaf.drain()
+    assert not is_awake(deaf)
+    deaf.close()
+    keep(store, a_task())
+    awake.close()
 
 
 # --- whatever people and programs say ----------------------------------------------------------------------------------

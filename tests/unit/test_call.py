@@ -27,7 +27,7 @@ commands = st.builds(
 
 @given(commands)
 def test_a_command_comes_back_exactly(command: Command) -> None:
-    """C-R8: what was approved is what runs, words that are not UTF-8 included."""
+    """What was approved is what runs, words that are not UTF-8 included."""
     assert command_of(command_body(command)) == command
 
 

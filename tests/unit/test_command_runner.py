@@ -114,7 +114,7 @@ EVERY_STANDING = [
 @pytest.mark.parametrize("standing", EVERY_STANDING, ids=range(len(EVERY_STANDING)))
 @pytest.mark.parametrize("code", [None, 0, 1, 10, 90])
 def test_an_interrupt_is_a_pause_whatever_the_exit(code: int | None, standing: Standing) -> None:
-    """D-R10, D-R12, D-R13: killed after the grace or not, it was interrupted."""
+    """D-R13: killed after the grace or not, it was interrupted."""
     exit_ = Exit(code=code, signal=9 if code is None else None, interrupted=True)
     assert CommandRunner().meaning(exit_, standing) == Interrupted()
 

@@ -34,7 +34,6 @@ def trail_of(story: list[Event]) -> list[Sealed]:
 
 @given(stories)
 def test_a_trail_that_nobody_touched_closes(story: list[Event]) -> None:
-    """A-R84, C-R11: what was decided is logged, in a chain."""
     assert first_broken(trail_of(story)) is None
 
 

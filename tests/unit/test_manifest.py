@@ -39,7 +39,7 @@ def waiting_for_approval() -> dict[str, Any]:
 
 
 def test_a_pause_for_approval_has_the_keys_of_the_contract() -> None:
-    """A-R24, A-R28, A-R73"""
+    """A-R24, A-R28"""
     manifest = waiting_for_approval()
     assert set(manifest) == PAUSED
     assert manifest["outcome"] == "paused"
@@ -77,7 +77,7 @@ def test_a_pause_for_input_has_a_type_of_its_own_and_no_pending_calls() -> None:
 
 
 def test_a_question_without_a_key_is_called_by_its_id() -> None:
-    """B-R40, B-R45: every question can be named."""
+    """Every question can be named."""
     manifest = shown(TaskState.WAITING, an_ask(), run=paused_run(PauseReason.INPUT_REQUIRED))
     assert [question["question_id"] for question in manifest["pause_reason"]["questions"]] == ["ask-a"]
 
@@ -210,7 +210,7 @@ def recorded(run: Run, task: Task | None = None) -> dict[str, Any]:
 
 
 def test_a_run_record_has_exactly_the_required_keys_when_the_rest_is_empty() -> None:
-    """D-R33, D-R35, D-R37, D-R38, D-R41, D-R42: what is empty is left out, and `resumable` never is."""
+    """D-R33, D-R37, D-R38, D-R41, D-R42: what is empty is left out, and `resumable` never is."""
     assert recorded(a_run()) == {
         "run_id": "task-a.1",
         "task_id": "task-a",
@@ -224,7 +224,7 @@ def test_a_run_record_has_exactly_the_required_keys_when_the_rest_is_empty() -> 
 
 
 def test_a_run_record_names_its_pause_and_its_kin() -> None:
-    """D-R36, D-R39, D-R40, D-R42"""
+    """D-R39, D-R40, D-R42"""
     run = a_run(
         number=3,
         state=RunState.PAUSED,
@@ -269,7 +269,7 @@ def test_the_last_run_of_a_task_that_left_can_be_resumed(state: RunState) -> Non
     ids=["running", "succeeded", "failed", "gone on from", "canceled", "rejected", "superseded", "restarted"],
 )
 def test_no_other_run_can_be_resumed(run: Run, task: Task) -> None:
-    """D-R37, D-R47, D-R49"""
+    """D-R37, D-R49"""
     assert recorded(run, task)["resumable"] is False
 
 

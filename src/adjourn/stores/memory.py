@@ -1,7 +1,8 @@
 """Keeps tasks in memory: the model that the other stores must agree with."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from threading import RLock
 from typing import TypeVar
@@ -26,6 +27,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._rows = Rows()
         self._lock = RLock()
+        self._ears: list[Ear] = []
 
     @contextmanager
     def read(self) -> Generator["Rows", None, None]:
@@ -39,27 +41,46 @@ class MemoryStore:
             rows = self._rows.copied()
             yield rows
             self._rows = rows
+        for ear in self._ears:
+            ear.wake()
 
-    def listen(self) -> "Silence":
-        """Return an ear; nobody else can change what is in this memory."""
-        return Silence()
+    def listen(self) -> "Ear":
+        """Return an ear that hears every change from now on."""
+        ear = Ear(self._ears.remove)
+        self._ears.append(ear)
+        return ear
 
     def close(self) -> None:
         """Let go of the store."""
 
 
-class Silence:
-    """Hears nothing."""
+class Ear:
+    """A pipe that fills with wake-ups."""
+
+    def __init__(self, forget: "Callable[[Ear], None]") -> None:
+        self._forget = forget
+        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
-        """Return what to poll: nothing."""
-        return -1
+        """Return what to poll."""
+        return self._reader
+
+    def wake(self) -> None:
+        """Put a wake-up in; a full pipe has one waiting already."""
+        with suppress(BlockingIOError):
+            os.write(self._writer, b"\1")
 
     def drain(self) -> None:
-        """Forget nothing."""
+        """Forget the wake-ups that have come so far."""
+        with suppress(BlockingIOError):
+            while os.read(self._reader, 4096):
+                pass
 
     def close(self) -> None:
         """Stop listening."""
+        self._forget(self)
+        os.close(self._reader)
+        os.close(self._writer)
 
 
 class Rows:
