@@ -503,7 +503,6 @@ def test_a_run_that_has_ended_takes_nothing_more(office: Office, late: str) -> N
     assert office.task(task.id) == task
 
 
-@pytest.mark.xfail(raises=Misuse, reason="recover stops at the first run that it cannot settle")
 def test_one_run_that_cannot_be_settled_does_not_keep_the_others_from_it(office: Office) -> None:
     first, second = (office.begin(office.start(runner=name)) for name in ("gone", "command"))
     office.controller._find_runner = _runner
@@ -548,7 +547,6 @@ def test_a_start_that_succeeds_begins_the_count_again(office: Office) -> None:
     assert waiting.tries == 0
 
 
-@pytest.mark.xfail(reason="giving up is the move FAIL, which a running task has too")
 def test_nobody_gives_up_a_task_that_somebody_else_has_started_meanwhile(office: Office) -> None:
     task = office.start()
     office.begin(task)
@@ -588,7 +586,6 @@ def test_an_uncertain_call_never_expires(office: Office) -> None:
     assert office.task(task.id).state is TaskState.WAITING
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="it is queued, finds no answer, and asks for approval of its own command")
 def test_a_question_that_expires_while_its_process_runs_is_a_rejection_too(office: Office) -> None:
     """Silence is never consent, and the script is not run again for nothing."""
     run = office.begin(office.start(expires_after=1000)).run

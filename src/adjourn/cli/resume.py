@@ -49,4 +49,4 @@ def _queued(session: Session, controller: Controller, text: str, resumption: Res
     task = controller.find(text)
     controller.require_newest(text, task)
     require_workspace(task)
-    return controller.resume(task.id, resumption, by=session.principal)
+    return controller.resume(task.id, resumption, by=session.principal, named=text)

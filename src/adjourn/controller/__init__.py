@@ -10,7 +10,7 @@ from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, par
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.errors import Ambiguous, Conflict, Misuse, NotAllowed, NotFound, StaleCheckpoint
+from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, StaleCheckpoint
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.render import command_line, visible
@@ -21,6 +21,7 @@ from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
 from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
 
 TRIES = 3
+_LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
 _KINDS = {Verb.APPROVE: AskKind.APPROVAL, Verb.REJECT: AskKind.APPROVAL, Verb.ANSWER: AskKind.QUESTION}
@@ -92,15 +93,8 @@ class Controller:
 
     def require_newest(self, text: str, task: Task) -> None:
         """Refuse a checkpoint that was left behind: what it stands for has been decided, or has changed."""
-        if task.id.startswith(text.partition(".")[0]):
-            return
         with self._store.read() as view:
-            run = view.run_of_checkpoint(text)
-            numbers = range(task.runs, 0, -1)
-            newest = next((last for last in (view.run(task.id, n) for n in numbers) if last.checkpoint_id), None)
-        if run and newest and run.number != newest.number:
-            sentence = f"checkpoint {run.checkpoint_id} is not the newest of task {task.id}"
-            raise StaleCheckpoint(sentence, way_out=f"adjourn resume {newest.checkpoint_id}")
+            _require_newest(view, task, named=text)
 
     # --- a task begins ---------------------------------------------------------------------------------------------
 
@@ -301,6 +295,10 @@ class Controller:
         if ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
             choices = ", ".join(visible(choice) for choice in ask.choices)
             raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
+        if reply.verb is Verb.APPROVE and len((reply.text or "").encode()) > _LONGEST_VALUE:
+            raise Misuse(
+                f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment", way_out=_proper_verb(ask)
+            )
         if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
@@ -343,12 +341,16 @@ class Controller:
 
     # --- a person moves a task -------------------------------------------------------------------------------------
 
-    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal) -> Task:
-        """Take the replies that a resume carries, and queue the task if nothing is left to settle."""
+    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal, named: str | None = None) -> Task:
+        """Take the replies that a resume carries, and queue the task if nothing is left to settle.
+
+        A checkpoint by which it was `named` must be the newest at the very moment of the decision.
+        """
         if resumption.decides or resumption.answers_something:
             self.authorise(by, "deciding")
         with self._steps() as step:
             task = step.tx.task(task_id)
+            _require_newest(step.tx, task, named=named or task_id)
             replies = replies_of(resumption, step.tx.asks_of_run(task.id, task.runs))
             if replies:
                 for reply in replies:
@@ -372,6 +374,7 @@ class Controller:
             self._require_certainty(step.tx, task)
             step.withdraw_asks(task)
             step.withdraw_calls(task)
+            step.cancel_children(task)
             for name in inside.DOCUMENTS:
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
@@ -408,6 +411,7 @@ class Controller:
                 self._require_certainty(step.tx, task)
                 step.withdraw_asks(task)
                 step.withdraw_calls(task)
+                step.cancel_children(task)
             stopped = step.save(task, state=state, message=f"{state} by {by.name}", next_call=None)
             step.tell(stopped.id, f"task_{state}", by=by.name)
             step.wake_parent(stopped)
@@ -417,6 +421,8 @@ class Controller:
         """Fail a queued task that can never be started."""
         with self._steps() as step:
             task = step.tx.task(task_id)
+            if task.state is not TaskState.QUEUED:
+                raise MoveRefused(f"task {task.id} is {task.state}: somebody else has it", way_out=_way_on(task))
             state = state_after(task, Move.FAIL)
             step.withdraw_calls(task)
             failed = step.save(task, state=state, message=why, next_call=None)
@@ -471,8 +477,8 @@ class Controller:
             return None
         try:
             return self._settle_orphan(run)
-        except Conflict:
-            return None  # another command settled it first
+        except (Conflict, Misuse):
+            return None  # another command settled it first, or its runner is not installed here
 
     def _settle_orphan(self, run: Run) -> Task | None:
         if run.shim is None:
@@ -494,6 +500,17 @@ def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
     if not found:
         raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
     raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+
+
+def _require_newest(view: View, task: Task, *, named: str) -> None:
+    if task.id.startswith(named.partition(".")[0]):
+        return
+    run = view.run_of_checkpoint(named)
+    numbers = range(task.runs, 0, -1)
+    newest = next((last for last in (view.run(task.id, n) for n in numbers) if last.checkpoint_id), None)
+    if run and newest and run.number != newest.number:
+        sentence = f"checkpoint {run.checkpoint_id} is not the newest of task {task.id}"
+        raise StaleCheckpoint(sentence, way_out=f"adjourn resume {newest.checkpoint_id}")
 
 
 def _way_on(task: Task) -> str:

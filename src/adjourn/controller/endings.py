@@ -4,8 +4,8 @@ from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocke
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
-from adjourn.core.states import CallMove, CallState, Move, after
-from adjourn.core.task import PauseReason, Run, RunState, Task, Wish
+from adjourn.core.states import AskState, CallMove, CallState, Move, after
+from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
 
 _RUN_STATES = {
     Move.COMPLETE: RunState.SUCCEEDED,
@@ -61,6 +61,10 @@ def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]
 
 
 def _wait(step: Steps, task: Task, run: Run) -> Task:
+    expired = next((ask for ask in step.tx.asks_of_run(task.id, run.number) if ask.state is AskState.EXPIRED), None)
+    if expired and task.spec.on_rejection is OnRejection.FAIL:
+        step.withdraw_asks(task)
+        return end_run(step, task, run, Move.FAIL, message="nobody settled it in time")
     if is_blocked(step.tx, task, run):
         approvals = any(ask.kind is AskKind.APPROVAL for ask in step.tx.open_asks_of(task.id))
         reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED

@@ -28,6 +28,7 @@ from adjourn.ports import Change, NewId, View
 ADJOURN = "adjourn"
 ASKED = "ask:"
 LEFT = "left:"
+_IDLE = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 _REFUSALS = frozenset({AskState.REJECTED, AskState.EXPIRED})
 
 _QUEUEING = {Move.SETTLE: "task_queued", Move.RESUME: "task_resumed", Move.RESTART: "task_restarted"}
@@ -110,6 +111,17 @@ class Steps:
             return
         if any(turn.thing == task.id for turn in self.tx.turns_left_open(run_id(parent.id, parent.runs))):
             self.go_on(parent, by=ADJOURN)
+
+    def cancel_children(self, task: Task) -> None:
+        """Cancel what a task waits for and will not come back to: else a new session would have it done a second time."""
+        children = children_left_open(self.tx, self.tx.run(task.id, task.runs)) if task.runs else []
+        for child in children:
+            if child.state in _IDLE and not self.tx.calls_in(child.id, CallState.UNCERTAIN):
+                self.cancel_children(child)
+                self.withdraw_asks(child)
+                self.withdraw_calls(child)
+                self.save(child, state=after(child.state, Move.CANCEL), message=f"task {task.id} gave it up", next_call=None)
+                self.tell(child.id, "task_canceled")
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
