@@ -246,8 +246,8 @@ DOCUMENTS = {
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, and `tasks`, each task's state by its id",
     "reject": "as `approve`",
     "answer": "as `approve`",
-    "ask": "`schema_version`, `outcome` (`answered` or `paused`), `ask_id`, `answer` and `settled_by`",
-    "worker": "`schema_version` and `workers`: `name`, `pid`, `pool`, `active`, `max_active`, `since`; with `--status` only",
+    "ask": "`schema_version`, `outcome`, which is answered or paused, `ask_id`, `answer` and `settled_by`",
+    "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
