@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, cast
 
 from adjourn.core.ask import Question
@@ -18,11 +19,18 @@ Tree = str | None | list["Tree"] | dict[str, "Tree"]
 _DEEPEST = 16
 _CUT_OFF = (None, "t", "tr", "tru")
 _TRUE = frozenset({"true", "True", "TRUE"})
-# What YAML lets stand in quotes as it is; a line break or an invisible character is spelled out.
-_PLAIN = re.compile(
-    r"[ !#-\[\]-~\u00a1-\u00ac\u00ae-\u05ff\u0900-\u1fff\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\U00010000-\U000e0000]"
-)
 _BLOCK = re.compile(r"[^\s](?:[ -~\u00a1-\u05ff]*\n?)*")
+
+
+@cache
+def _plain() -> re.Pattern[str]:
+    """Match what YAML lets stand in quotes as it is; a line break or an invisible character is spelled out.
+
+    Compiling it costs more than all else that a run imports for clarifications, and most runs have none.
+    """
+    return re.compile(
+        r"[ !#-\[\]-~\u00a1-\u00ac\u00ae-\u05ff\u0900-\u1fff\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\U00010000-\U000e0000]"
+    )
 
 
 class NotYet(Exception):
@@ -96,7 +104,7 @@ def response_text(answers: Mapping[str, str], *, agent_id: str, at: int, checkpo
 
 def quoted(text: str) -> str:
     """Return a text as a double-quoted scalar that YAML reads back exactly."""
-    return '"' + "".join(letter if _PLAIN.fullmatch(letter) else _escaped(letter) for letter in text) + '"'
+    return '"' + "".join(letter if _plain().fullmatch(letter) else _escaped(letter) for letter in text) + '"'
 
 
 def _escaped(letter: str) -> str:
