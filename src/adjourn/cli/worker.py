@@ -16,7 +16,7 @@ from adjourn.core.when import ago, stamp
 from adjourn.supervise import deferred_signals
 from adjourn.wiring import living, now
 from adjourn.wiring.notification import Messenger
-from adjourn.wiring.supervision import open_worker
+from adjourn.wiring.working import open_worker
 from adjourn.worker import Settings
 
 _SETTINGS = "supervision.yaml"

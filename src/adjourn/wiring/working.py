@@ -1,0 +1,38 @@
+"""Puts a worker together."""
+
+import os
+from collections.abc import Callable
+
+from adjourn.controller import Controller
+from adjourn.core.task import Task
+from adjourn.exchange import take_responses
+from adjourn.process.supervisors import About
+from adjourn.supervise import Supervisor
+from adjourn.wiring import now
+from adjourn.wiring.supervision import open_supervising
+from adjourn.worker import Log, Settings, Worker
+
+
+def open_worker(
+    root: str,
+    settings: Settings,
+    *,
+    pool: str,
+    log: Log,
+    on_settled: Callable[[Controller, Task], None],
+    on_look: Callable[[], None] = lambda: None,
+) -> tuple[Supervisor, Worker]:
+    """Make a worker for a pool of the store."""
+    about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
+    controller, supervisor = open_supervising(root, about, tries=settings.retries)
+    worker = Worker(
+        controller,
+        supervisor,
+        settings=settings,
+        log=log,
+        on_settled=lambda task: on_settled(controller, task),
+        look_for_responses=lambda refuse: take_responses(controller, root, refuse=refuse),
+        on_look=on_look,
+        pool=pool,
+    )
+    return supervisor, worker
