@@ -1,10 +1,13 @@
 """Lets any headless agent or tool stop for a person, leave, and come back with the answer."""
 
-from adjourn import checkpoint
-from adjourn.core.ask import Question
-from adjourn.core.clarification import Context, WorkState
-from adjourn.core.errors import AdjournError, AlreadyDone, NotInsideARun, Rejected
-from adjourn.library import approval, ask, clarify
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the command imports this package, too, and needs none of these names
+    from adjourn import checkpoint
+    from adjourn.core.ask import Question
+    from adjourn.core.clarification import Context, WorkState
+    from adjourn.core.errors import AdjournError, AlreadyDone, NotInsideARun, Rejected
+    from adjourn.library import approval, ask, clarify
 
 __all__ = [
     "AdjournError",
@@ -19,3 +22,28 @@ __all__ = [
     "checkpoint",
     "clarify",
 ]
+
+_HOMES = {
+    "adjourn.core.ask": ("Question",),
+    "adjourn.core.clarification": ("Context", "WorkState"),
+    "adjourn.core.errors": ("AdjournError", "AlreadyDone", "NotInsideARun", "Rejected"),
+    "adjourn.library": ("approval", "ask", "clarify"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    from importlib import import_module
+
+    if name == "checkpoint":
+        return import_module("adjourn.checkpoint")
+    for home, names in _HOMES.items():
+        if name in names:
+            found = getattr(import_module(home), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'adjourn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
