@@ -25,4 +25,5 @@ def as_users_write_it() -> None:
 
 
 def test_public_is_a_list() -> None:
-    assert {name for name in vars(adjourn) if name in adjourn.__all__} == set(adjourn.__all__)
+    assert [name for name in adjourn.__all__ if getattr(adjourn, name, None) is None] == []
+    assert dir(adjourn) == adjourn.__all__
