@@ -74,7 +74,7 @@ def test_a_control_group_knows_even_those_who_wiped_every_trace(lost: Stage) -> 
 
 
 def test_a_session_and_its_pipe_know_those_who_stayed_in_it(lost: Stage) -> None:
-    script = "env -i sleep 4243.5 & echo on; sleep 60"
+    script = "env -i sleep 4243.5 & sleep 4243.5 & echo on; wait"  # both are there before it says so
     scene = lose(lost, "unknown", "sh", "-c", script, use_cgroup=False, clear=True)
     assert alive_with("4243.5")
     assert kill_leftovers(str(scene.run_dir), "unknown") >= 2
