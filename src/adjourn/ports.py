@@ -131,6 +131,10 @@ class View(Protocol):
         """Return what a task keeps under that name, if anything."""
         ...
 
+    def shared_document(self, name: str) -> bytes | None:
+        """Return what the store keeps under that name for no task in particular, if anything."""
+        ...
+
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task, oldest first."""
         ...
@@ -197,6 +201,10 @@ class Change(View, Protocol):
 
     def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
         """Keep a document of a task in the place of what was there; None keeps nothing."""
+        ...
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        """Keep a document that belongs to no task, in the place of what was there."""
         ...
 
     def append(self, event: Event) -> None:
