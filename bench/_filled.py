@@ -22,10 +22,11 @@ from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.rows import Rows
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import STORE, find_runner, now
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 _BATCH = 500  # tasks that share a transaction
 _BOOT = "6f1d8a52-07c3-4c5e-9a44-5b2b1f0f7c11"
-_PERSON = Principal(name="uid:1000")
+_PERSON = Principal(name=f"uid:{os.getuid()}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 Waiting = Callable[[Controller, int, str], Task]
@@ -92,7 +93,15 @@ def copy_of(place: Path) -> Generator[Path, None, None]:
 def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/srv/people/someone/src/shop") -> list[str]:
     """Fill a store through the controller, many tasks to a commit, and return the tasks' ids."""
     store = _Hasty(str(root))
-    controller = Controller(store, clock=now, new_id=_new_id, find_runner=find_runner, processes=LocalProcesses(str(root)))
+    controller = Controller(
+        store,
+        clock=now,
+        new_id=_new_id,
+        find_runner=find_runner,
+        processes=LocalProcesses(str(root)),
+        authoriser=FileAuthoriser(str(root)),
+        signatures=FileSignatures(str(root)),
+    )
     ids: list[str] = []
     started = time.monotonic()
     gc.disable()

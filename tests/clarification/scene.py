@@ -15,6 +15,7 @@ from adjourn.ports import ShimState, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.wiring.inside import Draft, Inside
+from tests.authorities import everybody
 
 TEN = 1_768_730_400_000  # 2026-01-18T10:00:00Z
 ADA = Principal(name="uid:1000")
@@ -62,6 +63,7 @@ class Scene:
             new_id=self._new_id,
             find_runner=lambda _: CommandRunner(),
             processes=NoProcesses(),
+            **everybody(),
         )
         spec = Spec(runner="command", argv=("agent",), workspace=self.root)
         self.task: Task = self.controller.start(spec, by=ADA)

@@ -10,6 +10,7 @@ from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
 from adjourn.ports import Store
 from adjourn.runners.command import CommandRunner
+from tests.authorities import everybody
 from tests.stateful.world import FakeProcesses, Ids, Process, shim_of
 from tests.unit.values import NOON, a_spec
 
@@ -28,7 +29,12 @@ class Office:
         self.now = NOON
         self.processes = FakeProcesses()
         self.controller = Controller(
-            store, clock=lambda: self.now, new_id=Ids(), find_runner=lambda _: CommandRunner(), processes=self.processes
+            store,
+            clock=lambda: self.now,
+            new_id=Ids(),
+            find_runner=lambda _: CommandRunner(),
+            processes=self.processes,
+            **everybody(),
         )
 
     def start(self, **words: Any) -> Task:

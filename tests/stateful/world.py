@@ -24,6 +24,7 @@ from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Store, Vani
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.stores.sqlite.store import SqliteStore
+from tests.authorities import everybody
 from tests.unit.values import NOON
 
 MEMORY_DISK = Path("/dev/shm")
@@ -185,7 +186,12 @@ class World:
 
     def _controller(self, store: Store, ids: Ids) -> Controller:
         return Controller(
-            store, clock=lambda: self.now, new_id=ids, find_runner=lambda _: CommandRunner(), processes=self.processes
+            store,
+            clock=lambda: self.now,
+            new_id=ids,
+            find_runner=lambda _: CommandRunner(),
+            processes=self.processes,
+            **everybody(),
         )
 
     def _agreed_rows(self) -> Rows:

@@ -68,6 +68,16 @@ class Duration(click.ParamType[int]):
 DURATION = Duration()
 
 
+def signable(function: Verb) -> Verb:
+    """Let a reply be signed with a key, and be saved instead of recorded."""
+    sign = click.option("--sign", metavar="KEY", help="Sign it with this key: ssh-keygen is asked to.")
+    save = click.option(
+        "--save", metavar="FILE", help="Only sign it, into FILE; `adjourn decide FILE` records it, from anywhere."
+    )
+    signed: Verb = sign(save(function))
+    return signed
+
+
 def _session(context: click.Context) -> Session:
     session = context.find_object(Session)
     assert session is not None  # noqa: S101 -- the app hands one to every verb
