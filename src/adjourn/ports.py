@@ -155,6 +155,10 @@ class View(Protocol):
         """
         ...
 
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task, as kept with the task."""
+        ...
+
     def trail_head(self) -> tuple[int, bytes]:
         """Return the place and the seal of the newest event; 0 and GENESIS where nothing has happened."""
         ...

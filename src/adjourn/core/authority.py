@@ -69,7 +69,7 @@ NONE = Rights()
 
 def refuse_inside(by: Principal, verb: str) -> None:
     """Refuse whoever is part of a run, unless it is a verb that decides nothing."""
-    if by.inside_run and verb not in _INSIDE:
+    if by.inside_run and verb.partition(" ")[0] not in _INSIDE:
         sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
         raise NotAllowed(sentence, way_out="decide from a terminal of your own")
 

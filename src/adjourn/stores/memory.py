@@ -246,6 +246,10 @@ class Rows:
         """Return the audit trail of the whole store."""
         return self._trail[after : after + limit if limit >= 0 else None]
 
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task."""
+        return self._heads.get(task_id, GENESIS)
+
     def trail_head(self) -> tuple[int, bytes]:
         """Return the place and the seal of the newest event."""
         return (len(self._trail), self._trail[-1].seal) if self._trail else (0, GENESIS)

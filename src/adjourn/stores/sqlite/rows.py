@@ -441,6 +441,10 @@ class Rows:
         """Return the audit trail of the whole store."""
         return [_sealed(*row) for row in self._all("trail", after, limit)]
 
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task."""
+        return self._stored_head(task_id)[1]
+
     def trail_head(self) -> tuple[int, bytes]:
         """Return the place and the seal of the newest event."""
         row = self._one("trail_head")
@@ -677,7 +681,7 @@ def _sealed(no: int, task_id: str | None, body: bytes | None, link: bytes | None
 def _intact_event(task_id: str | None, body: bytes) -> Event | None:
     try:
         event = _event_bodies.decode(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError):
         return None
     if task_id is None or msgspec.msgpack.encode(event) != body:
         return None
