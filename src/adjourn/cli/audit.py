@@ -105,7 +105,7 @@ def _told(verdict: Verdict) -> Iterator[str]:
 def export(session: Session, *, task: str | None, form: str, since: int | None) -> None:
     """Print the trail, one event per line, oldest first: of all tasks, or of TASK alone.
 
-    Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly. In CSV what cannot be
+    Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly, in ASCII. In CSV what cannot be
     seen is spelled out, and a cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
     only = session.controller.find(task).id if task else None
@@ -134,10 +134,10 @@ def _document(row: Sealed) -> dict[str, object]:
 
 
 def _write_lines(session: Session, rows: Iterator[Sealed]) -> None:
-    import msgspec
+    import json  # unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
 
     for row in rows:
-        session.say(msgspec.json.encode(_document(row)).decode())
+        session.say(json.dumps(_document(row), separators=(",", ":")))
 
 
 def _write_csv(session: Session, rows: Iterator[Sealed]) -> None:
