@@ -7,15 +7,18 @@ from typing import Protocol
 import msgspec
 
 from adjourn.core.ask import Ask
-from adjourn.core.call import Call
+from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
+from adjourn.core.policy import Policy
 from adjourn.core.states import CallState, TaskState
+from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import Milliseconds, Run, Task
 
 Clock = Callable[[], Milliseconds]
+Observe = Callable[[Command], Surroundings]
 NewId = Callable[[], str]
 
 
@@ -26,6 +29,14 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     thing: str
     left_open: bool = False
+
+
+class Policies(Protocol):
+    """Knows which rules are in force."""
+
+    def current(self, workspace: str) -> Policy:
+        """Return the policy of this moment for what runs in a workspace, or raise if it cannot be read: nothing runs then."""
+        ...
 
 
 class View(Protocol):

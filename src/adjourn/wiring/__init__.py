@@ -4,12 +4,15 @@ import os
 import time
 
 from adjourn.controller import Controller
+from adjourn.core.call import Command
 from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
+from adjourn.core.surroundings import Surroundings
 from adjourn.ports import Runner
 from adjourn.process.local import LocalProcesses
 from adjourn.process.supervisors import About, has_worker, living
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring.policies import FilePolicies
 
 __all__ = [
     "About",
@@ -60,7 +63,22 @@ def _upwards(place: str) -> list[str]:
 def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
     store = SqliteStore(root)
-    return Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root, left_by=_left_by))
+    return Controller(
+        store,
+        clock=now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=LocalProcesses(root, left_by=_left_by),
+        policies=FilePolicies(root),
+        observe=_observe,
+    )
+
+
+def _observe(command: Command) -> Surroundings:
+    """Look at what a command depends on. Seldom: most commands only decide."""
+    from adjourn.wiring.looking import observe
+
+    return observe(command)
 
 
 def _left_by(root: str, task_id: str) -> Left | None:
