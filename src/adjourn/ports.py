@@ -12,6 +12,7 @@ from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
+from adjourn.core.policy import Policy
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Milliseconds, Run, Task
 
@@ -295,6 +296,14 @@ class Runner(Protocol):
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
+        ...
+
+
+class Policies(Protocol):
+    """Knows which rules hold where."""
+
+    def current(self, workspace: str) -> Policy:
+        """Return all rules that hold for a workspace now, or raise BadPolicy: where a file is wrong, nothing runs."""
         ...
 
 
