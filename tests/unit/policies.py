@@ -6,7 +6,7 @@ from adjourn.core.policy import Allowance, Policy
 from adjourn.core.policy_text import read_policy
 from adjourn.core.surroundings import Surroundings
 
-WORKSPACE = "/home/me/project"
+WORKSPACE = "/project"
 NOW = 1_000_000
 
 
