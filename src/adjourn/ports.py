@@ -309,6 +309,14 @@ class Runner(Protocol):
         ...
 
 
+class Policies(Protocol):
+    """Knows which rules hold where."""
+
+    def current(self, workspace: str) -> Policy:
+        """Return all rules that hold for a workspace now, or raise BadPolicy: where a file is wrong, nothing runs."""
+        ...
+
+
 class NotDelivered(Exception):
     """A receiver did not take what it was told; the words say why."""
 
