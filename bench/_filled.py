@@ -22,8 +22,7 @@ from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.rows import Rows
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import STORE, find_runner, now
-from adjourn.wiring.looking import observe
-from adjourn.wiring.policies import FilePolicies
+from adjourn.wiring.judging import open_gate
 
 _BATCH = 500  # tasks that share a transaction
 _BOOT = "6f1d8a52-07c3-4c5e-9a44-5b2b1f0f7c11"
@@ -101,8 +100,7 @@ def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/s
         new_id=_new_id,
         find_runner=find_runner,
         processes=LocalProcesses(str(root)),
-        policies=FilePolicies(str(root)),
-        observe=observe,
+        open_gate=lambda: open_gate(str(root)),
     )
     ids: list[str] = []
     started = time.monotonic()

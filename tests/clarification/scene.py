@@ -6,6 +6,7 @@ from pathlib import Path
 from adjourn import exchange
 from adjourn.clarifications import files
 from adjourn.controller import Claimed, Controller
+from adjourn.controller.gate import PolicyGate
 from adjourn.core.ask import Principal, Question, Reply, Verb
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.identity import ProcessId
@@ -63,8 +64,7 @@ class Scene:
             new_id=self._new_id,
             find_runner=lambda _: CommandRunner(),
             processes=NoProcesses(),
-            policies=Rulebook(),
-            observe=Disk().look,
+            open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
         )
         spec = Spec(runner="command", argv=("agent",), workspace=self.root)
         self.task: Task = self.controller.start(spec, by=ADA)

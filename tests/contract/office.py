@@ -3,6 +3,7 @@
 from typing import Any
 
 from adjourn.controller import Claimed, Controller
+from adjourn.controller.gate import PolicyGate
 from adjourn.core.ask import Ask, Principal, Question, Reply, Verb
 from adjourn.core.events import Event
 from adjourn.core.outcome import Exit
@@ -35,8 +36,7 @@ class Office:
             new_id=Ids(),
             find_runner=lambda _: CommandRunner(),
             processes=self.processes,
-            policies=self.rules,
-            observe=self.disk.look,
+            open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
         )
 
     def start(self, **words: Any) -> Task:

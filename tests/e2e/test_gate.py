@@ -197,13 +197,18 @@ def _swap_the_directory(shell: Shell) -> None:
     (shell.place / "modules" / "vpc.tf").write_text("evil")
 
 
+def _make_a_directory(shell: Shell) -> None:
+    (shell.place / "main.tf").unlink()
+    (shell.place / "main.tf").mkdir()
+
+
 CHANGES: dict[str, Callable[[Shell], Any]] = {
     "the program": _replace_the_program,
     "an operand": _write("main.tf", "evil"),
     "an operand after an equals sign": _write("vars.tf", "evil"),
     "an operand is gone": lambda shell: (shell.place / "main.tf").unlink(),
     "an operand is there now": _write("later.tf", "new"),
-    "an operand is a directory now": lambda shell: ((shell.place / "main.tf").unlink(), (shell.place / "main.tf").mkdir()),
+    "an operand is a directory now": _make_a_directory,
     "where a link leads": _point_elsewhere,
     "a file in a subdirectory": _swap_the_directory,
 }

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from adjourn.controller import Controller
+from adjourn.controller.gate import PolicyGate
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, Command
 from adjourn.core.errors import AdjournError
@@ -214,8 +215,7 @@ class World:
             new_id=ids,
             find_runner=lambda _: CommandRunner(),
             processes=self.processes,
-            policies=self.rules,
-            observe=self.disk.look,
+            open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
         )
 
     def _agreed_rows(self) -> Rows:

@@ -1,13 +1,13 @@
 """The only place where a task changes."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 import msgspec
 
-from adjourn.controller import endings, gate, inside
+from adjourn.controller import endings, inside, openings
 from adjourn.controller.endings import OwnAsk
-from adjourn.controller.gate import Gate, Obstacle, Opening, Way
 from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of, grant_of, slot_of
@@ -15,6 +15,7 @@ from adjourn.core.clarification import Clarification, Request
 from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, Outdated, StaleCheckpoint
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
+from adjourn.core.opening import Obstacle, Opening, Way
 from adjourn.core.outcome import Exit
 from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
@@ -25,10 +26,9 @@ from adjourn.ports import (
     Clock,
     Ended,
     FindRunner,
+    Gate,
     NeverStarted,
     NewId,
-    Observe,
-    Policies,
     Processes,
     StillRuns,
     Store,
@@ -73,11 +73,10 @@ class Controller:
         new_id: NewId,
         find_runner: FindRunner,
         processes: Processes,
-        policies: Policies,
-        observe: Observe,
+        open_gate: Callable[[], Gate],
     ) -> None:
         self._store = store
-        self._gate = Gate(policies, observe, clock)
+        self._open_gate = open_gate
         self._clock = clock
         self._new_id = new_id
         self._find_runner = find_runner
@@ -87,6 +86,11 @@ class Controller:
     def store(self) -> Store:
         """The store, for reading."""
         return self._store
+
+    @cached_property
+    def _gate(self) -> Gate:
+        """What judges commands; made when the first is judged, for most who open a store only decide."""
+        return self._open_gate()
 
     @contextmanager
     def _steps(self) -> Generator[Steps, None, None]:
@@ -128,10 +132,9 @@ class Controller:
 
     def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
         """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
-        spec, policy = self._gate.under_policy(spec)
-        opening = self._gate.opening(spec, policy)
+        opening = self._gate.opening(spec)
         with self._steps() as step:
-            gate.keep(step, policy)
+            spec = openings.under_policy(step, spec, opening)
             if spec.parent_run and key:
                 return self._start_child(step, spec, opening, by=by, key=key)
             return self._create(step, spec, opening, by=by)
@@ -152,9 +155,9 @@ class Controller:
         step.tx.add_task(task)
         step.tell(task.id, "task_created", by=by.name, parent=spec.parent_run, judged=opening.told)
         if not runs:
-            return gate.enter(step, task, opening, by=by.name)
+            return openings.enter(step, task, opening, by=by.name)
         uncounted = msgspec.structs.replace(task, calls=0)
-        step.new_call(uncounted, opening.command, state=CallState.APPROVED, by=opening.let_through_by or by.name)
+        step.new_call(uncounted, opening.command, state=CallState.APPROVED, by=openings.let_through_by(opening, by.name))
         return task
 
     def _start_child(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, key: str) -> Task:
@@ -181,7 +184,7 @@ class Controller:
             if step.tx.call(task.id, task.next_call or 0) != seen:
                 raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
             if obstacle:
-                return gate.stop(step, task, obstacle)
+                return openings.stop(step, task, obstacle)
             call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
             run = step.new_run(task, call=call.number, supervisor=supervisor)
             started = step.save(task, state=state, runs=run.number)
@@ -447,7 +450,7 @@ class Controller:
         if not task.spec.pause_on_approval:
             return step.enqueue(task, move, by=by.name)
         opening = self._gate.opening_again(step.tx, task)
-        return gate.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
+        return openings.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
     def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
         """Queue a task from nothing, with a new session. Its history stays."""

@@ -28,6 +28,7 @@ from adjourn.ports import Change, NewId, View
 
 ADJOURN = "adjourn"
 POLICY = "policy"
+POLICY_OF = "policy:"  # and the digest: under this name the store keeps a policy
 ASKED = "ask:"
 LEFT = "left:"
 _IDLE = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})

@@ -22,7 +22,7 @@ def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
 
 
 def look_at(command: Command, *, path: str) -> Surroundings:
-    """Return where a command's programs are, and the digests of them, of what interprets them, and of the files they are given."""
+    """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given."""
     from adjourn.core.reading import all_steps, steps_of  # seldom needed: most commands only decide
 
     step = steps_of(COMMAND, arguments_of(command_body(command)))

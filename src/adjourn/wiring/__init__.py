@@ -4,15 +4,12 @@ import os
 import time
 
 from adjourn.controller import Controller
-from adjourn.core.call import Command
 from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
-from adjourn.core.surroundings import Surroundings
-from adjourn.ports import Runner
+from adjourn.ports import Gate, Runner
 from adjourn.process.local import LocalProcesses
 from adjourn.process.supervisors import About, has_worker, living
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring.policies import FilePolicies
 
 __all__ = [
     "About",
@@ -69,16 +66,15 @@ def open_controller(root: str) -> Controller:
         new_id=new_id,
         find_runner=find_runner,
         processes=LocalProcesses(root, left_by=_left_by),
-        policies=FilePolicies(root),
-        observe=_observe,
+        open_gate=lambda: _gate(root),
     )
 
 
-def _observe(command: Command) -> Surroundings:
-    """Look at what a command depends on. Seldom: most commands only decide."""
-    from adjourn.wiring.looking import observe
+def _gate(root: str) -> Gate:
+    """Make what judges commands. Seldom: most who open a store only decide."""
+    from adjourn.wiring.judging import open_gate
 
-    return observe(command)
+    return open_gate(root)
 
 
 def _left_by(root: str, task_id: str) -> Left | None:

@@ -7,7 +7,7 @@ from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
 from adjourn.wiring import new_id, now, open_controller
-from adjourn.wiring.looking import scripts_directory
+from adjourn.wiring.judging import scripts_directory
 
 
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:

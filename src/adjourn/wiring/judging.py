@@ -1,11 +1,19 @@
-"""Knows where a run's process finds its programs."""
+"""Puts together what judges a command: the policies, and a look at what it depends on."""
 
 import os
 import sys
 
+from adjourn.controller.gate import PolicyGate
 from adjourn.core.call import Command
 from adjourn.core.surroundings import Surroundings
 from adjourn.process.look import look_at, search_path
+from adjourn.wiring import now
+from adjourn.wiring.policies import FilePolicies
+
+
+def open_gate(root: str) -> PolicyGate:
+    """Make what judges the commands of a store's tasks."""
+    return PolicyGate(FilePolicies(root), observe, now)
 
 
 def observe(command: Command) -> Surroundings:
