@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from adjourn.clarifications import files, log
-from adjourn.clarifications.text import NotYet
+from adjourn.clarifications.tree import NotYet
 from adjourn.controller import Controller
 from adjourn.controller.inside import CHECKPOINT, RESPONSE, clarification_of
 from adjourn.core.ask import Principal

@@ -14,11 +14,11 @@ import msgspec
 from adjourn import exchange
 from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
-from adjourn.controller import TRIES, Claimed, Controller
+from adjourn.controller import Claimed, Controller
 from adjourn.core.call import command_of
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.core.states import TaskState
-from adjourn.core.task import Run, RunState, Task
+from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports import Ended, NeverStarted, NewId
 from adjourn.process import lock

@@ -3,12 +3,10 @@
 import select
 import time
 from collections.abc import Callable
-from enum import StrEnum
 
-import msgspec
-
-from adjourn.controller import TRIES, Controller
+from adjourn.controller import Controller
 from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
+from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.exchange import Refuse
@@ -17,23 +15,6 @@ from adjourn.supervise import Active, Signals, Supervisor
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
 _LONGEST = 60.0
-
-
-class Drain(StrEnum):
-    """What a worker does with its runs when it is told to stop."""
-
-    PAUSE = "pause"
-    FINISH = "finish"
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a worker works; the keys of `supervision.yaml`."""
-
-    poll_interval: float = 5.0
-    retries: int = TRIES
-    grace: float = 30.0
-    max_active: int = 4
-    drain: Drain = Drain.PAUSE
 
 
 Log = Callable[..., None]  # log(event, **facts)

@@ -110,3 +110,29 @@ def test_a_quick_answer_is_taken_in_the_same_process(shell: Shell, late: str) ->
     running.communicate(timeout=20)
     assert running.returncode == 0
     assert len(shell.runs(task)) == 1
+
+
+@pytest.mark.parametrize(("setting", "told"), [("0", "0s"), ("30s", "30s"), ("5m", "300s"), (None, "60s")])
+def test_how_long_an_agent_lingers_is_set_for_the_store(shell: Shell, setting: str | None, told: str) -> None:
+    """B-R8, B-R41: 30 s, 60 s and 5 min; answered at once, nobody waits that long here."""
+    shell.json("run", "--", "true")
+    if setting:
+        (shell.store / "supervision.yaml").write_text(f"linger: {setting}\n")
+    running = shell.start("run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])")
+    until(lambda: bool(shell.inbox()), what="it asks")
+    ask = shell.inbox()[0]
+    needed = shell.store / "clarifications" / f"{ask['task_id']}.needed.yaml"
+    until(needed.exists, what="the request is there")
+    assert f"brief_poll_duration: {told}\n" in needed.read_text()
+    shell.adjourn("answer", ask["id"], "this")
+    running.communicate(timeout=20)
+    assert len(shell.runs(ask["task_id"])) == 1
+
+
+def test_nonsense_in_supervision_yaml_is_told_to_an_agent_before_it_asks(shell: Shell) -> None:
+    shell.json("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text("linger: soon\n")
+    failed = shell.adjourn("run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])", expect=None)
+    assert failed.code == 1
+    assert "linger" in failed.err
+    assert shell.inbox() == []

@@ -193,13 +193,26 @@ NONSENSE = {
     "max_active: 0": "max_active",
     "poll_interval: -1": "poll_interval",
     "drain: sometimes": "drain",
-    "- a list": "",
+    "poll_interval: 0": "poll_interval",
+    "poll_interval: .nan": "poll_interval",
+    "linger: soon": "linger",
+    "linger: 2d": "linger",
+    "linger: [60]": "linger",
+    "grace:": "grace",
+    "retries: 0": "retries",
+    "maximum: 3\nlingers: 60": "unknown: maximum, lingers",
+    "grace: 3\ngrace: 4": "grace is there twice",
+    "grace: !!python/object/apply:os.system [true]": "tag",
+    "grace: &a [*a]": "anchor",
+    "[" * 5000: "",
+    "- a list": "mapping",
     "a: b: c": "",
     "\x00": "",
+    "grace: 1 # " + 70_000 * "x": "bytes",
 }
 
 
-@pytest.mark.parametrize("text", NONSENSE)
+@pytest.mark.parametrize("text", NONSENSE, ids=lambda text: repr(text[:40]))
 def test_nonsense_in_supervision_yaml_is_an_error_that_names_it(shell: Shell, text: str) -> None:
     """C-R6: the poll interval is configurable there; what is not known is refused."""
     shell.json("run", "--", "true")
@@ -207,6 +220,12 @@ def test_nonsense_in_supervision_yaml_is_an_error_that_names_it(shell: Shell, te
     said = shell.adjourn("worker", "--once", expect=2).err
     assert "supervision.yaml" in said
     assert NONSENSE[text] in said
+
+
+def test_a_supervision_yaml_that_is_no_plain_file_is_refused_at_once(shell: Shell) -> None:
+    shell.json("run", "--", "true")
+    os.mkfifo(shell.store / "supervision.yaml")
+    assert "not a plain file" in shell.adjourn("worker", "--once", expect=2).err
 
 
 def test_logs_are_json_on_request(shell: Shell) -> None:

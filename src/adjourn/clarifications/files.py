@@ -7,6 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from adjourn.clarifications import text
+from adjourn.clarifications.tree import NotYet
 from adjourn.core.clarification import PHASE, Clarification, Left, Request, Response, read_checkpoint
 from adjourn.core.errors import Misuse
 from adjourn.files import private_directory, write_whole
@@ -142,7 +143,7 @@ def left_by(root: str, task_id: str) -> Left | None:
 def _with_request(root: str, task_id: str, checkpoint: bytes) -> Left:
     try:
         return Left(checkpoint=checkpoint, request=_request(root, task_id))
-    except (Misuse, text.NotYet) as error:
+    except (Misuse, NotYet) as error:
         return Left(checkpoint=checkpoint, problem=f"its request: {error}")
 
 

@@ -10,17 +10,13 @@ from adjourn.cli.options import verb
 from adjourn.cli.present import table
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
-from adjourn.core.errors import Misuse
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.core.when import ago, stamp
 from adjourn.supervise import deferred_signals
 from adjourn.wiring import living, now
 from adjourn.wiring.notification import Messenger
+from adjourn.wiring.settings import read_settings
 from adjourn.wiring.working import open_worker
-from adjourn.worker import Settings
-
-_SETTINGS = "supervision.yaml"
-_LARGEST = 64 * 1024
 
 
 @verb("worker")
@@ -62,31 +58,6 @@ def _projected(session: Session) -> Any:
         project(session, controller.scene(task.id))
 
     return settled
-
-
-def read_settings(root: str) -> Settings:
-    """Read `supervision.yaml`, or use the defaults where there is none. What it does not know is an error."""
-    path = os.path.join(root, _SETTINGS)
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(_LARGEST)
-    except FileNotFoundError:
-        return Settings()
-    import yaml
-
-    try:
-        return _checked(msgspec.convert(yaml.safe_load(text) or {}, Settings))
-    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise Misuse(f"{path}: {' '.join(str(error).split())}", way_out="see docs/how-to/run-a-worker.md") from error
-
-
-def _checked(settings: Settings) -> Settings:
-    for name in ("poll_interval", "grace"):
-        if not 0 <= getattr(settings, name) <= 86_400:  # noqa: PLR2004 -- a day
-            raise msgspec.ValidationError(f"{name} must lie between 0 and 86400 seconds")
-    if not (1 <= settings.max_active <= 1000 and 1 <= settings.retries <= 100):  # noqa: PLR2004 -- far beyond use
-        raise msgspec.ValidationError("max_active must lie between 1 and 1000, retries between 1 and 100")
-    return settings
 
 
 class Voice:

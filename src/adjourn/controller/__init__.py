@@ -17,10 +17,9 @@ from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
-from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
+from adjourn.core.task import TRIES, Run, RunState, Spec, Task, Wish, task_of_run
 from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
 
-TRIES = 3
 _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}

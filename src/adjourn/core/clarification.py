@@ -15,7 +15,6 @@ PHASE = "waiting_clarification"
 BRIEF_POLL_DURATION = 60.0
 POLL_INTERVAL = 5.0
 MAX_POLLS = 12
-PRESETS = {"aggressive": 30.0, "balanced": BRIEF_POLL_DURATION, "cache": 300.0}
 
 _KB = 1024
 

@@ -31,6 +31,7 @@ from adjourn.core.errors import Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.wiring import now, open_controller
+from adjourn.wiring.settings import read_settings
 
 _LONGEST = 86_400.0
 
@@ -103,11 +104,11 @@ class Inside:
         questions: Sequence[Question],
         draft: Draft,
         *,
-        linger: float,
+        linger: float | None = None,
         meanwhile: Iterable[Callable[[], object]] = (),
     ) -> dict[str, str]:
-        """Return the answers, or leave with a checkpoint."""
-        request = _request(questions, draft, linger=_checked(linger))
+        """Return the answers, or leave with a checkpoint; it lingers as long as the store says, unless the caller does."""
+        request = _request(questions, draft, linger=read_settings(self._root).linger if linger is None else _checked(linger))
         exchange.clear_taken(self._controller, self._root, self._task_id)
         clarification, asks = self._controller.clarify(self._run_id, request)
         if any(ask.is_open for ask in asks):

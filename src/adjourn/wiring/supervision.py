@@ -3,7 +3,8 @@
 import os
 import sys
 
-from adjourn.controller import TRIES, Controller
+from adjourn.controller import Controller
+from adjourn.core.task import TRIES
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor

@@ -4,13 +4,14 @@ import os
 from collections.abc import Callable
 
 from adjourn.controller import Controller
+from adjourn.core.settings import Settings
 from adjourn.core.task import Task
 from adjourn.exchange import take_responses
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervising
-from adjourn.worker import Log, Settings, Worker
+from adjourn.worker import Log, Worker
 
 
 def open_worker(
