@@ -46,6 +46,7 @@ class Worker:
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
         self._not_before: dict[str, tuple[float, float]] = {}
+        self._is_draining = False
         self._drain_deadline: float | None = None
         self._refused: set[str] = set()
         self._poll = select.poll()
@@ -189,6 +190,9 @@ class Worker:
 
     def _heed(self, stops: int) -> None:
         """Pass on requests to stop: a person's for one run, or ours for all of them."""
+        if stops and not self._is_draining:
+            self._is_draining = True
+            self._log("draining", active=self.active)
         drained = self._drained(stops)
         for active in self._active.values():
             try:

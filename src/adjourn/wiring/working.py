@@ -21,7 +21,7 @@ def open_worker(
     pool: str,
     log: Log,
     on_settled: Callable[[Controller, Task], None],
-    on_look: Callable[[], None] = lambda: None,
+    on_look: Callable[[Controller, int], None],
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
@@ -33,7 +33,7 @@ def open_worker(
         log=log,
         on_settled=lambda task: on_settled(controller, task),
         look_for_responses=lambda refuse: take_responses(controller, root, refuse=refuse),
-        on_look=on_look,
+        on_look=lambda: on_look(controller, worker.active),
         pool=pool,
     )
     return supervisor, worker
