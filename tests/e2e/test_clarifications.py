@@ -136,3 +136,58 @@ def test_nonsense_in_supervision_yaml_is_told_to_an_agent_before_it_asks(shell: 
     assert failed.code == 1
     assert "linger" in failed.err
     assert shell.inbox() == []
+
+
+ASKING = """adjourn clarify "Which pattern?" "Who reviews it?" --linger 0s > answers || exit $?
+{ read -r pattern; read -r reviewer; } < answers
+echo "$pattern, reviewed by $reviewer" >> heard"""
+
+
+def test_a_shell_script_asks_several_questions_and_comes_back_with_the_answers(shell: Shell) -> None:
+    """B-R40, B-R45: as the library does."""
+    paused = shell.json("run", "--", shell.script(ASKING), expect=10)
+    assert [question["question_id"] for question in paused["pause_reason"]["questions"]] == ["Q1", "Q2"]
+    response(shell, paused["task_id"], Q2="Ada", Q1="one for one")
+    shell.adjourn("resume", paused["task_id"])
+    assert shell.lines("heard") == ["one for one, reviewed by Ada"]
+
+
+def test_a_shell_script_hands_over_a_request_and_a_checkpoint(shell: Shell) -> None:
+    """B-R12 to B-R17, B-R39 to B-R42."""
+    (shell.place / "request.yaml").write_text(
+        "reason: two patterns\nblocked_at: selection\nquestions:\n  - question_id: P\n    text: Which?\n    choices: [a, b]\n"
+        "parallel_work_available: |\n  Can implement:\n  - Tests\n"
+    )
+    (shell.place / "state.json").write_text(
+        '{"agentId": "x", "workState": {"completed": ["logs"]}, "metadata": {"tokensBurned": 7}, "filesCreated": ["a.md"]}'
+    )
+    script = shell.script("adjourn clarify --from request.yaml --checkpoint state.json --linger 0s --output json")
+    task = shell.json("run", "--", script, expect=10)["task_id"]
+    left = msgspec.json.decode((shell.store / "checkpoints" / f"{task}.checkpoint.json").read_bytes())
+    assert (left["agentId"], left["metadata"]["tokensBurned"]) == (task, 7)
+    assert left["workState"] == {"completed": ["logs"], "inProgress": [], "blocked": [], "parallelWorkAvailable": ["Tests"]}
+    assert left["context"]["filesCreated"] == ["a.md"]
+    assert "work_continues: true" in (shell.store / "clarifications" / f"{task}.needed.yaml").read_text()
+    assert shell.adjourn("answer", shell.inbox()[0]["id"], "c", expect=2).code == 2
+    done = shell.adjourn("resume", task, "b")
+    assert msgspec.json.decode(done.raw)["answers"] == {"P": "b"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("adjourn clarify", "name the questions"),
+        ("adjourn clarify Q --from /dev/null", "name the questions"),
+        ("adjourn clarify --from /dev/null", "it is empty"),
+        ("echo questions: | adjourn clarify --from -", "it asks nothing"),
+        ("adjourn clarify --from /dev/zero", "more than 1048576 bytes"),
+        ("adjourn clarify Q --checkpoint /bin/sh", "the checkpoint: "),
+        ("adjourn clarify Q --linger soon", "not a time"),
+        ("adjourn clarify $(printf '\\377')", "not UTF-8"),
+        ("env -u ADJOURN_RUN_ID adjourn clarify Q", "nobody is there to ask"),
+    ],
+)
+def test_a_request_that_makes_no_sense_asks_nobody(shell: Shell, words: str, why: str) -> None:
+    failed = shell.adjourn("run", "--", "sh", "-c", f"{words}; test $? = 2")
+    assert why in failed.err
+    assert shell.inbox() == []
