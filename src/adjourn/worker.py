@@ -9,7 +9,6 @@ from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProbl
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
-from adjourn.exchange import Refuse
 from adjourn.ports import Listener, View
 from adjourn.supervise import Active, Signals, Supervisor
 
@@ -31,7 +30,7 @@ class Worker:
         settings: Settings,
         log: Log,
         on_settled: Callable[[Task], None],
-        look_for_responses: Callable[[Refuse], object],
+        look_for_responses: Callable[[], object],
         on_look: Callable[[], None] = lambda: None,
         pool: str = DEFAULT_POOL,
     ) -> None:
@@ -48,7 +47,6 @@ class Worker:
         self._not_before: dict[str, tuple[float, float]] = {}
         self._is_draining = False
         self._drain_deadline: float | None = None
-        self._refused: set[str] = set()
         self._poll = select.poll()
 
     @property
@@ -87,13 +85,7 @@ class Worker:
         for task in self._controller.recover():
             self._log("settled", task=task.id, state=task.state)
             self._on_settled(task)
-        self._look_for_responses(self._refuse)
-
-    def _refuse(self, sentence: str) -> None:
-        """Say why a response file is not taken, once for each thing that is wrong with it."""
-        if sentence not in self._refused:
-            self._refused.add(sentence)
-            self._log("response_refused", error=sentence)
+        self._look_for_responses()
 
     def _take_over(self) -> None:
         """Adopt the runs whose supervisor died and whose shim lives: nothing of them is started again."""

@@ -48,6 +48,21 @@ def test_a_refused_response_is_told_and_changes_nothing(shell: Shell) -> None:
     assert "is refused" in told.err
     assert "takes one of: one, many" in told.err
     assert shell.state(task) == "waiting"
+    assert shell.adjourn("inbox").err == "", "once is enough"
+    assert "the response file is refused: ask " in shell.adjourn("show", task).out
+    assert "the response file is refused: ask " in shell.adjourn("show", task, "--output", "json").err
+    response(shell, task, Q1="yes", Q2="one", Q3="no")
+    assert "response file" not in shell.adjourn("show", task).out
+    assert shell.state(task) == "queued"
+
+
+def test_a_response_for_nobody_is_told_once(shell: Shell) -> None:
+    shell.json("run", "--", *researcher(shell), expect=10)
+    response(shell, "nobody\x1b[31m", Q1="yes")
+    told = shell.adjourn("tasks").err
+    assert "no task nobody" in told
+    assert "\x1b" not in told
+    assert shell.adjourn("tasks").err == ""
 
 
 def test_a_worker_finds_the_file_and_resumes(shell: Shell) -> None:

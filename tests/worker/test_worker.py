@@ -32,6 +32,19 @@ def test_a_decision_starts_its_task_without_anybody_resuming_it(shell: Shell, wo
     assert shell.lines("effects") == ["done with go"]
 
 
+def test_a_worker_that_listens_on_a_port_is_told_as_well(shell: Shell, worker: StartWorker) -> None:
+    """C-R21: told, not polled; its own look comes after a day."""
+    shell.json("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text("poll_interval: 1d\n")
+    shell.environment["ADJOURN_WAKE"] = "udp"
+    worker()
+    assert [name for name in os.listdir(shell.store / "wake") if name.startswith("udp-")]
+    task = queued(shell, shell.agent("approved.sh"))
+    until(lambda: is_in(shell, task, "waiting"), what="it waits")
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    until(lambda: is_in(shell, task, "succeeded"), what="it was started")
+
+
 def test_a_rejection_fails_the_task_with_an_event(shell: Shell, worker: StartWorker) -> None:
     """C-R10, C-R11: nothing is started again."""
     worker()

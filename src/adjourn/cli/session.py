@@ -58,9 +58,11 @@ class Session:
             for task in settled:
                 project(self, controller.scene(task.id))
         if has_responses(self.root):
-            from adjourn.exchange import take_responses
+            from adjourn.exchange import once, take_responses
 
-            take_responses(controller, self.root, refuse=lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            take_responses(
+                controller, self.root, refuse=once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            )
 
     @property
     def principal(self) -> Principal:

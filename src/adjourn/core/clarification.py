@@ -103,6 +103,19 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     resume_signal: bool
 
 
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a response was not taken, and which one it was; one that could not be read has no digest."""
+
+    task_id: str
+    digest: str
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """What whoever wrote it is told."""
+        return f"the response for {visible(self.task_id)} is refused: {self.why}"
+
+
 # --- reading and writing a checkpoint --------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from adjourn.core.clarification import (
     Clarification,
     Context,
     Metadata,
+    Refusal,
     Request,
     ResumeInstructions,
     WorkState,
@@ -141,10 +142,13 @@ class Inside:
             for moment in moments:
                 if settled := self._settled_before(start + moment, ask_ids, sleep):
                     return settled
-                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._say)
+                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._refuse)
             return self._controller.collect(self._run_id, ask_ids)
         finally:
             ear.close()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._say(refusal.sentence)  # for its own ears: whoever wrote the response is told by others
 
     def _settled_before(self, deadline: float, ask_ids: Sequence[str], sleep: Sleep) -> list[Ask]:
         while not (settled := self._controller.collect(self._run_id, ask_ids)):

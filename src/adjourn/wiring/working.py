@@ -6,7 +6,7 @@ from collections.abc import Callable
 from adjourn.controller import Controller
 from adjourn.core.settings import Settings
 from adjourn.core.task import Task
-from adjourn.exchange import take_responses
+from adjourn.exchange import once, take_responses
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
@@ -26,13 +26,14 @@ def open_worker(
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
     controller, supervisor = open_supervising(root, about, tries=settings.retries)
+    refuse = once(root, lambda sentence: log("response_refused", error=sentence))
     worker = Worker(
         controller,
         supervisor,
         settings=settings,
         log=log,
         on_settled=lambda task: on_settled(controller, task),
-        look_for_responses=lambda refuse: take_responses(controller, root, refuse=refuse),
+        look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
         on_look=lambda: on_look(controller, worker.active),
         pool=pool,
     )
