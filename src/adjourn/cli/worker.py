@@ -20,7 +20,7 @@ from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.core.when import ago, stamp
 from adjourn.supervise import deferred_signals
 from adjourn.wiring import living, now
-from adjourn.wiring.notification import Messenger
+from adjourn.wiring.notification import HURRIED, LAST_ROUND, Messenger
 from adjourn.wiring.settings import read_settings
 from adjourn.wiring.working import open_worker
 
@@ -58,7 +58,7 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
         try:
             worker.work(signals, once=once)
         finally:
-            messenger.close()
+            messenger.close(within=HURRIED if signals.taken() else LAST_ROUND)
             voice.log("worker_stopped", name=supervisor.name)
             supervisor.close()
     return 0
