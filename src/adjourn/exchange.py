@@ -44,7 +44,7 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
     digest = ""
     try:
         found = files.read_plain(files.response_path(root, task_id))
-        digest = _digest(found.content).hex() if found else ""
+        digest = sha256(found.content).hex() if found else ""
         return found is not None and _take(controller, root, task_id, found)
     except NotYet as reason:
         log.say(f"the response for {visible(task_id)} is not whole yet: {reason}")
@@ -72,7 +72,7 @@ def why_refused(root: str, task_id: str) -> str | None:
         found = files.read_plain(files.response_path(root, task_id))
         if found is None:
             return None
-        if noted and noted.digest == _digest(found.content).hex():
+        if noted and noted.digest == sha256(found.content).hex():
             return noted.why
         files.response_of(found.content, task_id=task_id)
     except NotYet as reason:
@@ -83,7 +83,7 @@ def why_refused(root: str, task_id: str) -> str | None:
 
 
 def _take(controller: Controller, root: str, task_id: str, found: files.Found) -> bool:
-    digest = _digest(found.content)
+    digest = sha256(found.content)
     with controller.store.read() as view:
         task = view.task(task_id)
         asks = view.asks(task_id)
@@ -103,18 +103,9 @@ def clear_taken(controller: Controller, root: str, task_id: str) -> None:
     taken = controller.kept(task_id, RESPONSE)
     if taken is None:
         return
-    path = files.response_path(root, task_id)
-    try:
-        found = files.read_plain(path)
-    except AdjournError:
-        return
-    if found and _digest(found.content) == taken:
-        files.remove(path)
+    if files.response_digest(root, task_id) == taken:
+        files.remove(files.response_path(root, task_id))
     controller.keep(task_id, RESPONSE, None)
-
-
-def _digest(content: bytes) -> bytes:
-    return sha256(content)
 
 
 # --- requests and checkpoints go out ---------------------------------------------------------------------------------------
@@ -130,6 +121,14 @@ def write_checkpoint(
     content = encoded_checkpoint(whole)
     controller.keep(task.id, CHECKPOINT, content)
     files.write_checkpoint(root, task.id, content)
+
+
+def recover(controller: Controller, root: str) -> list[Task]:
+    """Settle what dead supervisors left, as they would have done."""
+    settled = controller.recover()
+    for task in settled:
+        close_run(controller, root, task)
+    return settled
 
 
 def close_run(controller: Controller, root: str, task: Task) -> None:
@@ -204,5 +203,5 @@ def _write_response(controller: Controller, root: str, task_id: str, answers: di
     if controller.kept(task_id, RESPONSE) is not None and os.path.lexists(files.response_path(root, task_id)):
         return
     content = files.write_response(root, task_id, answers, at=at)
-    controller.keep(task_id, RESPONSE, _digest(content))
+    controller.keep(task_id, RESPONSE, sha256(content))
     log.say(log.WRITTEN)

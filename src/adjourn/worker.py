@@ -22,7 +22,7 @@ Log = Callable[..., None]  # log(event, **facts)
 class Worker:
     """One process that runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what it does between two looks is handed in, each by its name
         self,
         controller: Controller,
         supervisor: Supervisor,
@@ -30,6 +30,7 @@ class Worker:
         settings: Settings,
         log: Log,
         on_settled: Callable[[Task], None],
+        recover: Callable[[], list[Task]],
         look_for_responses: Callable[[], object],
         on_look: Callable[[], None] = lambda: None,
         pool: str = DEFAULT_POOL,
@@ -39,6 +40,7 @@ class Worker:
         self._settings = settings
         self._log = log
         self._on_settled = on_settled
+        self._recover = recover
         self._look_for_responses = look_for_responses
         self._on_look = on_look
         self._pool = pool
@@ -82,7 +84,7 @@ class Worker:
     # --- what happens between two waits ----------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        for task in self._controller.recover():
+        for task in self._recover():
             self._log("settled", task=task.id, state=task.state)
             self._on_settled(task)
         self._look_for_responses()

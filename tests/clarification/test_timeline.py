@@ -9,6 +9,7 @@ import pytest
 
 from adjourn import exchange
 from adjourn.clarifications import files, log
+from adjourn.core.outcome import Exit
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene
 
 ANSWERS = {"Q1": "answer 1", "Q2": "answer 2", "Q3": "answer 3"}
@@ -261,6 +262,23 @@ def test_a_directory_in_the_place_of_a_file_ends_nobody(scene: Scene) -> None:
     os.unlink(path)
     os.mkdir(path)
     assert scene.end(0).state == "succeeded"
+
+
+def test_a_response_that_was_taken_answers_no_later_request_though_its_supervisor_died(scene: Scene) -> None:
+    """B-R30: by files alone, and with nobody to take the old response away before the run's end is recorded."""
+    leave(scene)
+    scene.answer_by_file()
+    scene.look()
+    scene.begin()
+    checkpoint = Path(files.checkpoint_path(scene.root, scene.task.id))
+    checkpoint.write_text(checkpoint.read_text().replace("implementation", "tests"))
+    ended = scene.controller.finish(scene.claimed.run, Exit(code=0, left=files.left_by(scene.root, scene.task.id)))
+    assert ended.state == "waiting"
+    assert scene.look() == []
+    assert scene.state() == "waiting", "the same questions, and another round"
+    scene.answer_by_file(good(scene).replace("answer 1", "answer 4"))
+    scene.look()
+    assert scene.state() == "queued"
 
 
 def test_half_a_response_is_not_there_yet_at_any_length(scene: Scene) -> None:

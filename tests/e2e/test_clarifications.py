@@ -89,6 +89,25 @@ def test_a_foreign_agent_needs_the_files_only(shell: Shell) -> None:
     assert "Files created: file-watcher.spec.md, actor.ts" in prompt
 
 
+def test_a_foreign_agent_may_ask_again_under_the_same_name(shell: Shell) -> None:
+    """B-R31, B-R45: its second request is a new one, whatever its questions are called; the first answer is not its answer."""
+    shell.agent("foreign.sh")
+    script = shell.script(
+        'response="$ADJOURN_STORE/clarifications/$ADJOURN_TASK_ID.response.yaml"\n'
+        '[ -f "$response" ] && sed -n "s/.*answer: *//p" "$response" >> all && rm "$response"\n'
+        "[ -e all ] && [ $(wc -l < all) = 2 ] && exit 0\n"
+        "./foreign.sh\n"
+        'change="s/Which pattern/And who reviews it/; s/implementation/review/"\n'
+        '[ -e all ] && sed -i "$change" "$ADJOURN_STORE"/c*/"$ADJOURN_TASK_ID".*\n'
+        "exit 10"
+    )
+    task = shell.json("run", "--", script, expect=10)["task_id"]
+    again = shell.json("resume", task, "one for one", expect=10)
+    assert again["pause_reason"]["questions"][0]["text"] == "And who reviews it?"
+    shell.adjourn("resume", task, "Ada")
+    assert shell.lines("all") == ['"one for one"', '"Ada"']
+
+
 def test_a_run_that_follows_finds_answers_and_prompt_in_its_environment(shell: Shell) -> None:
     """B-R32."""
     script = shell.script(

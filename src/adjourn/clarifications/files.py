@@ -9,6 +9,7 @@ import msgspec
 from adjourn.clarifications import text
 from adjourn.clarifications.tree import NotYet
 from adjourn.core.clarification import PHASE, Clarification, Left, Refusal, Request, Response, read_checkpoint
+from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.files import private_directory, write_whole
 
@@ -165,9 +166,18 @@ def left_by(root: str, task_id: str) -> Left | None:
 
 def _with_request(root: str, task_id: str, checkpoint: bytes) -> Left:
     try:
-        return Left(checkpoint=checkpoint, request=_request(root, task_id))
+        return Left(checkpoint=checkpoint, request=_request(root, task_id), response=response_digest(root, task_id))
     except (Misuse, NotYet) as error:
         return Left(checkpoint=checkpoint, problem=f"its request: {error}")
+
+
+def response_digest(root: str, task_id: str) -> bytes | None:
+    """Return the digest of the response that lies there for a task, if one does and can be read."""
+    try:
+        found = read_plain(response_path(root, task_id))
+    except Misuse:
+        return None
+    return sha256(found.content) if found else None
 
 
 def _request(root: str, task_id: str) -> Request:

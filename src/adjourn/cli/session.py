@@ -54,8 +54,10 @@ class Session:
         settled = controller.recover()
         if settled:
             from adjourn.cli.projection import project
+            from adjourn.exchange import close_run
 
             for task in settled:
+                close_run(controller, self.root, task)
                 project(self, controller.scene(task.id))
         if has_responses(self.root):
             from adjourn.exchange import once, take_responses

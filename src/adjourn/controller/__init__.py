@@ -97,12 +97,15 @@ class Controller:
 
     # --- a task begins ---------------------------------------------------------------------------------------------
 
-    def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
-        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
+    def start(self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None) -> Task:
+        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key.
+
+        For a supervisor that means to run it itself it is claimed in the same moment: no worker sees it in the queue.
+        """
         with self._steps() as step:
-            if spec.parent_run and key:
-                return self._start_child(step, spec, by=by, key=key)
-            return self._create(step, spec, by=by)
+            is_child = spec.parent_run and key
+            task = self._start_child(step, spec, by=by, key=key or "") if is_child else self._create(step, spec, by=by)
+            return self._taken(step, task, supervisor)
 
     def _create(self, step: Steps, spec: Spec, *, by: Principal, slot: str | None = None) -> Task:
         task = Task(
@@ -139,13 +142,28 @@ class Controller:
     def claim(self, task_id: str, *, supervisor: str) -> Claimed:
         """Take a queued task for one run. Of many who try, one gets it."""
         with self._steps() as step:
-            task = step.tx.task(task_id)
-            state = state_after(task, Move.START)
-            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
-            run = step.new_run(task, call=call.number, supervisor=supervisor)
-            started = step.save(task, state=state, runs=run.number)
-            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
-            return Claimed(task=started, run=run, call=call)
+            return self._claim(step, step.tx.task(task_id), supervisor)
+
+    def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
+        state = state_after(task, Move.START)
+        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+        run = step.new_run(task, call=call.number, supervisor=supervisor)
+        started = step.save(task, state=state, runs=run.number)
+        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        return Claimed(task=started, run=run, call=call)
+
+    def _taken(self, step: Steps, task: Task, supervisor: str | None) -> Task:
+        """Claim a task that was queued just now, if somebody means to run it."""
+        return self._claim(step, task, supervisor).task if supervisor and task.state is TaskState.QUEUED else task
+
+    def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
+        """Return what a supervisor has claimed and not yet started, if it has."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            run = view.run(task_id, task.runs) if task.state is TaskState.RUNNING else None
+            if run is None or run.supervisor != supervisor or run.shim:
+                return None
+            return Claimed(task=task, run=run, call=view.call(task_id, run.call))
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
@@ -340,8 +358,16 @@ class Controller:
 
     # --- a person moves a task -------------------------------------------------------------------------------------
 
-    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal, named: str | None = None) -> Task:
-        """Take the replies that a resume carries, and queue the task if nothing is left to settle.
+    def resume(
+        self,
+        task_id: str,
+        resumption: Resumption = PLAIN,
+        *,
+        by: Principal,
+        named: str | None = None,
+        supervisor: str | None = None,
+    ) -> Task:
+        """Take the replies that a resume carries, and queue the task if nothing is left to settle, or claim it at once.
 
         A checkpoint by which it was `named` must be the newest at the very moment of the decision.
         """
@@ -354,8 +380,8 @@ class Controller:
             if replies:
                 for reply in replies:
                     self._reply(step, reply, by=by)
-                return step.go_on(step.tx.task(task_id), by=by.name)
-            return self._resume_plainly(step, task, by=by)
+                return self._taken(step, step.go_on(step.tx.task(task_id), by=by.name), supervisor)
+            return self._taken(step, self._resume_plainly(step, task, by=by), supervisor)
 
     def _resume_plainly(self, step: Steps, task: Task, *, by: Principal) -> Task:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
@@ -364,8 +390,8 @@ class Controller:
             raise Conflict(f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task))
         return step.enqueue(task, Move.RESUME, by=by.name)
 
-    def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
-        """Queue a task from nothing, with a new session. Its history stays."""
+    def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
         with self._steps() as step:
             task = step.tx.task(task_id)
             self.authorise_for(by, "restart", task)
@@ -378,7 +404,7 @@ class Controller:
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
-            return step.enqueue(fresh, Move.RESTART, by=by.name)
+            return self._taken(step, step.enqueue(fresh, Move.RESTART, by=by.name), supervisor)
 
     def _require_certainty(self, view: View, task: Task) -> None:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):

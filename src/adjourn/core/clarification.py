@@ -79,11 +79,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process left in the files of the protocol: its checkpoint byte for byte, and what it asks or why that is unknown."""
+    """What a process left in the files of the protocol: its checkpoint byte for byte, and what it asks or why that is unknown.
+
+    A response that lay there already, by its digest, cannot be one to what it asks.
+    """
 
     checkpoint: bytes
     request: Request | None = None
     problem: str | None = None
+    response: bytes | None = None
 
 
 class Clarification(msgspec.Struct, frozen=True, kw_only=True):

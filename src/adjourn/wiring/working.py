@@ -6,7 +6,7 @@ from collections.abc import Callable
 from adjourn.controller import Controller
 from adjourn.core.settings import Settings
 from adjourn.core.task import Task
-from adjourn.exchange import once, take_responses
+from adjourn.exchange import once, recover, take_responses
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
@@ -33,6 +33,7 @@ def open_worker(
         settings=settings,
         log=log,
         on_settled=lambda task: on_settled(controller, task),
+        recover=lambda: recover(controller, root),
         look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
         on_look=lambda: on_look(controller, worker.active),
         pool=pool,
