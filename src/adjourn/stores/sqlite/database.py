@@ -18,6 +18,7 @@ class Database:
         self._connection: Any = apsw.Connection(path, flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self._connection.set_busy_timeout(_WAIT_MS)
         self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing is on the path of every command
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else most statements are planned anew at each new value
 
     @property
     def is_in_transaction(self) -> bool:

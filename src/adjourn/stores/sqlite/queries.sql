@@ -96,38 +96,46 @@ WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ? RE
 UPDATE call_body SET body = ?2 WHERE no = ?1;
 
 -- name: ask_by_id
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE id = ?;
 
 -- name: ask_by_no
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no = ?;
 
 -- name: ask_in_slot
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE slot = ? AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
 
 -- name: asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: asks_of_run
 -- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no)
 WHERE no > coalesce((SELECT no FROM ask WHERE no BETWEEN ?1 AND ?2 AND run < ?3 ORDER BY no DESC LIMIT 1), ?1) AND no <= ?2 AND run = ?3
 ORDER BY no;
 
 -- name: open_asks_of
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND state = 'pending' ORDER BY no;
 
 -- name: open_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
 
 -- name: expired_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY no;
 
 -- name: ask_place

@@ -357,10 +357,8 @@ class Rows:
         self._swap("update_ask", new.state, new.expires_at, new.settled_at, new.settled_by, new.reply, no, old.state, name=old.id)
 
     def _ask(self, row: Values) -> Ask:
-        no = row[0]
-        ((task_id,),) = self._all("task_id", no >> _BITS)
-        self._numbers[task_id] = no >> _BITS
-        return _ask(task_id, row)
+        self._numbers[row[13]] = row[0] >> _BITS
+        return _ask(row)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
@@ -598,11 +596,11 @@ def _call(task_id: str, row: Values) -> Call:
     )
 
 
-def _ask(task_id: str, row: Values) -> Ask:
+def _ask(row: Values) -> Ask:
     body = _ask_bodies.decode(row[12])
     return Ask(
         id=row[1],
-        task_id=task_id,
+        task_id=row[13],
         number=row[0] & _LAST,
         state=AskState(row[2]),
         kind=AskKind(row[3]),
