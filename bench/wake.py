@@ -1,15 +1,12 @@
 """From a decision to its process: a worker among 100,000 waiting tasks, against a bare fork and exec of the same child."""
 
-import contextlib
 import os
 import random
 import select
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -17,16 +14,16 @@ from typing import NamedTuple
 
 from _figures import Figure, ms, report, show, words
 from _filled import Waiting, copy_of, fill, store_with, waits_for_approval, waits_with
-from _measure import adjourn, environment, percentile, python
+from _measure import environment, percentile, python
+from _processes import PATIENCE, until, worker
 
 from adjourn.controller import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.wiring import STORE, has_worker, open_controller
+from adjourn.wiring import STORE, open_controller
 
 MEDIAN, P99 = 3.0, 10.0
-_PATIENCE = 120.0  # seconds
 _POLLS = {5: 4, 30: 1}  # seconds between two looks, and how many such spans are watched
 _PER_SPAN = 16  # decisions in one span, each at a moment of its own
 _PERSON = Principal(name="uid:1000")
@@ -103,16 +100,8 @@ def _bench(place: Path, count: int) -> Generator["Bench", None, None]:
     path = str(place / "started")
     os.mkfifo(path)
     bench = Bench(place, path, fill(place / STORE, count, _waits(path), workspace=str(place)))
-    command = [adjourn(), "worker", "--max-active", str(_PER_SPAN)]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    worker = subprocess.Popen(command, cwd=place, env=environment(), **quiet)
-    try:
-        _until(lambda: has_worker(str(place / STORE), "default"), what="the worker is there")
-        time.sleep(1)
+    with worker(place, "--max-active", str(_PER_SPAN)):
         yield bench
-    finally:
-        worker.send_signal(signal.SIGTERM)
-        worker.wait(_PATIENCE)
 
 
 def _waits(path: str) -> Waiting:
@@ -192,11 +181,11 @@ class Bench:
         return number, began, time.perf_counter()
 
     def _hear(self) -> int:
-        assert self._poll.poll(_PATIENCE * 1000), "the child never started"
+        assert self._poll.poll(PATIENCE * 1000), "the child never started"
         return int(os.read(self._ear, _WORD))
 
     def _rest(self, number: int) -> None:
-        _until(lambda: self._has_ended(self._tasks[number]), what="the task has ended")
+        until(lambda: self._has_ended(self._tasks[number]), what="the task has ended")
         time.sleep(_REST)
 
     def _has_ended(self, task_id: str) -> bool:
@@ -215,14 +204,5 @@ def _unheard(ears: Path) -> Generator[None, None, None]:
         aside.rename(ears)
 
 
-def _until(is_so: Callable[[], bool], *, what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not is_so():
-        if time.monotonic() > deadline:
-            sys.exit(f"not within {_PATIENCE:.0f} s: {what}")
-        time.sleep(0.005)
-
-
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        sys.exit(main())
+    sys.exit(main())

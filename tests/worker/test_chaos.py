@@ -12,6 +12,8 @@ from threading import Timer
 
 import pytest
 
+from adjourn.core.events import first_broken
+from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document, Shell, until
 
 SHARES = {"ci": (60, 40.0), "full": (200, 120.0)}  # tasks, seconds
@@ -89,12 +91,26 @@ def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_as
     crew.calm()
     until(lambda: not under_way(shell), what="every task has ended or waits for a person", seconds=120)
 
-    began = Counter(line[2:] for line in shell.lines("effects") if line.startswith("+"))
+    states = {task: shell.state(task) for task in tasks}
     uncertain = {ask["task_id"] for ask in asks(shell) if ask["kind"] == "uncertain"}
-    states = Counter(shell.state(task) for task in tasks)
-    print(f"\n{crew.kills} kills, {crew.stops} stops, {count} tasks: {dict(states)}, {len(uncertain)} uncertain")
+    began, ended = (Counter(line[2:] for line in shell.lines("effects") if line.startswith(sign)) for sign in "+-")
+    print(
+        f"\n{crew.kills} kills, {crew.stops} stops, {count} tasks: {dict(Counter(states.values()))}, {len(uncertain)} uncertain"
+    )
     assert [task for task, times in began.items() if times > 1] == []
-    assert all(task in uncertain or began[task] == 1 for task in tasks if shell.state(task) != "paused")
+    assert {task for task in tasks if states[task] != "succeeded"} == uncertain
+    assert all(began[task] == ended[task] == 1 for task in tasks if task not in uncertain)
+    assert [run for run, times in opened_gates(shell, tasks).items() if times > 1] == []
+
+
+def opened_gates(shell: Shell, tasks: list[str]) -> Counter[str]:
+    """Count, by the audit trail, how often each run was let through its gate."""
+    store = SqliteStore(str(shell.store))
+    with store.read() as view:
+        assert first_broken(view.trail()) is None
+        happened = [event for task in tasks for event in view.events(task)]
+    store.close()
+    return Counter(f"{event.task_id}.{event.facts['run']}" for event in happened if event.kind == "call_executing")
 
 
 def approve_all(shell: Shell) -> None:

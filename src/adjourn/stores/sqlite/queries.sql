@@ -44,7 +44,7 @@ UPDATE task_spec SET body = ?2 WHERE no = ?1;
 -- name: update_task
 UPDATE task SET state = ?, version = ?, session_id = ?, updated_at = ?, runs = ?, calls = ?, asks = ?, tries = ?, next_call = ?,
     wish = ?, message = ?
-WHERE no = ? AND version = ? AND state = ? RETURNING 1;
+WHERE no = ? AND version = ? AND state = ?;
 
 -- name: run
 SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
@@ -67,7 +67,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: update_run
 UPDATE run SET state = ?, version = ?, supervisor = ?, updated_at = ?, shim = ?, exit_code = ?, signal = ?, message = ?, checkpoint_id = ?,
     paused_at = ?, pause_reason = ?, superseded_by = ?
-WHERE no = ? AND version = ? AND state = ? RETURNING 1;
+WHERE no = ? AND version = ? AND state = ?;
 
 -- name: call
 SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
@@ -90,7 +90,7 @@ INSERT INTO call_body (no, body) VALUES (?, ?);
 
 -- name: update_call
 UPDATE call SET state = ?, version = ?, digest = ?, claimed_by = ?, approved_by = ?, ask = ?
-WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ? RETURNING 1;
+WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ?;
 
 -- name: update_call_body
 UPDATE call_body SET body = ?2 WHERE no = ?1;
@@ -155,7 +155,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 INSERT INTO ask_body (no, body) VALUES (?, ?);
 
 -- name: update_ask
-UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ? WHERE no = ? AND state = ? RETURNING 1;
+UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ? WHERE no = ? AND state = ?;
 
 -- name: count_turns
 SELECT count(*) FROM turn WHERE run = ? AND key = ?;
