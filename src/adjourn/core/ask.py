@@ -6,6 +6,7 @@ from typing import NoReturn
 import msgspec
 
 from adjourn.core.errors import AlreadySettled
+from adjourn.core.judgement import Terms
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
 from adjourn.core.when import stamp
@@ -68,6 +69,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     call: int | None = None
     manifest: str | None = None
+    gate: bool = False  # nothing has run yet: it asks whether the command may start at all
+    terms: Terms = Terms()
+    replaces: str | None = None
+    level: str | None = None
+    snoozed_until: Milliseconds | None = None
     expires_at: Milliseconds | None = None
     settled_at: Milliseconds | None = None
     settled_by: str | None = None

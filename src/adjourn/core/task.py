@@ -56,6 +56,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pool: str = DEFAULT_POOL
     expires_after: Milliseconds | None = None
     parent_run: str | None = None
+    pause_on_approval: bool = False
+    policy: str | None = None  # the digest of the policy it was started under
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

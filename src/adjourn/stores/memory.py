@@ -93,6 +93,7 @@ class Rows:
         self._asks: dict[str, Ask] = {}
         self._turns: list[Turn] = []
         self._documents: dict[tuple[str, str], bytes] = {}
+        self._shared_documents: dict[str, bytes] = {}
         self._trail: list[Sealed] = []
         self._heads: dict[str, bytes] = {}
         self._outboxes: dict[str, Outbox] = {}
@@ -222,6 +223,10 @@ class Rows:
         """Return what a task keeps under that name, if anything."""
         return self._documents.get((self.task(task_id).id, name))
 
+    def shared_document(self, name: str) -> bytes | None:
+        """Return what the store keeps under that name, if anything."""
+        return self._shared_documents.get(name)
+
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""
         name = self.task(task_id).id
@@ -301,6 +306,10 @@ class Rows:
         self._documents.pop((self.task(task_id).id, name), None)
         if body is not None:
             self._documents[task_id, name] = body
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        """Keep a document that belongs to no task."""
+        self._shared_documents[name] = body
 
     def append(self, event: Event) -> None:
         """Add to the audit trail."""

@@ -96,45 +96,45 @@ WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ?;
 UPDATE call_body SET body = ?2 WHERE no = ?1;
 
 -- name: ask_by_id
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE id = ?;
 
 -- name: ask_by_no
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no = ?;
 
 -- name: ask_in_slot
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE slot = ? AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
 
 -- name: asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: asks_of_run
 -- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no)
 WHERE no > coalesce((SELECT no FROM ask WHERE no BETWEEN ?1 AND ?2 AND run < ?3 ORDER BY no DESC LIMIT 1), ?1) AND no <= ?2 AND run = ?3
 ORDER BY no;
 
 -- name: open_asks_of
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND state = 'pending' ORDER BY no;
 
 -- name: open_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
 
 -- name: expired_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, body,
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY no;
 
@@ -148,14 +148,15 @@ SELECT count(*) FROM ask WHERE state = 'pending';
 SELECT id FROM ask WHERE id >= ? AND id < ? ORDER BY id LIMIT 3;
 
 -- name: insert_ask
-INSERT INTO ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_ask_body
 INSERT INTO ask_body (no, body) VALUES (?, ?);
 
 -- name: update_ask
-UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ? WHERE no = ? AND state = ?;
+UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ?, level = ?, snoozed_until = ?
+WHERE no = ? AND state = ?;
 
 -- name: count_turns
 SELECT count(*) FROM turn WHERE run = ? AND key = ?;
@@ -177,6 +178,12 @@ DELETE FROM document WHERE task = ? AND name = ?;
 
 -- name: insert_document
 INSERT INTO document (task, name, body) VALUES (?, ?, ?);
+
+-- name: shared_document
+SELECT body FROM shared_document WHERE name = ?;
+
+-- name: keep_shared_document
+INSERT INTO shared_document (name, body) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET body = ?2;
 
 -- name: head
 SELECT no, head FROM task WHERE id = ?;

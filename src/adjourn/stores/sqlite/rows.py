@@ -11,6 +11,7 @@ from adjourn.core.digest import sha256
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Terms
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
@@ -29,6 +30,9 @@ class _AskBody(msgspec.Struct, array_like=True):
     choices: tuple[str, ...] = ()
     key: str | None = None
     manifest: str | None = None
+    gate: bool = False
+    terms: Terms = Terms()
+    replaces: str | None = None
 
 
 class _EventBody(msgspec.Struct, array_like=True):
@@ -348,17 +352,28 @@ class Rows:
             ask.settled_at,
             ask.settled_by,
             ask.reply,
+            ask.level,
+            ask.snoozed_until,
         )
-        body = _AskBody(prompt=ask.prompt, choices=ask.choices, key=ask.key, manifest=ask.manifest)
+        body = _AskBody(
+            prompt=ask.prompt,
+            choices=ask.choices,
+            key=ask.key,
+            manifest=ask.manifest,
+            gate=ask.gate,
+            terms=ask.terms,
+            replaces=ask.replaces,
+        )
         self._run("insert_ask_body", no, msgspec.msgpack.encode(body))
 
     def save_ask(self, old: Ask, new: Ask) -> None:
         """Replace an ask."""
         no = self._key(old.task_id, old.number)
-        self._swap("update_ask", new.state, new.expires_at, new.settled_at, new.settled_by, new.reply, no, old.state, name=old.id)
+        now = (new.state, new.expires_at, new.settled_at, new.settled_by, new.reply, new.level, new.snoozed_until)
+        self._swap("update_ask", *now, no, old.state, name=old.id)
 
     def _ask(self, row: Values) -> Ask:
-        self._numbers[row[13]] = row[0] >> _BITS
+        self._numbers[row[15]] = row[0] >> _BITS
         return _ask(row)
 
     # --- turns -----------------------------------------------------------------------------------------------------
@@ -395,6 +410,15 @@ class Rows:
         self._run("drop_document", no, name)
         if body is not None:
             self._run("insert_document", no, name, body)
+
+    def shared_document(self, name: str) -> bytes | None:
+        """Return what the store keeps under that name, if anything."""
+        row = self._one("shared_document", name)
+        return bytes(row[0]) if row else None
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        """Keep a document that belongs to no task."""
+        self._run("keep_shared_document", name, body)
 
     # --- the audit trail -------------------------------------------------------------------------------------------
 
@@ -607,10 +631,10 @@ def _call(task_id: str, row: Values) -> Call:
 
 
 def _ask(row: Values) -> Ask:
-    body = _ask_bodies.decode(row[12])
+    body = _ask_bodies.decode(row[14])
     return Ask(
         id=row[1],
-        task_id=row[13],
+        task_id=row[15],
         number=row[0] & _LAST,
         state=AskState(row[2]),
         kind=AskKind(row[3]),
@@ -622,10 +646,15 @@ def _ask(row: Values) -> Ask:
         settled_at=row[9],
         settled_by=row[10],
         reply=row[11],
+        level=row[12],
+        snoozed_until=row[13],
         prompt=body.prompt,
         choices=body.choices,
         key=body.key,
         manifest=body.manifest,
+        gate=body.gate,
+        terms=body.terms,
+        replaces=body.replaces,
     )
 
 

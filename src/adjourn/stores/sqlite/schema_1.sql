@@ -86,6 +86,8 @@ CREATE TABLE ask (
     settled_at INTEGER,
     settled_by TEXT,
     reply TEXT,
+    level TEXT CHECK (level IN ('L0', 'L1', 'L2')),
+    snoozed_until INTEGER,
     CHECK ((state = 'pending') = (settled_at IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX ask_id ON ask (id);
@@ -112,6 +114,9 @@ CREATE TABLE document (
     body BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX document_name ON document (task, name);
+
+-- What belongs to no task: policies by their digest, and the ids of decisions that came from outside.
+CREATE TABLE shared_document (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE event (
     no INTEGER PRIMARY KEY,
