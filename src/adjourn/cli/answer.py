@@ -13,4 +13,4 @@ from adjourn.core.ask import Reply, Verb
 @click.argument("text")
 def command(session: Session, *, ask: str, text: str) -> int:
     """Answer ASK with TEXT."""
-    return record(session, [Reply(ask_id=found.id, verb=Verb.ANSWER, text=text) for found in asked(session, Verb.ANSWER, [ask])])
+    return record(session, [Reply(ask_id=found, verb=Verb.ANSWER, text=text) for found in asked(session, Verb.ANSWER, [ask])])

@@ -13,4 +13,4 @@ from adjourn.core.ask import Reply, Verb
 @click.option("--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved).")
 def command(session: Session, *, asks: tuple[str, ...], value: str | None) -> int:
     """Approve calls: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
-    return record(session, [Reply(ask_id=ask.id, verb=Verb.APPROVE, text=value) for ask in asked(session, Verb.APPROVE, asks)])
+    return record(session, [Reply(ask_id=ask, verb=Verb.APPROVE, text=value) for ask in asked(session, Verb.APPROVE, asks)])

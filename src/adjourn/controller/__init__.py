@@ -110,7 +110,12 @@ class Controller:
     def find_ask(self, text: str) -> Ask:
         """Return the ask that an id or a unique prefix names."""
         with self._store.read() as view:
-            return view.ask(_the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox"))
+            return view.ask(_named_ask(view, text))
+
+    def find_asks(self, texts: Sequence[str]) -> list[str]:
+        """Return the ids of the asks that ids or unique prefixes name."""
+        with self._store.read() as view:
+            return [_named_ask(view, text) for text in texts]
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""
@@ -402,19 +407,16 @@ class Controller:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
     def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> None:
-        task = step.tx.task(ask.task_id)
+        call = step.tx.call(ask.task_id, ask.call or 0)
         if reply.verb is Verb.REJECT:
-            step.move_call(task.id, ask.call or 0, CallMove.REJECT)
+            step.move(call, CallMove.REJECT)
             return
-        if step.tx.call(task.id, ask.call or 0).tool != COMMAND:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
+        if call.tool != COMMAND or reply.text in {None, "", DEFAULT_VALUE}:  # the very bytes that were asked about
+            step.move(call, CallMove.APPROVE, approved_by=by.name)
             return
-        if ask.gate:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
-            return
-        files = command_of(step.tx.call(task.id, ask.call or 0).body).files
-        body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE, files=files))
-        step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+        spec, files = step.tx.task(ask.task_id).spec, command_of(call.body).files
+        body = command_body(approved_command(spec, reply.text or DEFAULT_VALUE, files=files))
+        step.move(call, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
@@ -426,7 +428,7 @@ class Controller:
             call_number = ask.call or call_number
             call = step.move_call(task.id, call_number, call_move)
             for begun in step.tx.calls_in(task.id, CallState.UNCERTAIN):  # what the lost run had been handed
-                step.move_call(task.id, begun.number, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
+                step.move(begun, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
             step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name)
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
             next_call = call_number if move is Move.SETTLE else None
@@ -619,6 +621,10 @@ def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
     if not found:
         raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
     raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+
+
+def _named_ask(view: View, text: str) -> str:
+    return _the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox")
 
 
 def _require_newest(view: View, task: Task, *, named: str) -> None:
