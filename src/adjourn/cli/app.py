@@ -32,6 +32,8 @@ VERBS = {
     "runs": "List the runs of a task.",
     "logs": "Print what a task printed.",
     "wait": "Wait until tasks have ended or need a person.",
+    "policy": "Say what the rules make of a command, and what is wrong with them.",
+    "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
     "audit": "Verify the audit trail, or export it.",

@@ -27,6 +27,21 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     return decorate
 
 
+class CommandAfterDashes(click.Command):
+    """Takes everything after the first `--` as it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Split our options from the command."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["command"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
+
+
 class Amount(click.FloatRange):
     """A number from 0 on; `nan` and `inf` are words that a float takes and nobody means."""
 
