@@ -62,10 +62,20 @@ def _what_next(session: Session, task: Task) -> str:
             return f"Task {task.id} is {task.state}."
 
 
-def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[Ask]:
-    """Find asks by their ids or prefixes, for somebody who may decide them."""
+def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
+    """Return the ids that are meant, each once, for somebody who may decide. Of several, an unknown one is kept as it is."""
     session.controller.authorise(session.principal, verb)
-    return [session.controller.find_ask(text) for text in _spelled_out(ids)]
+    texts = _spelled_out(ids)
+    if len(texts) == 1:
+        return [session.controller.find_ask(texts[0]).id]
+    return list(dict.fromkeys(_id_of(session, text) for text in texts))
+
+
+def _id_of(session: Session, text: str) -> str:
+    try:
+        return session.controller.find_ask(text).id
+    except NotFound:
+        return text  # told with all the others
 
 
 def _spelled_out(ids: Sequence[str]) -> list[str]:

@@ -13,4 +13,4 @@ from adjourn.core.ask import Reply, Verb
 @click.option("--reason", metavar="TEXT", help="Why; whoever asked is told.")
 def command(session: Session, *, asks: tuple[str, ...], reason: str | None) -> int:
     """Reject calls: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
-    return record(session, [Reply(ask_id=ask.id, verb=Verb.REJECT, text=reason) for ask in asked(session, Verb.REJECT, asks)])
+    return record(session, [Reply(ask_id=ask, verb=Verb.REJECT, text=reason) for ask in asked(session, Verb.REJECT, asks)])

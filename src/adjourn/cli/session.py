@@ -7,7 +7,7 @@ from adjourn.cli.streams import speak_utf8
 from adjourn.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Principal
-from adjourn.core.errors import AdjournError, NotFound
+from adjourn.core.errors import AdjournError, NotFound, NothingRecorded
 from adjourn.core.render import prose
 from adjourn.wiring import find_root, has_responses, open_controller
 
@@ -109,6 +109,9 @@ class Session:
             self.document(failure(error))
         else:
             self.warn(f"adjourn: {prose(error.sentence)}")
+            for item in error.items if isinstance(error, NothingRecorded) else ():
+                why = f": {prose(item.error.sentence)}" if item.error else ""
+                self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
             if error.way_out:
                 self.warn(f"  try: {prose(error.way_out)}")
         return error.exit_code

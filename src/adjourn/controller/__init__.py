@@ -10,7 +10,19 @@ from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, par
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, StaleCheckpoint
+from adjourn.core.errors import (
+    AdjournError,
+    Ambiguous,
+    Conflict,
+    Item,
+    Misuse,
+    MoveRefused,
+    NotAllowed,
+    NotFound,
+    NothingRecorded,
+    StaleCheckpoint,
+    StoreProblem,
+)
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.render import command_line, visible
@@ -263,10 +275,29 @@ class Controller:
             return self._decide(step, replies, by=by)
 
     def _decide(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        settled = [self._reply(step, reply, by=by) for reply in replies]
+        settled = self._all_or_none(step, replies, by=by)
         for task_id in dict.fromkeys(ask.task_id for ask in settled):
             step.go_on(step.tx.task(task_id), by=by.name)
         return settled
+
+    def _all_or_none(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        """Take every reply, or refuse all of them with what is wrong with each."""
+        tried = [self._tried(step, reply, by=by) for reply in replies]
+        settled = [one for one in tried if isinstance(one, Ask)]
+        if len(settled) == len(replies):
+            return settled
+        if len(replies) == 1 and isinstance(tried[0], AdjournError):
+            raise tried[0]
+        raise NothingRecorded.of([_item(reply, came) for reply, came in zip(replies, tried, strict=True)])
+
+    def _tried(self, step: Steps, reply: Reply, *, by: Principal) -> Ask | AdjournError:
+        """Take a reply, or return why not: whoever gets an error must not let the transaction end well."""
+        try:
+            return self._reply(step, reply, by=by)
+        except StoreProblem:
+            raise
+        except AdjournError as error:
+            return error
 
     def authorise(self, by: Principal, verb: str) -> None:
         """Refuse whoever may not do this."""
@@ -307,6 +338,10 @@ class Controller:
         if reply.verb is Verb.REJECT:
             step.move_call(task.id, ask.call or 0, CallMove.REJECT)
             return
+        if reply.edited is not None:
+            from adjourn.controller.edits import edit  # seldom: most calls are approved as they are
+
+            task = edit(step, task, step.tx.call(task.id, ask.call or 0), reply.edited, by=by.name)
         if step.tx.call(task.id, ask.call or 0).tool != COMMAND:
             step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
             return
@@ -492,6 +527,12 @@ class Controller:
                 return self.lose(run)
             case StillRuns() | _:
                 return None
+
+
+def _item(reply: Reply, came: Ask | AdjournError) -> Item:
+    if isinstance(came, Ask):
+        return Item(reply.ask_id, result=f"would be {came.state}", error=None)
+    return Item(reply.ask_id, result="refused", error=came)
 
 
 def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

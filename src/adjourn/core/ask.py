@@ -51,6 +51,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     verb: Verb
     text: str | None = None
     digest: str | None = None
+    edited: bytes | None = None  # with an approval: the arguments, as JSON, that the person would rather have
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +101,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     key: str
     expires_after: Milliseconds | None = None
+    editable: bytes | None = None  # the schema, as JSON, of arguments that the process takes in the place of its own
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
@@ -115,12 +115,21 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str | None = None
 
 
+class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several replies that were given at once, none of which was recorded."""
+
+    ask_id: str
+    result: str
+    error: ErrorDoc | None
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A command that could not do what it was asked."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     outcome: Literal["failed"] = "failed"
     error: ErrorDoc
+    items: tuple[ItemDoc, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 _OUTCOMES: dict[TaskState, Literal["completed", "paused", "failed", "canceled", "queued", "running"]] = {
@@ -252,7 +261,16 @@ def _other(run: Run, number: int | None) -> str | None:
 
 def failure(error: AdjournError) -> Failure:
     """Describe an error."""
-    return Failure(error=ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None))
+    if isinstance(error, NothingRecorded) and error.items:
+        items = [
+            ItemDoc(ask_id=one.ask_id, result=one.result, error=_error(one.error) if one.error else None) for one in error.items
+        ]
+        return Failure(error=_error(error), items=tuple(items))
+    return Failure(error=_error(error))
+
+
+def _error(error: AdjournError) -> ErrorDoc:
+    return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
 
 
 def spelled(word: str) -> str:
