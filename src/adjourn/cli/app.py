@@ -20,6 +20,7 @@ VERBS = {
     "approve": "Approve calls.",
     "reject": "Reject calls.",
     "answer": "Answer a question.",
+    "snooze": "Hide asks from the inbox for a while.",
     "settle": "Say what became of an uncertain call.",
     "resume": "Go on with a task, with decisions or an answer if you like.",
     "restart": "Run a task again from nothing; its history stays.",

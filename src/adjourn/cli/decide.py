@@ -28,12 +28,17 @@ def record(session: Session, replies: Sequence[Reply]) -> int:
 
 
 def _say_json(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) -> None:
+    docs = ask_docs(session, settled)
+    states = {task.id: task.state for task in tasks.values()}
+    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states})
+
+
+def ask_docs(session: Session, asks: Sequence[Ask]) -> list[object]:
+    """Describe asks, each with its call."""
     from adjourn.core.manifest import ask_doc
 
     with session.controller.store.read() as view:
-        docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in settled]
-    states = {task.id: task.state for task in tasks.values()}
-    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states})
+        return [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in asks]
 
 
 def _say_text(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) -> None:
@@ -65,7 +70,7 @@ def _what_next(session: Session, task: Task) -> str:
 def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
     """Return the ids that are meant, each once, for somebody who may decide. Of several, an unknown one is kept as it is."""
     session.controller.authorise(session.principal, verb)
-    texts = _spelled_out(ids)
+    texts = ids_of(ids)
     if len(texts) == 1:
         return [session.controller.find_ask(texts[0]).id]
     return list(dict.fromkeys(_id_of(session, text) for text in texts))
@@ -78,7 +83,7 @@ def _id_of(session: Session, text: str) -> str:
         return text  # told with all the others
 
 
-def _spelled_out(ids: Sequence[str]) -> list[str]:
+def ids_of(ids: Sequence[str]) -> list[str]:
     """Read the ids from stdin where a dash stands for them."""
     if "-" not in ids:
         return list(ids)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from adjourn.cli.session import Session
-from adjourn.core.when import milliseconds
+from adjourn.core.when import milliseconds, moment_of
 
 Verb = Callable[..., int | None]
 
@@ -66,6 +66,24 @@ class Duration(click.ParamType[int]):
 
 
 DURATION = Duration()
+
+
+class Moment(click.ParamType[int]):
+    """A moment: 2026-11-17T09:00, in local time unless it ends in Z or an offset."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return milliseconds since 1970."""
+        if isinstance(value, int):
+            return value
+        try:
+            return moment_of(str(value))
+        except (ValueError, OSError):
+            self.fail(f"{value!r} is not a moment such as 2026-11-17T09:00", param, ctx)
+
+
+MOMENT = Moment()
 
 
 def _session(context: click.Context) -> Session:

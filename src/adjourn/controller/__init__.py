@@ -29,7 +29,8 @@ from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
-from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
+from adjourn.core.task import Milliseconds, Run, RunState, Spec, Task, Wish, task_of_run
+from adjourn.core.when import stamp
 from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
 
 TRIES = 3
@@ -347,6 +348,22 @@ class Controller:
             return
         body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE))
         step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+
+    def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
+        """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""
+        self.authorise(by, "snooze")
+        with self._steps() as step:
+            if until is not None and until <= step.now:
+                raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
+            return [self._snooze(step, step.tx.ask(ask_id), until=until, by=by) for ask_id in dict.fromkeys(ask_ids)]
+
+    def _snooze(self, step: Steps, ask: Ask, *, until: Milliseconds | None, by: Principal) -> Ask:
+        if not ask.is_open:
+            refuse_settled(ask)
+        snoozed = msgspec.structs.replace(ask, snoozed_until=until)
+        step.tx.save_ask(ask, snoozed)
+        step.tell(ask.task_id, "ask_snoozed" if until is not None else "ask_woken", by=by.name, ask=ask.id, until=until)
+        return snoozed
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""

@@ -85,6 +85,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it still needs a person."""
         return self.state is AskState.PENDING
 
+    def is_snoozed(self, now: Milliseconds) -> bool:
+        """Whether somebody does not want to see it yet."""
+        return self.snoozed_until is not None and self.snoozed_until > now
+
 
 def refuse_settled(ask: Ask) -> NoReturn:
     """Tell whoever comes second who was first, when, and what they said."""
