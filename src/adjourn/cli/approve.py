@@ -2,8 +2,8 @@
 
 import click
 
-from adjourn.cli.decide import asked, record
 from adjourn.cli.options import verb
+from adjourn.cli.replies import asked, record
 from adjourn.cli.session import Session
 from adjourn.core.ask import Reply, Verb
 

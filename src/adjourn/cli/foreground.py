@@ -14,6 +14,7 @@ from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import span
+from adjourn.exchange import note_head
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervisor
@@ -51,6 +52,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
 
 def report(session: Session, controller: Controller, task: Task) -> int:
     """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
+    note_head(controller, task)
     scene = controller.scene(task.id)
     manifest = project(session, scene)
     if session.wants_json:

@@ -2,8 +2,8 @@
 
 import click
 
-from adjourn.cli.decide import ids_of
 from adjourn.cli.options import DURATION, MOMENT, verb
+from adjourn.cli.replies import ids_of
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask
 from adjourn.core.errors import Misuse
@@ -38,7 +38,7 @@ def command(session: Session, *, asks: tuple[str, ...], length: int | None, unti
 
 def _say(session: Session, snoozed: list[Ask]) -> None:
     if session.wants_json:
-        from adjourn.cli.decide import ask_docs
+        from adjourn.cli.replies import ask_docs
 
         session.document({"schema_version": 1, "outcome": "recorded", "asks": ask_docs(session, snoozed)})
         return

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from adjourn.controller import endings, inside
+from adjourn.controller import endings, histories, inside
 from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
@@ -102,7 +102,7 @@ class Controller:
             asks = tuple(view.asks_of_run(task_id, task.runs))
             calls = {ask.call: view.call(task_id, ask.call) for ask in asks if ask.call}
             children = standing_of(view, task, run).open_children if run and task.state is TaskState.WAITING else ()
-            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children)
+            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children, **histories.of_asks(view, asks, calls))
 
     def require_newest(self, text: str, task: Task) -> None:
         """Refuse a checkpoint that was left behind: what it stands for has been decided, or has changed."""

@@ -14,6 +14,7 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
 DEFAULT_VALUE = "approved"
+UNCOVERED = "uncovered:"  # names the document with what no digest of a call covers, as a list of texts
 ORIGINAL = "original:"  # names the document with a call's bytes as they were before a person edited them
 EDITABLE = "editable:"  # names the document with the schema of a call whose process takes edited arguments
 

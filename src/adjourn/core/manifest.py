@@ -5,8 +5,9 @@ from typing import Any, Literal
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import Call, arguments_of
+from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.judgement import Approver
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
@@ -43,6 +44,15 @@ class ReasonDoc(msgspec.Struct, frozen=True, kw_only=True):
     questions: tuple[QuestionDoc, ...] = ()
 
 
+class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What an approval needs to count."""
+
+    approver: Approver
+    not_requester: bool
+    signed: bool
+    by_name: bool
+
+
 class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     """One ask, and its reply if it has one."""
 
@@ -60,7 +70,14 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     settled_at: str | None
     settled_by: str | None
+    level: str | None
     reply: str | None
+    gate: bool
+    terms: TermsDoc
+    replaces: str | None
+    expires_at: str | None
+    snoozed_until: str | None
+    original_digest: str | None
 
 
 class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +86,19 @@ class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     message: str
     way_out: str | None
+
+
+class WorkspaceDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed in the workspace since the pause."""
+
+    head_then: str | None
+    head_now: str | None
+    ref_then: str | None
+    ref_now: str | None
+    changed: tuple[str, ...]
+    changed_count: int
+    looked_at: int
+    is_whole: bool
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -89,6 +119,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
+    workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
@@ -154,7 +185,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
-        asks=tuple(ask_doc(ask, scene.calls) for ask in scene.asks),
+        asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -204,8 +235,8 @@ def _question(ask: Ask) -> QuestionDoc:
     return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
 
 
-def ask_doc(ask: Ask, calls: dict[int, Call]) -> AskDoc:
-    """Describe one ask."""
+def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) -> AskDoc:
+    """Describe one ask; `original` is its call as it was before somebody edited it."""
     call = calls.get(ask.call or 0)
     return AskDoc(
         id=ask.id,
@@ -220,10 +251,21 @@ def ask_doc(ask: Ask, calls: dict[int, Call]) -> AskDoc:
         digest=call.digest if call else None,
         manifest=ask.manifest,
         created_at=stamp(ask.created_at),
-        settled_at=stamp(ask.settled_at) if ask.settled_at is not None else None,
+        settled_at=_moment(ask.settled_at),
         settled_by=ask.settled_by,
+        level=ask.level,
         reply=ask.reply,
+        gate=ask.gate,
+        terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
+        replaces=ask.replaces,
+        expires_at=_moment(ask.expires_at),
+        snoozed_until=_moment(ask.snoozed_until),
+        original_digest=digest_of(original) if original is not None else None,
     )
+
+
+def _moment(at: int | None) -> str | None:
+    return None if at is None else stamp(at)
 
 
 def run_doc(task: Task, run: Run) -> RunDoc:

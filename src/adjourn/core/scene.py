@@ -15,6 +15,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     asks: tuple[Ask, ...]
     calls: dict[int, Call]
     waiting_on: tuple[str, ...] = ()
+    replaced: dict[str, Call] = {}  # by the id of the ask that is there instead
+    originals: dict[int, bytes] = {}  # of edited calls, by their numbers
+    uncovered: dict[int, tuple[str, ...]] = {}  # what no digest covers, by the number of the call
 
     @property
     def open_asks(self) -> tuple[Ask, ...]:
