@@ -7,13 +7,16 @@ from typing import Protocol
 import msgspec
 
 from adjourn.core.ask import Ask
-from adjourn.core.call import Call
+from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Judgement
+from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.states import CallState, TaskState
-from adjourn.core.task import Milliseconds, Run, Task
+from adjourn.core.surroundings import Surroundings
+from adjourn.core.task import Milliseconds, Run, Spec, Task
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
@@ -303,6 +306,30 @@ class Runner(Protocol):
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
+        ...
+
+
+class Gate(Protocol):
+    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
+
+    def opening(self, spec: Spec) -> Opening:
+        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
+        ...
+
+    def opening_again(self, view: View, task: Task) -> Opening:
+        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        ...
+
+    def look(self, command: Command) -> Surroundings:
+        """Return what a command depends on, as it is now."""
+        ...
+
+    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
+        """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not."""
         ...
 
 

@@ -24,6 +24,7 @@ from adjourn.ports import Ended, NeverStarted, NewId
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
+from adjourn.process.look import search_path
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About
 
@@ -127,6 +128,8 @@ class Supervisor:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
         require_workspace(task)
         claimed = self._controller.claim(task.id, supervisor=self.name)
+        if isinstance(claimed, Task):
+            return claimed  # what was let through has changed: a person is asked again
         shim = self._prepare(claimed)
         active = Active(claimed.run, shim, place=run_directory(self._root, claimed.run.id))
         try:
@@ -293,8 +296,7 @@ def child_environment(
         for name, value in inherited.items()
         if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
     }
-    if path:
-        environment["PATH"] = os.pathsep.join([path, environment.get("PATH", os.defpath)])
+    environment["PATH"] = search_path(path, environment)
     run = claimed.run
     ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from adjourn.cli.hint import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask
-from adjourn.core.call import Call, digest_of
+from adjourn.core.call import COMMAND, Call, command_of, digest_of
 from adjourn.core.edit import difference
 from adjourn.core.judgement import Approver, Terms
 from adjourn.core.render import prose, visible
@@ -26,7 +26,9 @@ def details(session: Session, ask: Ask, scene: Scene, *, now: int) -> list[str]:
 def _start_lines(ask: Ask, scene: Scene) -> Iterator[str]:
     if ask.gate:
         yield "nothing has run yet: it asks whether this command may start"
-    yield from (f"not covered: {prose(what)}" for what in scene.uncovered.get(ask.call or 0, ()))
+    call = scene.calls.get(ask.call or 0)
+    if call and call.tool == COMMAND and command_of(call.body).files:
+        yield "not covered: what its program opens by itself, what lies in directories, its environment, the network"
 
 
 def terms_lines(terms: Terms) -> Iterator[str]:

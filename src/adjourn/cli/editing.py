@@ -14,8 +14,8 @@ from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
 from adjourn.controller.edits import schema_of
 from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
-from adjourn.core.call import COMMAND, Call, Json, canonical, digest_of
-from adjourn.core.edit import difference, editable, edited, read_back, with_argument, written
+from adjourn.core.call import COMMAND, Call, Command, Json, canonical, command_of
+from adjourn.core.edit import difference, editable, read_back, with_argument, written
 from adjourn.core.errors import Misuse
 from adjourn.core.render import visible
 from adjourn.core.schema import Schema
@@ -42,13 +42,26 @@ def edited_reply(session: Session, asks: Sequence[str], *, value: str | None, in
         raise Misuse("one call is edited at a time, with --edit or with --set", way_out="adjourn approve ASK --edit")
     draft = _draft(session, asks[0])
     arguments = _edited_in_editor(session, draft) if in_editor else _with_arguments(draft, sets)
-    body, spec = edited(draft.call, draft.task.spec, arguments, schema=draft.schema)
-    if body == draft.call.body:
+    call = session.controller.edited(draft.ask.id, canonical(arguments))
+    if call.digest == draft.call.digest:
         raise Misuse(f"nothing was changed: {_NOTHING}", way_out=f"adjourn approve {draft.ask.id}")
-    if draft.call.tool == COMMAND and not os.path.isdir(spec.workspace):
-        raise Misuse(f"'cwd' is not a directory: {visible(spec.workspace)}", way_out=_HELP)
-    _confirm(session, draft, body, value=value)
-    return Reply(ask_id=draft.ask.id, verb=Verb.APPROVE, text=value, digest=draft.call.digest, edited=canonical(arguments))
+    files = _checked_command(call).files if call.tool == COMMAND else {}
+    _confirm(session, draft, call, value=value)
+    return Reply(
+        ask_id=draft.ask.id,
+        verb=Verb.APPROVE,
+        text=value,
+        digest=draft.call.digest,
+        edited=canonical(arguments),
+        files=files,
+    )
+
+
+def _checked_command(call: Call) -> Command:
+    command = command_of(call.body)
+    if not os.path.isdir(command.cwd):
+        raise Misuse(f"'cwd' is not a directory: {visible(command.cwd)}", way_out=_HELP)
+    return command
 
 
 def _draft(session: Session, ask_id: str) -> Draft:
@@ -135,13 +148,12 @@ def _read(path: str) -> str:
 # --- before it is recorded -------------------------------------------------------------------------------------------------
 
 
-def _confirm(session: Session, draft: Draft, body: bytes, *, value: str | None) -> None:
+def _confirm(session: Session, draft: Draft, call: Call, *, value: str | None) -> None:
     """Show the whole call and how it differs, and take only a yes for a yes. Where nobody is looking, nobody is asked."""
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     session.cuts = False
-    call = msgspec.structs.replace(draft.call, body=body, digest=digest_of(body))
-    lines = ["what changes:", *(f"    {line}" for line in difference(call.tool, draft.call.body, body))]
+    lines = ["what changes:", *(f"    {line}" for line in difference(call.tool, draft.call.body, call.body))]
     lines += ["what would run:", *call_block(session, call)]
     session.say("\n".join([*lines, *([f"    approved with {visible(value)}"] if value else [])]))
     sys.stdout.flush()

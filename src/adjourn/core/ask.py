@@ -52,6 +52,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     digest: str | None = None
     edited: bytes | None = None  # with an approval: the arguments, as JSON, that the person would rather have
+    files: dict[str, str] | None = None  # what an edited command depends on, as it was when the person looked
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
 DEFAULT_VALUE = "approved"
-UNCOVERED = "uncovered:"  # names the document with what no digest of a call covers, as a list of texts
 ORIGINAL = "original:"  # names the document with a call's bytes as they were before a person edited them
 EDITABLE = "editable:"  # names the document with the schema of a call whose process takes edited arguments
 
@@ -171,3 +170,21 @@ def exact(word: Word) -> str:
     from base64 import b64decode
 
     return b64decode(word.bytes).decode("utf-8", "surrogateescape")
+
+
+def exact_word(word: Json) -> str | None:
+    """Return the word that a JSON value carries, or None if it carries none."""
+    match word:
+        case str():
+            return word
+        case {"bytes": str(encoded), **rest} if not rest:
+            return _exact_or_none(encoded)
+        case _:
+            return None
+
+
+def _exact_or_none(encoded: str) -> str | None:
+    try:
+        return exact(Bytes(encoded))
+    except ValueError:
+        return None

@@ -36,23 +36,27 @@ class _Body(msgspec.Struct):
     arguments: dict[str, Any]
 
 
-def edited(call: Call, spec: Spec, arguments: Mapping[str, Json], *, schema: Schema | None) -> tuple[bytes, Spec]:
-    """Return the bytes of the call with other arguments, and what its task is from then on; what does not fit is refused."""
+def edited(
+    call: Call, spec: Spec, arguments: Mapping[str, Json], *, schema: Schema | None, files: Mapping[str, str] | None = None
+) -> tuple[bytes, Spec]:
+    """Return the bytes of the call with other arguments, and what its task is from then on; what does not fit is refused.
+
+    `files` are those that an edited command depends on, if somebody has looked.
+    """
     if call.tool == COMMAND:
-        return _edited_command(call, spec, arguments)
+        return _edited_command(call, spec, arguments, files or {})
     for problem in problems(arguments, schema or {}):
         raise Misuse(f"the edited call does not fit: {problem}", way_out=_HELP)
     return tool_body(call.tool, arguments), spec
 
 
-def _edited_command(call: Call, spec: Spec, arguments: Mapping[str, Json]) -> tuple[bytes, Spec]:
+def _edited_command(call: Call, spec: Spec, arguments: Mapping[str, Json], files: Mapping[str, str]) -> tuple[bytes, Spec]:
     shown = command_of(call.body)
     given = _command_arguments(arguments)
     new = msgspec.structs.replace(spec, argv=tuple(map(exact, given.argv)), workspace=exact(given.cwd))
     _require_command(new)
     added = shown.argv[len(spec.argv) :]  # what adjourn adds for the decision
-    files = shown.files if new == spec else {path: found for path, found in shown.files.items() if _still_named(path, spec, new)}
-    return command_body(Command(argv=(*new.argv, *added), cwd=new.workspace, env=shown.env, files=files)), new
+    return command_body(Command(argv=(*new.argv, *added), cwd=new.workspace, env=shown.env, files=dict(files))), new
 
 
 def _command_arguments(arguments: Mapping[str, Json]) -> _CommandArguments:
@@ -73,16 +77,6 @@ def _require_command(spec: Spec) -> None:
             raise Misuse(f"'argv.{number}' holds a NUL, which no process can be given", way_out=_HELP)
     if not spec.workspace.startswith("/") or "\0" in spec.workspace:
         raise Misuse(f"'cwd' must be an absolute path, not {visible(spec.workspace)}", way_out=_HELP)
-
-
-def _still_named(path: str, old: Spec, new: Spec) -> bool:
-    """Say whether the edited command names a file as the old one did; any other is looked at anew before anything starts."""
-    return old.workspace == new.workspace and any(_names(word, path) for word in new.argv)
-
-
-def _names(word: str, path: str) -> bool:
-    tail = word.rpartition("=")[2].removeprefix("@").removeprefix("./")
-    return bool(tail) and (path == tail or path.endswith(f"/{tail}"))
 
 
 # --- as text ---------------------------------------------------------------------------------------------------------------

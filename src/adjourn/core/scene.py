@@ -17,7 +17,6 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     waiting_on: tuple[str, ...] = ()
     replaced: dict[str, Call] = {}  # by the id of the ask that is there instead
     originals: dict[int, bytes] = {}  # of edited calls, by their numbers
-    uncovered: dict[int, tuple[str, ...]] = {}  # what no digest covers, by the number of the call
 
     @property
     def open_asks(self) -> tuple[Ask, ...]:
