@@ -119,8 +119,10 @@ def _announce(controller: Controller, task: Task) -> None:
     if clarification and waits:
         log.say(log.TRACKED.format(agent=task.id))
         log.say(log.QUESTION)
+        from adjourn.core.redact import Redactor  # seldom: most ask by other ways
+
         for line in formatted_questions(clarification.request.questions):
-            log.say(line)
+            log.say(Redactor().text(line))
 
 
 # --- where a pause leaves its workspace ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
+from adjourn.core.render import block
 
 _WORDY = frozenset({"ask", "answer", "approve", "reject", "resume", "settle", "-c"})
 
@@ -142,7 +143,7 @@ def _defect(error: Exception, session: Session) -> AdjournError:
     if session.verbose:
         import traceback
 
-        traceback.print_exception(error)
+        session.warn(block(session.redactor.text("".join(traceback.format_exception(error)))))
     return AdjournError(
         f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it"
     )

@@ -29,6 +29,7 @@ def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> 
     """Show a task: what it is, how it stands, what it waits for, and what happened."""
     controller = session.controller
     session.cuts = not full
+    session.is_copy = not full
     if resume_prompt:
         session.say(_prompt(session, controller.find(task).id))
         return

@@ -1,5 +1,6 @@
 """The JSON that machines read: one shape for the manifest file, stdout and every other surface."""
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -321,5 +322,24 @@ def spelled(word: str) -> str:
 
 
 def encoded(document: object) -> str:
-    """Return a document as JSON text, indented by two."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    """Return a document as JSON text, indented by two, that a terminal can be shown."""
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def plain_json(text: str) -> str:
+    """Return JSON text, the same document, with every character escaped that would do something instead of being seen."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return re.sub(_UNSEEN, lambda found: _escaped(found[0]), text)
+
+
+# Controls, format characters (bidi, zero-width, tags), separators of lines, and what is no character.
+_UNSEEN = (
+    "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\uffff\U0001d159\U000e0000-\U000e0fff]"
+)
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

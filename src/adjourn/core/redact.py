@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -15,6 +15,8 @@ from adjourn.core.scene import Scene
 from adjourn.core.task import Task
 
 LONGEST_PATTERN = 300
+Value = TypeVar("Value")
+
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
 _RENDERED_MARK = re.compile(r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}")
 _PIECE, _OVERLAP = 1_000, 200
@@ -145,6 +147,10 @@ class Redactor:
         """Return a document as it may leave the store."""
         return self.value(msgspec.to_builtins(document))
 
+    def copied(self, value: Value) -> Value:
+        """Return a value of ours as it may leave the store."""
+        return msgspec.convert(self.document(value), type(value))
+
     # --- what a rendered copy is made of ---------------------------------------------------------------------------
 
     def scene(self, scene: Scene) -> Scene:
@@ -154,6 +160,8 @@ class Redactor:
             task=self.task(scene.task),
             asks=tuple(self.ask(ask) for ask in scene.asks),
             calls={number: self.call(call) for number, call in scene.calls.items()},
+            replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
+            originals={number: self.body(scene.calls[number].tool, body) for number, body in scene.originals.items()},
         )
 
     def task(self, task: Task) -> Task:

@@ -32,6 +32,7 @@ from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.wiring import now, open_controller
+from adjourn.wiring.redaction import open_redactor
 
 _LONGEST = 86_400.0
 
@@ -118,7 +119,7 @@ class Inside:
     def _wait_for(
         self, clarification: Clarification, asks: Sequence[Ask], meanwhile: Iterable[Callable[[], object]]
     ) -> list[Ask]:
-        files.write_request(self._root, self._task_id, clarification)
+        files.write_request(self._root, self._task_id, open_redactor().copied(clarification))
         self._say(log.POLLING)
         start = self._clock()
         for work in meanwhile:

@@ -18,3 +18,8 @@ def require_trust(path: str, found: os.stat_result) -> None:
     """Refuse a file that others could have written: what it says is followed."""
     if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _OTHERS_MAY_WRITE:
         raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
+
+
+def has_config() -> bool:
+    """Say whether the user has a config at all."""
+    return os.path.lexists(os.path.join(config_directory(), "config.toml"))
