@@ -19,6 +19,7 @@ Value = TypeVar("Value")
 
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
 _RENDERED_MARK = re.compile(r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}")
+_JSON_BEGINS, _JSON_ENDS = frozenset("{["), frozenset("}]")
 _PIECE, _OVERLAP = 1_000, 200
 _MOST_QUANTIFIERS = 3
 
@@ -85,7 +86,9 @@ class Redactor:
         self._own = [_checked(pattern) for pattern in patterns]
 
     def text(self, text: str) -> str:
-        """Return a text without its secrets."""
+        """Return a text without its secrets; one that is a JSON document is looked at as one."""
+        if text[:1] in _JSON_BEGINS and text[-1:] in _JSON_ENDS:
+            text = self._json(text)
         small = text.lower()
         for hints, pattern in _BUILT_IN:
             if any(hint in small for hint in hints):
@@ -93,6 +96,14 @@ class Redactor:
         for own in self._own:
             text = "".join(_without(own, piece) for line in text.splitlines(keepends=True) for piece in _pieces(line, own))
         return text
+
+    def _json(self, text: str) -> str:
+        try:
+            document = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return text
+        clean = self.value(document)
+        return text if clean == document else msgspec.json.encode(clean).decode()
 
     def words(self, words: Sequence[str]) -> list[str]:
         """Return a command line without its secrets: what follows an option such as --password goes whole."""
