@@ -87,7 +87,24 @@ ARGUMENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize(
     "assignment",
-    ["argv", "=x", "argv.3=x", "argv.-1=x", "argv.x=1", "none=1", "rows=four", 'rows="4"', "rows=true", "force=1", "argv=x", "argv={}", "", "deep.list.0=x", "deep..list=1", "argv.²=x"],
+    [
+        "argv",
+        "=x",
+        "argv.3=x",
+        "argv.-1=x",
+        "argv.x=1",
+        "none=1",
+        "rows=four",
+        'rows="4"',
+        "rows=true",
+        "force=1",
+        "argv=x",
+        "argv={}",
+        "",
+        "deep.list.0=x",
+        "deep..list=1",
+        "argv.²=x",
+    ],
 )
 def test_what_cannot_be_set_is_refused(assignment: str) -> None:
     with pytest.raises(Misuse):

@@ -38,9 +38,11 @@ def command(session: Session, *, asks: tuple[str, ...], length: int | None, unti
 
 def _say(session: Session, snoozed: list[Ask]) -> None:
     if session.wants_json:
-        from adjourn.cli.replies import ask_docs
+        from adjourn.core.manifest import ask_doc
 
-        session.document({"schema_version": 1, "outcome": "recorded", "asks": ask_docs(session, snoozed)})
+        with session.controller.store.read() as view:
+            docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in snoozed]
+        session.document({"schema_version": 1, "outcome": "recorded", "asks": docs})
         return
     for ask in snoozed:
         session.say(f"snoozed {ask.id} until {stamp(ask.snoozed_until)}" if ask.snoozed_until is not None else f"awake {ask.id}")

@@ -34,7 +34,7 @@ from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
-from adjourn.core.task import Milliseconds, Run, RunState, Spec, Task, Wish, task_of_run
+from adjourn.core.task import TRIES, Milliseconds, Run, RunState, Spec, Task, Wish, task_of_run
 from adjourn.core.when import stamp
 from adjourn.ports import (
     Clock,
@@ -51,7 +51,6 @@ from adjourn.ports import (
     View,
 )
 
-TRIES = 3
 _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
@@ -125,7 +124,14 @@ class Controller:
     def find_ask(self, text: str) -> Ask:
         """Return the ask that an id or a unique prefix names."""
         with self._store.read() as view:
-            return view.ask(_the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox"))
+            return view.ask(_named_ask(view, text))
+
+    def find_asks(self, texts: Sequence[str]) -> list[str]:
+        """Return the ids of the asks that ids or unique prefixes name, each once; of several, one that names none is kept."""
+        with self._store.read() as view:
+            if len(texts) == 1:
+                return [_named_ask(view, texts[0])]
+            return list(dict.fromkeys(_named_if_any(view, text) for text in texts))
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""
@@ -144,14 +150,19 @@ class Controller:
 
     # --- a task begins ---------------------------------------------------------------------------------------------
 
-    def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
-        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
+    def start(self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None) -> Task:
+        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key.
+
+        For a supervisor that means to run it itself it is claimed in the same moment: no worker sees it in the queue.
+        """
         opening = self._gate.opening(spec)
         with self._steps() as step:
             spec = openings.under_policy(step, spec, opening)
             if spec.parent_run and key:
-                return self._start_child(step, spec, opening, by=by, key=key)
-            return self._create(step, spec, opening, by=by)
+                task = self._start_child(step, spec, opening, by=by, key=key)
+            else:
+                task = self._create(step, spec, opening, by=by)
+            return self._taken(step, task, supervisor, is_judged=opening.way is Way.RUN and not task.runs)
 
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN
@@ -194,16 +205,35 @@ class Controller:
         seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)
-            state = state_after(task, Move.START)
+            state_after(task, Move.START)
             if step.tx.call(task.id, task.next_call or 0) != seen:
                 raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
-            if obstacle:
-                return openings.stop(step, task, obstacle)
-            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
-            run = step.new_run(task, call=call.number, supervisor=supervisor)
-            started = step.save(task, state=state, runs=run.number)
-            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
-            return Claimed(task=started, run=run, call=call)
+            return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+
+    def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
+        state = state_after(task, Move.START)
+        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+        run = step.new_run(task, call=call.number, supervisor=supervisor)
+        started = step.save(task, state=state, runs=run.number)
+        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        return Claimed(task=started, run=run, call=call)
+
+    def _taken(self, step: Steps, task: Task, supervisor: str | None, *, is_judged: bool = False) -> Task:
+        """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
+        if supervisor is None or task.state is not TaskState.QUEUED:
+            return task
+        call = step.tx.call(task.id, task.next_call or 0)
+        obstacle = None if is_judged else self._gate.obstacle(step.tx, task, call)
+        return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
+
+    def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
+        """Return what a supervisor has claimed and not yet started, if it has."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            run = view.run(task_id, task.runs) if task.state is TaskState.RUNNING else None
+            if run is None or run.supervisor != supervisor or run.shim:
+                return None
+            return Claimed(task=task, run=run, call=view.call(task_id, run.call))
 
     def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
         """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
@@ -431,23 +461,20 @@ class Controller:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
     def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> None:
-        task = step.tx.task(ask.task_id)
+        call = step.tx.call(ask.task_id, ask.call or 0)
         if reply.verb is Verb.REJECT:
-            step.move_call(task.id, ask.call or 0, CallMove.REJECT)
+            step.move(call, CallMove.REJECT)
             return
         if reply.edited is not None:
             from adjourn.controller.edits import edit  # seldom: most calls are approved as they are
 
-            task = edit(step, task, step.tx.call(task.id, ask.call or 0), reply, by=by.name)
-        if step.tx.call(task.id, ask.call or 0).tool != COMMAND:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
+            call = edit(step, step.tx.task(ask.task_id), call, reply, by=by.name)
+        if call.tool != COMMAND or ask.gate or reply.text in {None, "", DEFAULT_VALUE}:  # the very bytes that were asked about
+            step.move(call, CallMove.APPROVE, approved_by=by.name)
             return
-        if ask.gate:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
-            return
-        files = command_of(step.tx.call(task.id, ask.call or 0).body).files
-        body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE, files=files))
-        step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+        spec, files = step.tx.task(ask.task_id).spec, command_of(call.body).files
+        body = command_body(approved_command(spec, reply.text or DEFAULT_VALUE, files=files))
+        step.move(call, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
 
     def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
         """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""
@@ -475,7 +502,7 @@ class Controller:
             call_number = ask.call or call_number
             call = step.move_call(task.id, call_number, call_move)
             for begun in step.tx.calls_in(task.id, CallState.UNCERTAIN):  # what the lost run had been handed
-                step.move_call(task.id, begun.number, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
+                step.move(begun, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
             step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name)
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
             next_call = call_number if move is Move.SETTLE else None
@@ -493,8 +520,16 @@ class Controller:
 
     # --- a person moves a task -------------------------------------------------------------------------------------
 
-    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal, named: str | None = None) -> Task:
-        """Take the replies that a resume carries, and queue the task if nothing is left to settle.
+    def resume(
+        self,
+        task_id: str,
+        resumption: Resumption = PLAIN,
+        *,
+        by: Principal,
+        named: str | None = None,
+        supervisor: str | None = None,
+    ) -> Task:
+        """Take the replies that a resume carries, and queue the task if nothing is left to settle, or claim it at once.
 
         A checkpoint by which it was `named` must be the newest at the very moment of the decision.
         """
@@ -507,8 +542,8 @@ class Controller:
             if replies:
                 for reply in replies:
                     self._reply(step, reply, by=by)
-                return step.go_on(step.tx.task(task_id), by=by.name)
-            return self._resume_plainly(step, task, by=by)
+                return self._taken(step, step.go_on(step.tx.task(task_id), by=by.name), supervisor)
+            return self._taken(step, self._resume_plainly(step, task, by=by), supervisor)
 
     def _resume_plainly(self, step: Steps, task: Task, *, by: Principal) -> Task:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
@@ -519,13 +554,14 @@ class Controller:
 
     def _queue(self, step: Steps, task: Task, move: Move, *, by: Principal) -> Task:
         """Queue a task that a person wants to go on. A command that needs approval needs a new one: none is used twice."""
-        if not task.spec.pause_on_approval:
-            return step.enqueue(task, move, by=by.name)
         opening = self._gate.opening_again(step.tx, task)
+        is_unspent = any(call.tool == COMMAND for call in step.tx.calls_in(task.id, CallState.APPROVED))
+        if is_unspent or (opening.way is Way.RUN and not opening.is_gated):
+            return step.enqueue(task, move, by=by.name)
         return openings.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
-    def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
-        """Queue a task from nothing, with a new session. Its history stays."""
+    def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
         with self._steps() as step:
             task = step.tx.task(task_id)
             self.authorise_for(by, "restart", task)
@@ -538,7 +574,7 @@ class Controller:
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
-            return self._queue(step, fresh, Move.RESTART, by=by)
+            return self._taken(step, self._queue(step, fresh, Move.RESTART, by=by), supervisor)
 
     def _require_certainty(self, view: View, task: Task) -> None:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
@@ -665,6 +701,17 @@ def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
     if not found:
         raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
     raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+
+
+def _named_if_any(view: View, text: str) -> str:
+    try:
+        return _named_ask(view, text)
+    except NotFound:
+        return text  # refused with what else is wrong, when the others are decided
+
+
+def _named_ask(view: View, text: str) -> str:
+    return _the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox")
 
 
 def _require_newest(view: View, task: Task, *, named: str) -> None:

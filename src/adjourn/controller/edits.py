@@ -34,7 +34,7 @@ def _changed(view: View, task: Task, call: Call, arguments: bytes, *, files: Map
     return msgspec.structs.replace(call, body=body, digest=digest_of(body), version=call.version + 1), spec
 
 
-def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Task:
+def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
     """Put other arguments into a pending call, keep the old ones beside it, and let the task go on with the new."""
     new, spec = _changed(step.tx, task, call, reply.edited or b"{}", files=reply.files or {})
     if new.digest == call.digest:
@@ -42,7 +42,9 @@ def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Task:
     step.tx.save_call(call, new)
     step.tx.keep_document(task.id, f"{ORIGINAL}{call.tool_call_id}", call.body)
     step.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
-    return step.save(task, spec=spec) if spec != task.spec else task
+    if spec != task.spec:
+        step.save(task, spec=spec)
+    return new
 
 
 def schema_of(view: View, call: Call) -> Schema | None:
