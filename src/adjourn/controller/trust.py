@@ -96,8 +96,7 @@ def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decisio
     """Return the document that a person signs to give this reply."""
     ask = view.ask(reply.ask_id)
     call = view.call(ask.task_id, ask.call) if ask.call else None
-    approves = call is not None and reply.verb is Verb.APPROVE
-    runs = digest_of(body_to_run(view.task(ask.task_id), ask, call, reply)) if call and approves else None
+    runs = _digest_to_run(view, ask, call, reply) if call and reply.verb is Verb.APPROVE else None
     return Decision(
         task=ask.task_id,
         reply=msgspec.structs.replace(reply, digest=call.digest if call else None),
@@ -106,6 +105,16 @@ def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decisio
         at=now,
         expires_at=now + lifetime,
     )
+
+
+def _digest_to_run(view: View, ask: Ask, call: Call, reply: Reply) -> str:
+    task = view.task(ask.task_id)
+    if reply.edited is not None:
+        from adjourn.controller.edits import as_edited  # seldom: most calls are approved as they are
+
+        call, spec = as_edited(view, task, call, reply)
+        task = msgspec.structs.replace(task, spec=spec)
+    return digest_of(body_to_run(task, ask, call, reply))
 
 
 def known_before(step: Steps, signed: Signed, decision: Decision) -> Ask | None:
