@@ -8,13 +8,16 @@ import msgspec
 
 from adjourn.core.ask import Ask, Principal
 from adjourn.core.authority import Rights
-from adjourn.core.call import Call
+from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Judgement
+from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.states import CallState, TaskState
-from adjourn.core.task import Milliseconds, Run, Task
+from adjourn.core.surroundings import Surroundings
+from adjourn.core.task import Milliseconds, Run, Spec, Task
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
@@ -104,8 +107,16 @@ class View(Protocol):
         """Return the n-th ask of a task, if there is one."""
         ...
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
-        """Return open asks of all tasks, oldest first, those after the given one."""
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: Milliseconds | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first, those after the given one; without those snoozed at a moment."""
+        ...
+
+    def snoozed_asks(self, *, now: Milliseconds, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        ...
+
+    def count_snoozed_asks(self, *, now: Milliseconds) -> int:
+        """Return how many open asks are snoozed."""
         ...
 
     def expired_asks(self, *, now: Milliseconds) -> list[Ask]:
@@ -318,6 +329,30 @@ class Runner(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
+
+    def opening(self, spec: Spec) -> Opening:
+        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
+        ...
+
+    def opening_again(self, view: View, task: Task) -> Opening:
+        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        ...
+
+    def look(self, command: Command) -> Surroundings:
+        """Return what a command depends on, as it is now."""
+        ...
+
+    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
+        """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not."""
+        ...
+
+
 class Authoriser(Protocol):
     """Knows who has which scopes; whom it does not know has none."""
 
@@ -343,6 +378,10 @@ class Notifier(Protocol):
 
     def send(self, notice_id: str, body: bytes, *, at: Milliseconds) -> None:
         """Return when the receiver has taken the document, or raise NotDelivered; it never takes longer than its timeout."""
+        ...
+
+    def hang_up(self) -> None:
+        """Break off what is being sent, in whatever thread: nothing of it goes on."""
         ...
 
 

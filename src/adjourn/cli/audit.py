@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from adjourn.cli.options import MOMENT, verb
+from adjourn.cli.options import SINCE, verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.audit import COLUMNS, Auditor, Verdict, harmless
@@ -101,7 +101,7 @@ def _told(verdict: Verdict) -> Iterator[str]:
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="How to write it."
 )
-@click.option("--since", type=MOMENT, metavar="WHEN", help="Only what happened since: 8h, 2d, 2026-01-31.")
+@click.option("--since", type=SINCE, metavar="WHEN", help="Only what happened since: 8h, 2d, 2026-01-31.")
 def export(session: Session, *, task: str | None, form: str, since: int | None) -> None:
     """Print the trail, one event per line, oldest first: of all tasks, or of TASK alone.
 

@@ -14,5 +14,5 @@ from adjourn.core.ask import Reply, Verb
 @signable
 def command(session: Session, *, asks: tuple[str, ...], reason: str | None, **signing: str | None) -> int:
     """Reject calls: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
-    replies = [Reply(ask_id=ask.id, verb=Verb.REJECT, text=reason) for ask in asked(session, Verb.REJECT, asks)]
+    replies = [Reply(ask_id=ask, verb=Verb.REJECT, text=reason) for ask in asked(session, Verb.REJECT, asks)]
     return record(session, replies, **signing)

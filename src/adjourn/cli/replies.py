@@ -1,12 +1,13 @@
 """What approve, reject and answer have in common: record replies, and say what happens next."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from adjourn.cli.hint import command
 from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.call import Call
 from adjourn.core.errors import NotFound
 from adjourn.core.receipt import Receipt
 from adjourn.core.render import visible
@@ -29,40 +30,50 @@ def tell(session: Session, settled: Sequence[Ask]) -> int:
     controller = session.controller
     receipts = controller.receipts(settled)
     with controller.store.read() as view:
+        calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
     if session.wants_json:
-        _say_json(session, settled, tasks, receipts)
+        _say_json(session, zip(settled, calls, strict=True), tasks, receipts)
     else:
-        _say_text(session, settled, tasks, {receipt.ask: receipt for receipt in receipts})
+        _say_text(session, zip(settled, calls, strict=True), tasks, {receipt.ask: receipt for receipt in receipts})
     return 0
 
 
-def _say_json(session: Session, settled: Sequence[Ask], tasks: dict[str, Task], receipts: list[Receipt]) -> None:
-    from adjourn.core.manifest import ask_doc
-
-    with session.controller.store.read() as view:
-        docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in settled]
+def _say_json(
+    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: list[Receipt]
+) -> None:
+    docs = ask_docs(settled)
     states = {task.id: task.state for task in tasks.values()}
     session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states, "receipts": receipts})
 
 
-def _say_text(session: Session, settled: Sequence[Ask], tasks: dict[str, Task], receipts: dict[str, Receipt]) -> None:
-    for ask in settled:
+def ask_docs(asks: Iterable[tuple[Ask, Call | None]]) -> list[object]:
+    """Describe asks, each with its call."""
+    from adjourn.core.manifest import ask_doc
+
+    return [ask_doc(ask, {call.number: call} if call else {}) for ask, call in asks]
+
+
+def _say_text(
+    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: dict[str, Receipt]
+) -> None:
+    for ask, call in settled:
         said = f": {visible(ask.reply)}" if ask.reply else ""
         session.say(f"{ask.state} {ask.id}{said}")
         session.say(f"receipt {receipts[ask.id].token} {ask.level} by {visible(receipts[ask.id].by)}")
-        if ask.state is AskState.APPROVED and ask.call:
-            with session.controller.store.read() as view:
-                call = view.call(ask.task_id, ask.call)
+        if ask.state is AskState.APPROVED and call:
             session.say("\n".join(["what runs:", *call_block(session, call)]))
+    queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
+    pools = {pool for pool in queued if has_worker(session.root, pool)}
     for task in tasks.values():
-        session.say(_what_next(session, task))
+        session.say(_what_next(session, task, pools=pools))
 
 
-def _what_next(session: Session, task: Task) -> str:
+def _what_next(session: Session, task: Task, *, pools: Collection[str]) -> str:
+    """Say how a task goes on; in some pools a worker is alive."""
     match task.state:
         case TaskState.QUEUED:
-            if has_worker(session.root, task.spec.pool):
+            if task.spec.pool in pools:
                 return f"A worker starts it. Follow it with: {command(session, 'wait', task.id)}"
             return f"Resume with: {command(session, 'resume', task.id)}"
         case TaskState.RUNNING:
@@ -73,13 +84,13 @@ def _what_next(session: Session, task: Task) -> str:
             return f"Task {task.id} is {task.state}."
 
 
-def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[Ask]:
-    """Find asks by their ids or prefixes, for somebody who may decide them."""
+def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
+    """Return the ids that are meant, each once, for somebody who may decide. Of several, an unknown one is kept as it is."""
     session.controller.authorise(session.principal, verb)
-    return [session.controller.find_ask(text) for text in _spelled_out(ids)]
+    return session.controller.find_asks(ids_of(ids))
 
 
-def _spelled_out(ids: Sequence[str]) -> list[str]:
+def ids_of(ids: Sequence[str]) -> list[str]:
     """Read the ids from stdin where a dash stands for them."""
     if "-" not in ids:
         return list(ids)

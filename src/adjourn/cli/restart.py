@@ -21,10 +21,14 @@ def command(session: Session, *, task: str, detach: bool) -> int:
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task))
     with supervising(session) as (controller, supervisor):
-        return report(session, controller, run_to_the_end(session, supervisor, _queued(session, controller, task)))
+        found = _queued(session, controller, task, supervisor=supervisor.name)
+        if supervisor.may_run(found):
+            found = run_to_the_end(session, supervisor, found)
+        return report(session, controller, found)
 
 
-def _queued(session: Session, controller: Controller, text: str) -> Task:
+def _queued(session: Session, controller: Controller, text: str, *, supervisor: str | None = None) -> Task:
     task = controller.find(text)
     stays = os.path.isdir(task.spec.workspace)
-    return controller.restart(task.id, by=session.principal, workspace=task.spec.workspace if stays else os.getcwd())
+    workspace = task.spec.workspace if stays else os.getcwd()
+    return controller.restart(task.id, by=session.principal, workspace=workspace, supervisor=supervisor)

@@ -7,7 +7,7 @@ import msgspec
 from adjourn.controller.steps import Steps, approved_command
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.authority import Level, Rights, Scope, level_of, refuse_inside, refuse_terms, refuse_without
-from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, digest_of
+from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of
 from adjourn.core.errors import AdjournError, Conflict, NotAllowed
 from adjourn.core.receipt import Receipt, receipt_of
 from adjourn.core.signed import (
@@ -80,19 +80,23 @@ def signed_name(ask: Ask) -> str:
     return f"signed:{ask.id}"
 
 
+def runs_as_shown(ask: Ask, call: Call, reply: Reply) -> bool:
+    """Say whether an approval starts the very bytes that were shown: it brings no value of its own."""
+    return call.tool != COMMAND or ask.gate or reply.text in {None, "", DEFAULT_VALUE}
+
+
 def body_to_run(task: Task, ask: Ask, call: Call, reply: Reply) -> bytes:
     """Return the bytes that an approval starts: what was shown, with the value of the approval."""
-    if call.tool != COMMAND or ask.gate:
+    if runs_as_shown(ask, call, reply):
         return call.body
-    return command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE))
+    return command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE, files=command_of(call.body).files))
 
 
 def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decision:
     """Return the document that a person signs to give this reply."""
     ask = view.ask(reply.ask_id)
     call = view.call(ask.task_id, ask.call) if ask.call else None
-    approves = call is not None and reply.verb is Verb.APPROVE
-    runs = digest_of(body_to_run(view.task(ask.task_id), ask, call, reply)) if call and approves else None
+    runs = _digest_to_run(view, ask, call, reply) if call and reply.verb is Verb.APPROVE else None
     return Decision(
         task=ask.task_id,
         reply=msgspec.structs.replace(reply, digest=call.digest if call else None),
@@ -101,6 +105,16 @@ def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decisio
         at=now,
         expires_at=now + lifetime,
     )
+
+
+def _digest_to_run(view: View, ask: Ask, call: Call, reply: Reply) -> str:
+    task = view.task(ask.task_id)
+    if reply.edited is not None:
+        from adjourn.controller.edits import as_edited  # seldom: most calls are approved as they are
+
+        call, spec = as_edited(view, task, call, reply)
+        task = msgspec.structs.replace(task, spec=spec)
+    return digest_of(body_to_run(task, ask, call, reply))
 
 
 def known_before(step: Steps, signed: Signed, decision: Decision) -> Ask | None:

@@ -10,16 +10,18 @@ import apsw
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.files import private_directory
+from adjourn.ports import Listener
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
-from adjourn.stores.sqlite.wake import Ear, wake_all
+from adjourn.stores.sqlite.wake import wake_all
 
 SCHEMA = 1
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
-_CACHE = -65_536  # at most 64 MB, and only as far as used: a large decision must not spill into the log twice
+_CACHE = -8192  # 8 MB: a worker keeps it for as long as it lives
+_SPILL_PAGES = 8192  # 64 MB, and only as far as used: a large decision must not spill into the log twice
 
 
 _SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
@@ -52,7 +54,7 @@ class SqliteStore:
                 _migrate(db, path)
         # A backup comes back in another mode; for all others the first is no work.
         db.do(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-        db.do(f"PRAGMA cache_size = {_CACHE}")
+        db.do(f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}")
         return db
 
     @contextmanager
@@ -94,8 +96,10 @@ class SqliteStore:
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
-    def listen(self) -> Ear:
+    def listen(self) -> Listener:
         """Return an ear that hears every commit from now on."""
+        from adjourn.stores.sqlite.ear import Ear
+
         with _on_disk(self.root):
             return Ear(private_directory(os.path.join(self.root, "wake")))
 
