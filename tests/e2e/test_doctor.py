@@ -130,6 +130,16 @@ def test_a_database_of_a_newer_adjourn_is_told(shell: Shell) -> None:
     assert "schema 99" in bad(shell, "store")["says"]
 
 
+def test_a_policy_that_is_wrong_is_told_with_its_place(shell: Shell) -> None:
+    waiting(shell)
+    policy = shell.store / "policy.toml"
+    policy.write_text('[[rule]]\ntool = "command"\naction = "auto"\n')
+    found = bad(shell, "policy")
+    assert f"{policy}:3" in found["says"]
+    policy.write_text('[[rule]]\ntool = "command"\naction = "never"\n')
+    assert str(policy) in findings(shell)["policy"][0]["says"]
+
+
 def test_inside_a_run_it_says_so(shell: Shell) -> None:
     shell.adjourn("run", "--", "sh", "-c", "adjourn doctor > said; echo $? >> said")
     said = Path(shell.place / "said").read_text()

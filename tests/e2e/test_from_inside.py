@@ -180,7 +180,8 @@ def test_whoever_writes_into_the_database_can_decide_and_the_audit_shows_it(shel
 def test_whoever_claims_a_signature_in_the_database_opens_no_gate(shell: Shell) -> None:
     task, _ = waiting(shell)
     assert approve_by_sql(shell, level="L2") == ["0"]
-    assert "no signature that covers it" in shell.adjourn("resume", task, expect=5).err
+    manifest = shell.json("resume", task, expect=10)
+    assert "no signature that covers it" in manifest["asks"][0]["prompt"]
     assert shell.lines("effects") == []
 
 
