@@ -40,6 +40,7 @@ def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
     Every event follows from all before it, every task and every reply is as the trail tells, and every receipt is found.
     Whoever can write to the store can write a whole trail anew; a receipt that was kept elsewhere shows that, too.
     """
+    session.is_copy = False  # the trail holds no words of a task but its name, and must be told as it is
     auditor = Auditor(receipts)
     with session.controller.store.read() as view:
         _read(session, auditor, view)
@@ -108,6 +109,7 @@ def export(session: Session, *, task: str | None, form: str, since: int | None) 
     Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly, in ASCII. In CSV what cannot be
     seen is spelled out, and a cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
+    session.is_copy = False
     only = session.controller.find(task).id if task else None
     with session.controller.store.read() as view:
         rows = (row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since))
