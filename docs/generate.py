@@ -27,6 +27,7 @@ from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers.table import KEYS
 from adjourn.wiring import find_runner
+from adjourn.wiring.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
@@ -243,9 +244,16 @@ DOCUMENTS = {
     "cancel": "Manifest",
     "settle": "Manifest",
     "inbox": "`schema_version`, `count` of all open asks, and `asks`, a list of AskDoc",
-    "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, and `tasks`, each task's state by its id",
+    "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
+    "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
     "reject": "as `approve`",
     "answer": "as `approve`",
+    "decide": "as `approve`",
+    "audit verify": "`schema_version`, `outcome`, which is whole or broken, and `audit`: how many events there are and were "
+    "pruned, the head of the chain, the first thing that is broken, and of each receipt whether it holds",
+    "audit export": "`schema_version` and `events`, each with its place, task_id, kind, by, at, facts and seal",
+    "doctor": "`schema_version`, `outcome`, which is fine or attention, and `findings`: of each its check, whether it is fine, "
+    "what it says and the remedy",
     "ask": "`schema_version`, `outcome`, which is answered or paused, `ask_id`, `answer` and `settled_by`",
     "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `workspace`, `runs`, `session_id`, "
@@ -478,6 +486,7 @@ def _events() -> Iterator[str]:
         "The audit trail: every change of a task is told by an event that is written in the same transaction. An event has "
         "the task, a kind, who did it (`uid:N`, or `adjourn`), when, and facts. `adjourn show ID --full` prints a task's events."
     )
+    yield "`adjourn audit verify` says whether the trail is whole, `adjourn audit export` prints it."
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
         "All links of the store are sealed in a second chain. Whoever changes or removes an event breaks both. "
@@ -649,6 +658,15 @@ def _config() -> Iterator[str]:
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])
     yield _table(("in `on`", "is told of the events"), [(_code(occasion), _events_of(occasion)) for occasion in Occasion])
+    yield "## `[[principal]]`"
+    yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PRINCIPAL_KEYS.items()])
+    yield "## `[[webhook]]`"
+    yield "One table for each who decides by [signed requests](../security.md#webhooks). An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in WEBHOOK_KEYS.items()])
+    yield "## Signers"
+    yield "Two keys at the top of the file, for [signed decisions](../how-to/sign-decisions.md)."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in FILE_KEYS.items()])
     yield "## What is told"
     yield "The [manifest](json.md) of the task as it stands when this is sent, and:"
     extra = [field for field in Notice.__struct_fields__ if field not in Manifest.__struct_fields__]
