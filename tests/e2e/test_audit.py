@@ -179,3 +179,12 @@ def test_a_hundred_thousand_events_are_verified_with_progress_on_a_terminal(shel
         assert terminal.ends() == 0
         assert b"of 100," in terminal.raw
         assert terminal.lines[0].startswith("Whole: 100,")
+
+
+def test_the_owner_decides_whatever_is_wrong_with_the_config(shell: Shell) -> None:
+    """It is read only for somebody who is not the owner."""
+    _, ask = waiting(shell)
+    config = Path(shell.environment["XDG_CONFIG_HOME"]) / "adjourn" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("= this is no TOML")
+    assert receipts(shell, "approve", ask)
