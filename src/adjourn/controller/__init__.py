@@ -469,7 +469,7 @@ class Controller:
             from adjourn.controller.edits import edit  # seldom: most calls are approved as they are
 
             call = edit(step, step.tx.task(ask.task_id), call, reply, by=by.name)
-        if call.tool != COMMAND or ask.gate or reply.text in {None, "", DEFAULT_VALUE}:  # the very bytes that were asked about
+        if call.tool != COMMAND or reply.text in {None, "", DEFAULT_VALUE}:  # the very bytes that were asked about
             step.move(call, CallMove.APPROVE, approved_by=by.name)
             return
         spec, files = step.tx.task(ask.task_id).spec, command_of(call.body).files
