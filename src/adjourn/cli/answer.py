@@ -2,7 +2,7 @@
 
 import click
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import signable, verb
 from adjourn.cli.replies import asked, record
 from adjourn.cli.session import Session
 from adjourn.core.ask import Reply, Verb
@@ -11,6 +11,8 @@ from adjourn.core.ask import Reply, Verb
 @verb("answer")
 @click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.argument("text")
-def command(session: Session, *, asks: tuple[str, ...], text: str) -> int:
+@signable
+def command(session: Session, *, asks: tuple[str, ...], text: str, **signing: str | None) -> int:
     """Answer questions with TEXT: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
-    return record(session, [Reply(ask_id=ask, verb=Verb.ANSWER, text=text) for ask in asked(session, Verb.ANSWER, asks)])
+    replies = [Reply(ask_id=ask, verb=Verb.ANSWER, text=text) for ask in asked(session, Verb.ANSWER, asks)]
+    return record(session, replies, **signing)

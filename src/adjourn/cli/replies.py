@@ -9,30 +9,42 @@ from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound
+from adjourn.core.receipt import Receipt
 from adjourn.core.render import visible
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
 from adjourn.wiring import has_worker
 
 
-def record(session: Session, replies: Sequence[Reply]) -> int:
-    """Record replies, all or none, and print a receipt for each."""
+def record(session: Session, replies: Sequence[Reply], *, sign: str | None = None, save: str | None = None) -> int:
+    """Record replies, all or none, and print a receipt for each; with a key they are signed, or only signed and saved."""
+    if sign or save:
+        from adjourn.cli.signing import record_signed
+
+        return record_signed(session, replies, key=sign, save=save)
+    return tell(session, session.controller.decide(replies, by=session.principal))
+
+
+def tell(session: Session, settled: Sequence[Ask]) -> int:
+    """Print a receipt for each reply that was recorded, and say what happens next."""
     controller = session.controller
-    settled = controller.decide(replies, by=session.principal)
+    receipts = controller.receipts(settled)
     with controller.store.read() as view:
         calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
     if session.wants_json:
-        _say_json(session, zip(settled, calls, strict=True), tasks)
+        _say_json(session, zip(settled, calls, strict=True), tasks, receipts)
     else:
-        _say_text(session, zip(settled, calls, strict=True), tasks)
+        _say_text(session, zip(settled, calls, strict=True), tasks, {receipt.ask: receipt for receipt in receipts})
     return 0
 
 
-def _say_json(session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task]) -> None:
+def _say_json(
+    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: list[Receipt]
+) -> None:
     docs = ask_docs(settled)
     states = {task.id: task.state for task in tasks.values()}
-    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states})
+    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states, "receipts": receipts})
 
 
 def ask_docs(asks: Iterable[tuple[Ask, Call | None]]) -> list[object]:
@@ -42,10 +54,13 @@ def ask_docs(asks: Iterable[tuple[Ask, Call | None]]) -> list[object]:
     return [ask_doc(ask, {call.number: call} if call else {}) for ask, call in asks]
 
 
-def _say_text(session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task]) -> None:
+def _say_text(
+    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: dict[str, Receipt]
+) -> None:
     for ask, call in settled:
         said = f": {visible(ask.reply)}" if ask.reply else ""
         session.say(f"{ask.state} {ask.id}{said}")
+        session.say(f"receipt {receipts[ask.id].token} {ask.level} by {visible(receipts[ask.id].by)}")
         if ask.state is AskState.APPROVED and call:
             session.say("\n".join(["what runs:", *call_block(session, call)]))
     queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}

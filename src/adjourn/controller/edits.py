@@ -34,9 +34,14 @@ def _changed(view: View, task: Task, call: Call, arguments: bytes, *, files: Map
     return msgspec.structs.replace(call, body=body, digest=digest_of(body), version=call.version + 1), spec
 
 
+def as_edited(view: View, task: Task, call: Call, reply: Reply) -> tuple[Call, Spec]:
+    """Return the call that a reply would rather have, and the task's spec with it."""
+    return _changed(view, task, call, reply.edited or b"{}", files=reply.files or {})
+
+
 def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
     """Put other arguments into a pending call, keep the old ones beside it, and let the task go on with the new."""
-    new, spec = _changed(step.tx, task, call, reply.edited or b"{}", files=reply.files or {})
+    new, spec = as_edited(step.tx, task, call, reply)
     if new.digest == call.digest:
         raise Misuse("the edited call is the one that was asked for", way_out="approve it without an edit")
     step.tx.save_call(call, new)

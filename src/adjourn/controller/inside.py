@@ -1,6 +1,6 @@
 """What a process inside a run can ask for: answers, clarifications and approvals, found again however often it starts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ CLARIFICATION = "clarification"
 CHECKPOINT = "checkpoint"
 RESPONSE = "response"
 DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
+
+Check = Callable[[View, Call], None]  # refuses a call that must not be handed out
 
 
 # --- questions -------------------------------------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
 # --- approvals -------------------------------------------------------------------------------------------------------------
 
 
-def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement) -> tuple[Ask, Call]:
+def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, check: Check) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
     slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
@@ -103,6 +105,7 @@ def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Ju
     step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     call = step.tx.call(task.id, found.call or 0)
     if call.state is CallState.APPROVED:
+        check(step.tx, call)
         return found, hand_out(step, run, call)
     if found.state is AskState.APPROVED:
         raise AlreadyDone(f"call {call.id} is {call.state}: it was handed out before", way_out=f"adjourn show {task.id}")

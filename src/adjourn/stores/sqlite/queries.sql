@@ -216,8 +216,18 @@ INSERT INTO event (task, body, seal) VALUES (?, ?, ?);
 -- name: events
 SELECT body FROM event WHERE task = ? AND body IS NOT NULL ORDER BY no;
 
+-- name: first_event
+SELECT body FROM event WHERE task = ? ORDER BY no LIMIT 1;
+
+-- name: last_events
+SELECT no, body, seal FROM event WHERE task = ? AND body IS NOT NULL ORDER BY no DESC LIMIT ?;
+
 -- name: trail
-SELECT task.id, body, link, seal FROM event LEFT JOIN task ON task.no = event.task ORDER BY event.no;
+SELECT event.no, task.id, body, link, seal FROM event LEFT JOIN task ON task.no = event.task
+WHERE event.no > ? ORDER BY event.no LIMIT ?;
+
+-- name: trail_head
+SELECT no, seal FROM event ORDER BY no DESC LIMIT 1;
 
 -- name: happened
 SELECT event.no, task.id, body, seal FROM event JOIN task ON task.no = event.task
