@@ -53,7 +53,7 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
     except StoreProblem:
         raise
     except AdjournError as error:
-        refuse(Refusal(task_id=task_id, digest=digest, why=error.sentence))
+        refuse(Refusal(task_id=task_id, digest=digest, why=error.why))
     return False
 
 

@@ -58,6 +58,7 @@ _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
 _KINDS = {Verb.APPROVE: AskKind.APPROVAL, Verb.REJECT: AskKind.APPROVAL, Verb.ANSWER: AskKind.QUESTION}
+_SNOOZING = {True: "ask_snoozed", False: "ask_woken"}
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
     Verdict.IT_DID_NOT: (CallMove.IT_DID_NOT, Move.PAUSE),
@@ -535,7 +536,7 @@ class Controller:
             refuse_settled(ask)
         snoozed = msgspec.structs.replace(ask, snoozed_until=until)
         step.tx.save_ask(ask, snoozed)
-        step.tell(ask.task_id, "ask_snoozed" if until is not None else "ask_woken", by=by.name, ask=ask.id, until=until)
+        step.tell(ask.task_id, _SNOOZING[until is not None], by=by.name, ask=ask.id, until=until)
         return snoozed
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
