@@ -336,5 +336,9 @@ class Notifier(Protocol):
         """Return when the receiver has taken the document, or raise NotDelivered; it never takes longer than its timeout."""
         ...
 
+    def hang_up(self) -> None:
+        """Break off what is being sent, in whatever thread: nothing of it goes on."""
+        ...
+
 
 FindRunner = Callable[[str], Runner]

@@ -129,7 +129,7 @@ class Scene:
     def look(self) -> list[str]:
         """Look for responses as a worker does; return what was refused."""
         refused: list[str] = []
-        exchange.take_responses(self.controller, self.root, refuse=refused.append)
+        exchange.take_responses(self.controller, self.root, refuse=exchange.once(self.root, refused.append))
         return refused
 
     def state(self) -> str:

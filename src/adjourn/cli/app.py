@@ -11,11 +11,12 @@ from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 
-_WORDY = frozenset({"ask", "answer", "approve", "reject", "resume", "settle", "-c"})
+_WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
 VERBS = {
     "run": "Run a command under adjourn; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
+    "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint and exit 10.",
     "inbox": "List what waits for a person.",
     "approve": "Approve calls.",
     "reject": "Reject calls.",

@@ -21,7 +21,7 @@ from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
-from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
+from adjourn.core.task import TRIES, Run, RunState, Spec, Task, Wish, task_of_run
 from adjourn.ports import (
     Clock,
     Ended,
@@ -37,7 +37,6 @@ from adjourn.ports import (
     View,
 )
 
-TRIES = 3
 _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
@@ -135,14 +134,19 @@ class Controller:
 
     # --- a task begins ---------------------------------------------------------------------------------------------
 
-    def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
-        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
+    def start(self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None) -> Task:
+        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key.
+
+        For a supervisor that means to run it itself it is claimed in the same moment: no worker sees it in the queue.
+        """
         opening = self._gate.opening(spec)
         with self._steps() as step:
             spec = openings.under_policy(step, spec, opening)
             if spec.parent_run and key:
-                return self._start_child(step, spec, opening, by=by, key=key)
-            return self._create(step, spec, opening, by=by)
+                task = self._start_child(step, spec, opening, by=by, key=key)
+            else:
+                task = self._create(step, spec, opening, by=by)
+            return self._taken(step, task, supervisor, is_judged=opening.way is Way.RUN and not task.runs)
 
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN
@@ -185,16 +189,35 @@ class Controller:
         seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)
-            state = state_after(task, Move.START)
+            state_after(task, Move.START)
             if step.tx.call(task.id, task.next_call or 0) != seen:
                 raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
-            if obstacle:
-                return openings.stop(step, task, obstacle)
-            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
-            run = step.new_run(task, call=call.number, supervisor=supervisor)
-            started = step.save(task, state=state, runs=run.number)
-            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
-            return Claimed(task=started, run=run, call=call)
+            return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+
+    def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
+        state = state_after(task, Move.START)
+        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+        run = step.new_run(task, call=call.number, supervisor=supervisor)
+        started = step.save(task, state=state, runs=run.number)
+        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        return Claimed(task=started, run=run, call=call)
+
+    def _taken(self, step: Steps, task: Task, supervisor: str | None, *, is_judged: bool = False) -> Task:
+        """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
+        if supervisor is None or task.state is not TaskState.QUEUED:
+            return task
+        call = step.tx.call(task.id, task.next_call or 0)
+        obstacle = None if is_judged else self._gate.obstacle(step.tx, task, call)
+        return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
+
+    def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
+        """Return what a supervisor has claimed and not yet started, if it has."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            run = view.run(task_id, task.runs) if task.state is TaskState.RUNNING else None
+            if run is None or run.supervisor != supervisor or run.shim:
+                return None
+            return Claimed(task=task, run=run, call=view.call(task_id, run.call))
 
     def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
         """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
@@ -423,8 +446,16 @@ class Controller:
 
     # --- a person moves a task -------------------------------------------------------------------------------------
 
-    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal, named: str | None = None) -> Task:
-        """Take the replies that a resume carries, and queue the task if nothing is left to settle.
+    def resume(
+        self,
+        task_id: str,
+        resumption: Resumption = PLAIN,
+        *,
+        by: Principal,
+        named: str | None = None,
+        supervisor: str | None = None,
+    ) -> Task:
+        """Take the replies that a resume carries, and queue the task if nothing is left to settle, or claim it at once.
 
         A checkpoint by which it was `named` must be the newest at the very moment of the decision.
         """
@@ -437,8 +468,8 @@ class Controller:
             if replies:
                 for reply in replies:
                     self._reply(step, reply, by=by)
-                return step.go_on(step.tx.task(task_id), by=by.name)
-            return self._resume_plainly(step, task, by=by)
+                return self._taken(step, step.go_on(step.tx.task(task_id), by=by.name), supervisor)
+            return self._taken(step, self._resume_plainly(step, task, by=by), supervisor)
 
     def _resume_plainly(self, step: Steps, task: Task, *, by: Principal) -> Task:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
@@ -449,13 +480,14 @@ class Controller:
 
     def _queue(self, step: Steps, task: Task, move: Move, *, by: Principal) -> Task:
         """Queue a task that a person wants to go on. A command that needs approval needs a new one: none is used twice."""
-        if not task.spec.pause_on_approval:
-            return step.enqueue(task, move, by=by.name)
         opening = self._gate.opening_again(step.tx, task)
+        is_unspent = any(call.tool == COMMAND for call in step.tx.calls_in(task.id, CallState.APPROVED))
+        if is_unspent or (opening.way is Way.RUN and not opening.is_gated):
+            return step.enqueue(task, move, by=by.name)
         return openings.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
-    def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
-        """Queue a task from nothing, with a new session. Its history stays."""
+    def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
         with self._steps() as step:
             task = step.tx.task(task_id)
             self.authorise_for(by, "restart", task)
@@ -468,7 +500,7 @@ class Controller:
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
-            return self._queue(step, fresh, Move.RESTART, by=by)
+            return self._taken(step, self._queue(step, fresh, Move.RESTART, by=by), supervisor)
 
     def _require_certainty(self, view: View, task: Task) -> None:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):

@@ -94,6 +94,8 @@ def _wait(step: Steps, task: Task, run: Run) -> Task:
         approvals = any(ask.kind is AskKind.APPROVAL for ask in step.tx.open_asks_of(task.id))
         reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED
         return end_run(step, task, run, Move.WAIT, reason=reason)
+    if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
+        return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
     call = step.next_call(task, by=ADJOURN)
     return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call.number)
 

@@ -8,6 +8,7 @@ from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
 from adjourn.core.ask import Ask, AskKind, Proposal, Question
 from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
+from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.judgement import Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState
@@ -24,10 +25,10 @@ DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
 # --- questions -------------------------------------------------------------------------------------------------------------
 
 
-def ask(step: Steps, task: Task, run: Run, question: Question) -> tuple[Ask, Task]:
-    """Register a question, or find it again with its answer."""
+def ask(step: Steps, task: Task, run: Run, question: Question, *, request: str = "") -> tuple[Ask, Task]:
+    """Register a question, or find it again with its answer: of the same request, if it belongs to one."""
     key = f"{ASKED}{question.key}"
-    slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
+    slot = slot_of(task.session_id, key + request, 1 + step.tx.count_turns(run.id, key))
     found = _earlier_ask(step, question, slot=slot)
     if found is None:
         asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
@@ -44,11 +45,11 @@ def _earlier_ask(step: Steps, question: Question, *, slot: str) -> Ask | None:
     return found
 
 
-def register(step: Steps, task: Task, run: Run, request: Request) -> tuple[Clarification, list[Ask]]:
+def register(step: Steps, task: Task, run: Run, request: Request, *, name: str = "") -> tuple[Clarification, list[Ask]]:
     """Register all questions of a request, or find them again. Only one that leaves something open is a new clarification."""
     asks: list[Ask] = []
     for question in request.questions:
-        found, task = ask(step, task, run, question)
+        found, task = ask(step, task, run, question, request=name)
         asks.append(found)
     clarification = Clarification(
         id=f"clarif_{step.new_id()}", request=request, asks=tuple(found.id for found in asks), asked_at=step.now
@@ -60,9 +61,13 @@ def register(step: Steps, task: Task, run: Run, request: Request) -> tuple[Clari
 
 
 def register_left(step: Steps, task: Task, run: Run, left: Left) -> None:
-    """Register what a process asks by the files that it left."""
+    """Register what a process asks by the files that it left. A response to what it asked before stays one that was taken."""
+    taken = step.tx.document(task.id, RESPONSE)
     if left.request:
-        register(step, task, run, left.request)
+        # Whoever knows files only does not ask again what was answered: its next request may begin at Q1 anew.
+        register(step, task, run, left.request, name=f"\n{sha256(left.checkpoint).hex()}")
+    if taken is not None and taken == left.response:
+        step.tx.keep_document(task.id, RESPONSE, taken)
     step.tx.keep_document(task.id, CHECKPOINT, left.checkpoint)
 
 

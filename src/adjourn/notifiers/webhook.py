@@ -22,6 +22,7 @@ class WebhookNotifier:
         self._url = urlsplit(url)
         self._key = key
         self._timeout = timeout
+        self._connection: HTTPConnection | None = None
 
     def send(self, notice_id: str, body: bytes, *, at: int) -> None:
         """Post the document."""
@@ -47,6 +48,7 @@ class WebhookNotifier:
         kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._timeout)
         overdue = threading.Event()
+        self._connection = connection
         try:
             connection.connect()
             with _deadline(connection.sock, self._timeout, overdue):
@@ -58,6 +60,13 @@ class WebhookNotifier:
             raise
         finally:
             connection.close()
+
+    def hang_up(self) -> None:
+        """Shut the connection if there is one."""
+        sock = self._connection and self._connection.sock
+        if sock:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _target(self) -> str:
         return (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")

@@ -9,10 +9,11 @@ import apsw
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.files import private_directory
+from adjourn.ports import Listener
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
-from adjourn.stores.sqlite.wake import Ear, wake_all
+from adjourn.stores.sqlite.wake import wake_all
 
 SCHEMA = 1
 _OURS = 0x61646A6E  # "adjn"
@@ -82,8 +83,10 @@ class SqliteStore:
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
-    def listen(self) -> Ear:
+    def listen(self) -> Listener:
         """Return an ear that hears every commit from now on."""
+        from adjourn.stores.sqlite.ear import Ear
+
         with _on_disk(self.root):
             return Ear(private_directory(os.path.join(self.root, "wake")))
 
