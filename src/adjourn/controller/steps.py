@@ -253,11 +253,12 @@ class Steps:
         after_ms = own if own is not None else task.spec.expires_after
         return None if after_ms is None or kind is AskKind.UNCERTAIN else self.now + after_ms
 
-    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str) -> Ask:
+    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str, level: str | None = None) -> Ask:
         """Give an ask its reply."""
-        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), reply=text, settled_by=by, settled_at=self.now)
+        reply = {"reply": text, "settled_by": by, "settled_at": self.now, "level": level}
+        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), **reply)
         self.tx.save_ask(ask, settled)
-        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call)
+        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call, level=level)
         return settled
 
     def withdraw_asks(self, task: Task) -> None:

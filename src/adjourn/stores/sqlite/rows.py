@@ -315,10 +315,21 @@ class Rows:
         row = self._one("ask_by_no", self._key(task_id, number))
         return self._ask(row) if row else None
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._place(after) if after else (-1, -1)
-        return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+        if awake_at is None:
+            return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+        return [self._ask(row) for row in self._all("awake_asks", *place, limit, awake_at)]
+
+    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        return [self._ask(row) for row in self._all("snoozed_asks", now, limit)]
+
+    def count_snoozed_asks(self, *, now: int) -> int:
+        """Return how many open asks are snoozed."""
+        ((count,),) = self._all("count_snoozed_asks", now)
+        return int(count)
 
     def _place(self, ask_id: str) -> Values:
         row = self._one("ask_place", _name(ask_id))
@@ -427,14 +438,34 @@ class Rows:
         self._write_events()
         return [_event(task_id, body) for (body,) in self._all("events", self._no(task_id))]
 
-    def trail(self) -> list[Sealed]:
+    def requester(self, task_id: str) -> str:
+        """Return who asked for a task."""
+        row = self._one("first_event", self._no(task_id))
+        if row is None:  # it was made in this very transaction
+            self._write_events()
+            row = self._one("first_event", self._no(task_id))
+        return _event_bodies.decode(row[0]).by if row and row[0] is not None else ""
+
+    def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
+        """Return what happened to a task last, newest first."""
+        self._write_events()
+        rows = self._all("last_events", self._no(task_id), limit)
+        return [Happened(place=no, event=_event(task_id, body), seal=seal) for no, body, seal in rows]
+
+    def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
         self._write_events()
-        rows = self._all("trail")
-        return [
-            Sealed(event=_event(task_id, body) if body is not None else None, link=link, seal=seal)
-            for task_id, body, link, seal in rows
-        ]
+        return [_sealed(*row) for row in self._all("trail", after, limit)]
+
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task."""
+        return (self._heads.get(task_id) or self._stored_head(task_id))[1]
+
+    def trail_head(self) -> tuple[int, bytes]:
+        """Return the place and the seal of the newest event."""
+        self._write_events()
+        row = self._one("trail_head")
+        return (int(row[0]), bytes(row[1])) if row else (0, GENESIS)
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         """Return what happened after a place of the trail."""
@@ -660,6 +691,24 @@ def _ask(row: Values) -> Ask:
 
 def _event(task_id: str, body: bytes) -> Event:
     event = _event_bodies.decode(body)
+    return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
+
+
+def _sealed(no: int, task_id: str | None, body: bytes | None, link: bytes | None, seal: bytes) -> Sealed:
+    """Return an event as it is kept; of one that somebody wrote over nothing is taken for true."""
+    event = _intact_event(task_id, body) if body is not None and link is None else None
+    if event:
+        return Sealed(event=event, seal=seal, place=no)
+    return Sealed(event=None, link=None if body is not None else link, seal=seal, place=no, task_id=task_id)
+
+
+def _intact_event(task_id: str | None, body: bytes) -> Event | None:
+    try:
+        event = _event_bodies.decode(body)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+    if task_id is None or msgspec.msgpack.encode(event) != body:
+        return None
     return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
 
 
