@@ -63,8 +63,10 @@ def test_a_second_ctrl_c_kills_at_once(shell: Shell) -> None:
     """D-R12, D-R13: not after the grace; the child never sees a second interrupt; the record is there all the same."""
     with terminal(shell, *interruptible(shell, "stubborn")) as person:
         person.sees("ready")
+        person.sees("(Ctrl+C pauses)")
         person.type(CTRL_C)
         until(lambda: shell.lines("interrupts") == ["SIGINT"], what="the first interrupt arrived")
+        person.sees("(Ctrl+C again kills)")
         began = time.monotonic()
         person.type(CTRL_C)
         assert person.ends() == 10
@@ -78,8 +80,10 @@ def test_a_burst_of_ctrl_c_leaves_a_paused_task(shell: Shell) -> None:
     """D-R12, D-R13."""
     with terminal(shell, *interruptible(shell, "stubborn")) as person:
         person.sees("ready")
+        began = time.monotonic()
         person.type(CTRL_C * 10)
         assert person.ends() == 10
+        assert time.monotonic() - began < 3, "the grace is five seconds"
     assert shell.lines("interrupts") in ([], ["SIGINT"])
     assert shell.state(the_task(shell)) == "paused"
 
