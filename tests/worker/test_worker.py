@@ -307,5 +307,17 @@ def test_logs_are_json_on_request(shell: Shell) -> None:
     assert [msgspec.json.decode(line)["event"] for line in lines] == ["worker_started", "worker_stopped"]
 
 
+def test_inside_a_run_no_worker_is_started(shell: Shell) -> None:
+    """It would end with the run, and leave what it runs uncertain."""
+    failed = shell.adjourn("run", "--", "sh", "-c", "adjourn worker --once; test $? = 5")
+    assert "a worker inside a run would end with it" in failed.err
+
+
+def test_why_a_task_failed_is_in_the_log(shell: Shell) -> None:
+    shell.paused("sh", "-c", "[ $AUTO_APPROVAL ] && exit 3; exit 90")
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    assert "state=failed why=exit code 3" in shell.adjourn("worker", "--once").err
+
+
 def test_nobody_is_there_is_said(shell: Shell) -> None:
     assert "No worker is alive" in shell.adjourn("worker", "--status").out
