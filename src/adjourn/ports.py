@@ -6,14 +6,18 @@ from typing import Protocol
 
 import msgspec
 
-from adjourn.core.ask import Ask
-from adjourn.core.call import Call
+from adjourn.core.ask import Ask, Principal
+from adjourn.core.authority import Rights
+from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Judgement
+from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.states import CallState, TaskState
-from adjourn.core.task import Milliseconds, Run, Task
+from adjourn.core.surroundings import Surroundings
+from adjourn.core.task import Milliseconds, Run, Spec, Task
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
@@ -103,8 +107,16 @@ class View(Protocol):
         """Return the n-th ask of a task, if there is one."""
         ...
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
-        """Return open asks of all tasks, oldest first, those after the given one."""
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: Milliseconds | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first, those after the given one; without those snoozed at a moment."""
+        ...
+
+    def snoozed_asks(self, *, now: Milliseconds, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        ...
+
+    def count_snoozed_asks(self, *, now: Milliseconds) -> int:
+        """Return how many open asks are snoozed."""
         ...
 
     def expired_asks(self, *, now: Milliseconds) -> list[Ask]:
@@ -131,12 +143,35 @@ class View(Protocol):
         """Return what a task keeps under that name, if anything."""
         ...
 
+    def shared_document(self, name: str) -> bytes | None:
+        """Return what the store keeps under that name for no task in particular, if anything."""
+        ...
+
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task, oldest first."""
         ...
 
-    def trail(self) -> list[Sealed]:
-        """Return the audit trail of the whole store, oldest first."""
+    def requester(self, task_id: str) -> str:
+        """Return who asked for a task: whoever its first event says."""
+        ...
+
+    def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
+        """Return what happened to a task last, newest first."""
+        ...
+
+    def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
+        """Return the audit trail of the whole store, or so much of it after a place, oldest first.
+
+        What cannot be read is there, too, as an event that was forgotten and has no link.
+        """
+        ...
+
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task, as kept with the task."""
+        ...
+
+    def trail_head(self) -> tuple[int, bytes]:
+        """Return the place and the seal of the newest event; 0 and GENESIS where nothing has happened."""
         ...
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
@@ -197,6 +232,10 @@ class Change(View, Protocol):
 
     def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
         """Keep a document of a task in the place of what was there; None keeps nothing."""
+        ...
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        """Keep a document that belongs to no task, in the place of what was there."""
         ...
 
     def append(self, event: Event) -> None:
@@ -287,6 +326,46 @@ class Runner(Protocol):
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
+        ...
+
+
+class Gate(Protocol):
+    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
+
+    def opening(self, spec: Spec) -> Opening:
+        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
+        ...
+
+    def opening_again(self, view: View, task: Task) -> Opening:
+        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        ...
+
+    def look(self, command: Command) -> Surroundings:
+        """Return what a command depends on, as it is now."""
+        ...
+
+    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
+        """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not."""
+        ...
+
+
+class Authoriser(Protocol):
+    """Knows who has which scopes; whom it does not know has none."""
+
+    def rights(self, by: Principal) -> Rights:
+        """Return what somebody may do; to raise is to deny."""
+        ...
+
+
+class Signatures(Protocol):
+    """Knows whose signatures count."""
+
+    def signer(self, document: bytes, signature: str) -> str:
+        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
         ...
 
 

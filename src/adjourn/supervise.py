@@ -25,6 +25,7 @@ from adjourn.ports import Ended, NeverStarted, NewId
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
+from adjourn.process.look import search_path
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About
 
@@ -110,14 +111,17 @@ class Supervisor:
                 mine = self._claim(ended)
                 if mine is None:
                     return self._wait_for_another(ended, signals)
+                if mine.state is not TaskState.RUNNING:
+                    return mine
                 ended = self._run_once(mine, signals, watcher)
             return ended
 
     def _claim(self, task: Task) -> Task | None:
         try:
-            return self._controller.claim(task.id, supervisor=self.name).task
+            claimed = self._controller.claim(task.id, supervisor=self.name)
         except Conflict:
             return None  # a worker was faster
+        return claimed.task if isinstance(claimed, Claimed) else claimed
 
     def _pause(self, task: Task) -> Task:
         """Keep a task from going on that left at the very moment in which it was told to stop."""
@@ -159,8 +163,10 @@ class Supervisor:
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
         require_workspace(task)
-        claimed = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
-        claimed = claimed or self._controller.claim(task.id, supervisor=self.name)
+        mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
+        claimed = mine or self._controller.claim(task.id, supervisor=self.name)
+        if isinstance(claimed, Task):
+            return claimed  # what was let through has changed: a person is asked again
         shim = self._prepare(claimed)
         active = Active(claimed.run, shim, place=run_directory(self._root, claimed.run.id))
         try:
@@ -252,6 +258,7 @@ class Supervisor:
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)
                 ended = self._controller.finish(active.run, exit)
                 exchange.close_run(self._controller, self._root, ended)
+                exchange.note_head(self._controller, ended)
                 return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
@@ -326,8 +333,7 @@ def child_environment(
         for name, value in inherited.items()
         if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
     }
-    if path:
-        environment["PATH"] = os.pathsep.join([path, environment.get("PATH", os.defpath)])
+    environment["PATH"] = search_path(path, environment)
     run = claimed.run
     ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}

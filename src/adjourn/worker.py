@@ -131,6 +131,9 @@ class Worker:
         if isinstance(begun, Active):
             self._log("started", run=begun.run.id)
             self._watch(begun)
+        else:
+            self._log("not_started", task=begun.id, state=begun.state)
+            self._on_settled(begun)
         return True
 
     def _postpone(self, task: Task, error: AdjournError) -> None:

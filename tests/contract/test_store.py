@@ -19,6 +19,7 @@ from adjourn.core.call import Call, Command, command_body, digest_of, slot_of
 from adjourn.core.errors import AdjournError, NotFound, Outdated
 from adjourn.core.events import first_broken
 from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Approver, Terms
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Spec, Task, Wish
@@ -1122,6 +1123,26 @@ def test_an_outbox_is_kept_and_replaced(open_store: Open) -> None:
     with open_store().read() as view:
         assert view.outbox("ops") == box
         assert view.outbox("other") is None
+
+
+def test_a_document_that_belongs_to_no_task_is_kept_and_replaced(store: Store) -> None:
+    with store.change() as tx:
+        tx.keep_shared_document("policy:1", b"\x00first")
+        tx.keep_shared_document("policy:2", b"")
+        tx.keep_shared_document("policy:1", b"second")
+    with store.read() as view:
+        assert (view.shared_document("policy:1"), view.shared_document("policy:2")) == (b"second", b"")
+        assert view.shared_document("policy:3") is None
+
+
+def test_an_ask_keeps_its_terms_and_what_is_changed_of_it(store: Store) -> None:
+    terms = Terms(approver=Approver.HUMAN, not_requester=True, signed=True, by_name=True)
+    with store.change() as tx:
+        tx.add_task(a_task())
+        tx.add_ask(old := an_ask(gate=True, terms=terms, replaces="ask-0"))
+        tx.save_ask(old, new := replace(old, snoozed_until=NOON + 1, level="L1"))
+    with store.read() as view:
+        assert view.ask(old.id) == new
 
 
 def test_a_document_is_kept_by_name_until_it_is_replaced_or_dropped(open_store: Open) -> None:

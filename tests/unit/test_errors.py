@@ -17,6 +17,7 @@ def tree(kind: type[AdjournError] = AdjournError) -> Iterator[type[AdjournError]
 
 EXIT_CODES = {
     "AdjournError": 1,
+    "BadPolicy": 2,
     "Misuse": 2,
     "NotFound": 3,
     "Ambiguous": 3,
@@ -26,9 +27,11 @@ EXIT_CODES = {
     "StaleCheckpoint": 4,
     "AlreadyDone": 4,
     "Outdated": 4,
+    "NothingRecorded": 4,
     "NotAllowed": 5,
     "NotInsideARun": 2,
     "Rejected": 1,
+    "EditIgnored": 1,
     "CannotResume": 6,
     "StoreProblem": 1,
     "StoreRefused": 5,

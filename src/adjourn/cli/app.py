@@ -11,6 +11,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
+from adjourn.core.render import block
 
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
@@ -22,6 +23,8 @@ VERBS = {
     "approve": "Approve calls.",
     "reject": "Reject calls.",
     "answer": "Answer a question.",
+    "decide": "Record decisions that somebody signed, from a file or a webhook.",
+    "snooze": "Hide asks from the inbox for a while.",
     "settle": "Say what became of an uncertain call.",
     "resume": "Go on with a task, with decisions or an answer if you like.",
     "restart": "Run a task again from nothing; its history stays.",
@@ -32,8 +35,12 @@ VERBS = {
     "runs": "List the runs of a task.",
     "logs": "Print what a task printed.",
     "wait": "Wait until tasks have ended or need a person.",
+    "policy": "Say what the rules make of a command, and what is wrong with them.",
+    "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
+    "audit": "Verify the audit trail, or export it.",
+    "doctor": "Look for what could go wrong here, and say what helps.",
     "prune": "Forget ended tasks.",
     "store": "Look after the store.",
     "demo": "Show a pause and a resume, in a directory of its own.",
@@ -145,7 +152,7 @@ def _defect(error: Exception, session: Session) -> AdjournError:
     if session.verbose:
         import traceback
 
-        traceback.print_exception(error)
+        session.warn(block(session.redactor.text("".join(traceback.format_exception(error)))))
     return AdjournError(
         f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it"
     )

@@ -21,8 +21,10 @@ def command(session: Session, *, task: str, detach: bool) -> int:
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task))
     with supervising(session) as (controller, supervisor):
-        queued = _queued(session, controller, task, supervisor=supervisor.name)
-        return report(session, controller, run_to_the_end(session, supervisor, queued))
+        found = _queued(session, controller, task, supervisor=supervisor.name)
+        if supervisor.may_run(found):
+            found = run_to_the_end(session, supervisor, found)
+        return report(session, controller, found)
 
 
 def _queued(session: Session, controller: Controller, text: str, *, supervisor: str | None = None) -> Task:

@@ -7,7 +7,7 @@ import click
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.hint import command as next_command
-from adjourn.cli.options import DURATION, Amount, verb
+from adjourn.cli.options import DURATION, TAKE_ALL, Amount, CommandAfterDashes, verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
@@ -16,22 +16,8 @@ from adjourn.core.task import DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
 
 
-class CommandAfterDashes(click.Command):
-    """Takes everything after the first `--` as it is."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Split our options from the command."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta["command"] = args[at + 1 :]
-            args = args[:at]
-        return super().parse_args(ctx, args)
-
-
-_TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
-
-
-@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=_TAKE_ALL)
+@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=TAKE_ALL)
+@click.option("--pause-on-approval", is_flag=True, help="Ask before it starts, unless the policy lets it run; exit 10.")
 @click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
 @click.option(
@@ -60,14 +46,17 @@ def command(
     grace: float,
     pool: str,
     expires: int | None,
+    pause_on_approval: bool,
 ) -> int:
     """Run COMMAND under adjourn. It exits 0 completed, 1 failed, 10 paused.
 
     A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
-    One that calls `adjourn ask` waits for the answer.
+    One that calls `adjourn ask` waits for the answer. With --pause-on-approval nothing of it starts before the policy or a
+    person has let it.
     """
     if context.args:
-        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *context.args))
+        words = session.redactor.words(context.args)  # before they are quoted, which would hide a secret from it
+        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *words))
     argv: list[str] = context.meta.get("command", [])
     if not argv or not argv[0]:
         raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
@@ -80,6 +69,7 @@ def command(
         pool=pool,
         expires_after=expires,
         parent_run=_enclosing_run(session),
+        pause_on_approval=pause_on_approval,
     )
     if detach:
         return detached(session, lambda controller: _started(controller, session, spec))

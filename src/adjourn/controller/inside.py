@@ -1,16 +1,17 @@
 """What a process inside a run can ask for: answers, clarifications and approvals, found again however often it starts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from adjourn.controller.steps import ASKED, Asked, Steps
+from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
 from adjourn.core.ask import Ask, AskKind, Proposal, Question
-from adjourn.core.call import Call, digest_of, slot_of
+from adjourn.core.call import EDITABLE, ORIGINAL, Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
-from adjourn.core.states import AskState, CallMove, CallState
+from adjourn.core.judgement import Judgement
+from adjourn.core.states import AskMove, AskState, CallMove, CallState
 from adjourn.core.task import Run, Task
 from adjourn.ports import Turn, View
 
@@ -19,6 +20,8 @@ CLARIFICATION = "clarification"
 CHECKPOINT = "checkpoint"
 RESPONSE = "response"
 DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
+
+Check = Callable[[View, Call], None]  # refuses a call that must not be handed out
 
 
 # --- questions -------------------------------------------------------------------------------------------------------------
@@ -94,14 +97,15 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
 # --- approvals -------------------------------------------------------------------------------------------------------------
 
 
-def propose(step: Steps, task: Task, run: Run, proposal: Proposal) -> tuple[Ask, Call]:
+def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, check: Check) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
     slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_proposal(step, proposal, slot=slot) or _new_proposal(step, task, run, proposal, slot=slot)
+    found = _earlier_proposal(step, proposal, slot=slot) or _new_proposal(step, task, run, proposal, judgement, slot=slot)
     step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     call = step.tx.call(task.id, found.call or 0)
     if call.state is CallState.APPROVED:
+        check(step.tx, call)
         return found, hand_out(step, run, call)
     if found.state is AskState.APPROVED:
         raise AlreadyDone(f"call {call.id} is {call.state}: it was handed out before", way_out=f"adjourn show {task.id}")
@@ -114,7 +118,7 @@ def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | No
     if found is None:
         return None
     call = step.tx.call(found.task_id, found.call or 0)
-    if call.digest == digest_of(proposal.body):
+    if _proposed_digest(step, call) == digest_of(proposal.body):
         return None if call.state is CallState.FAILED else found
     if found.is_open:
         step.withdraw(found)
@@ -123,13 +127,29 @@ def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | No
     return None
 
 
-def _new_proposal(step: Steps, task: Task, run: Run, proposal: Proposal, *, slot: str) -> Ask:
+def _proposed_digest(step: Steps, call: Call) -> str:
+    """Return the digest of what the process proposed, whatever a person made of it."""
+    original = step.tx.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+    return digest_of(original) if original is not None else call.digest
+
+
+def _new_proposal(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str) -> Ask:
     number = task.asks + 1
     call = step.new_tool_call(task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number)
     counted = step.save(task, calls=call.number)
+    if proposal.editable is not None:
+        step.tx.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposal.editable)
     asked = Asked(prompt=proposal.prompt, key=proposal.key, slot=slot, call=call.number, manifest=proposal.prompt)
-    found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=proposal.expires_after, **asked)
-    return found
+    asked["terms"] = judgement.terms_of_ask
+    expires_after = judgement.expiry(proposal.expires_after)
+    found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked)
+    return _turned_down(step, found, call, judgement) if judgement.is_turned_down else found
+
+
+def _turned_down(step: Steps, found: Ask, call: Call, judgement: Judgement) -> Ask:
+    """Reject what the policy never allows, at once."""
+    step.move_call(call.task_id, call.number, CallMove.REJECT)
+    return step.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
 
 
 def hand_out(step: Steps, run: Run, call: Call) -> Call:

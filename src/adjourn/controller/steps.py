@@ -5,9 +5,10 @@ from typing import Required, TypedDict, Unpack
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, digest_of
+from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, command_of, digest_of
 from adjourn.core.errors import Conflict, MoveRefused, NotFound
 from adjourn.core.events import Event
+from adjourn.core.judgement import Terms
 from adjourn.core.outcome import Standing
 from adjourn.core.states import (
     ENDED,
@@ -26,6 +27,8 @@ from adjourn.core.task import OnRejection, Run, RunState, Spec, Task, number_of_
 from adjourn.ports import Change, NewId, View
 
 ADJOURN = "adjourn"
+POLICY = "policy"
+POLICY_OF = "policy:"  # and the digest: under this name the store keeps a policy
 ASKED = "ask:"
 LEFT = "left:"
 _IDLE = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
@@ -43,6 +46,9 @@ class Asked(TypedDict, total=False):
     slot: str
     call: int
     manifest: str | None
+    gate: bool
+    terms: Terms
+    replaces: str | None
 
 
 class Steps:
@@ -80,6 +86,11 @@ class Steps:
         self.tell(queued.id, _QUEUEING[move], by=by, call=call.number, digest=call.digest)
         return queued
 
+    def requeue(self, task: Task, move: Move, *, by: str) -> Task:
+        """Make a move that leads to the queue, for a command that is still to be judged."""
+        self.tell(task.id, _QUEUEING[move], by=by)
+        return self.save(task, state=after(task.state, move), message=None, wish=None, next_call=task.calls + 1)
+
     def go_on(self, task: Task, *, by: str) -> Task:
         """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
         if task.state is not TaskState.WAITING:
@@ -87,7 +98,7 @@ class Steps:
         rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if self._is_refusal(ask)), None)
         if rejected and task.spec.on_rejection is OnRejection.FAIL:
             return self._refuse(task, rejected, by=by)
-        if is_blocked(self.tx, task, self.tx.run(task.id, task.runs)):
+        if is_blocked(self.tx, task):
             return task
         return self.enqueue(task, Move.SETTLE, by=by)
 
@@ -114,8 +125,7 @@ class Steps:
 
     def cancel_children(self, task: Task) -> None:
         """Cancel what a task waits for and will not come back to: else a new session would have it done a second time."""
-        children = children_left_open(self.tx, self.tx.run(task.id, task.runs)) if task.runs else []
-        for child in children:
+        for child in children_left_open(self.tx, run_id(task.id, task.runs)):
             if child.state in _IDLE and not self.tx.calls_in(child.id, CallState.UNCERTAIN):
                 self.cancel_children(child)
                 self.withdraw_asks(child)
@@ -187,11 +197,26 @@ class Steps:
     def next_call(self, task: Task, *, by: str) -> Call:
         """Return the call to run next: the one that was approved, else the task's own command once more."""
         approved = [call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND]
-        return approved[-1] if approved else self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
+        if approved:
+            return approved[-1]
+        if task.spec.pause_on_approval and task.runs:
+            return self._carried_on(task)
+        return self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
+
+    def _carried_on(self, task: Task) -> Call:
+        """Return the next call of a command that was let through, left to wait, and goes on: its very bytes, and its approval."""
+        last = self.tx.call(task.id, self.tx.run(task.id, task.runs).call)
+        command = msgspec.structs.replace(command_of(last.body), argv=task.spec.argv, env={})
+        ask = self.tx.ask_numbered(task.id, last.ask) if last.ask else None
+        gate = ask.number if ask and ask.gate else None
+        return self.new_call(task, command, state=CallState.APPROVED, by=last.approved_by, ask=gate)
 
     def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
         """Move a call along its table."""
-        call = self.tx.call(task_id, number)
+        return self.move(self.tx.call(task_id, number), move, **changes)
+
+    def move(self, call: Call, move: CallMove, **changes: object) -> Call:
+        """Move a call that was read in this transaction."""
         if move is CallMove.RELEASE:
             changes["claimed_by"] = None
         moved = msgspec.structs.replace(call, state=call_after(call.state, move), version=call.version + 1, **changes)
@@ -201,7 +226,7 @@ class Steps:
     def withdraw_calls(self, task: Task) -> None:
         """Take back what was approved and not started."""
         for call in self.tx.calls_in(task.id, CallState.APPROVED):
-            self.move_call(task.id, call.number, CallMove.WITHDRAW)
+            self.move(call, CallMove.WITHDRAW)
 
     # --- asks ------------------------------------------------------------------------------------------------------
 
@@ -220,7 +245,7 @@ class Steps:
             **what,
         )
         self.tx.add_ask(ask)
-        self.tell(task.id, "ask_opened", ask=ask.id, ask_kind=kind.value, call=ask.call)
+        self.tell(task.id, "ask_opened", ask=ask.id, ask_kind=kind.value, call=ask.call, replaces=ask.replaces)
         return ask, self.save(task, asks=ask.number)
 
     def _deadline(self, task: Task, kind: AskKind, own: int | None) -> int | None:
@@ -228,11 +253,12 @@ class Steps:
         after_ms = own if own is not None else task.spec.expires_after
         return None if after_ms is None or kind is AskKind.UNCERTAIN else self.now + after_ms
 
-    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str) -> Ask:
+    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str, level: str | None = None) -> Ask:
         """Give an ask its reply."""
-        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), reply=text, settled_by=by, settled_at=self.now)
+        reply = {"reply": text, "settled_by": by, "settled_at": self.now, "level": level}
+        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), **reply)
         self.tx.save_ask(ask, settled)
-        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call)
+        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call, level=level)
         return settled
 
     def withdraw_asks(self, task: Task) -> None:
@@ -259,7 +285,7 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
     """Return what the store knows of a run at the moment it ends."""
     turns = view.turns_left_open(run.id)
     asks = [view.ask(turn.thing) for turn in turns if turn.key.startswith(ASKED)]
-    children = children_left_open(view, run)
+    children = children_left_open(view, run.id)
     call = view.call(task.id, run.call)
     approval = view.ask_numbered(task.id, call.ask) if call.ask else None
     return Standing(
@@ -267,19 +293,21 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
         settled_asks=any(not ask.is_open for ask in asks),
         open_children=tuple(child.id for child in children if child.state not in ENDED),
         ended_children=any(child.state in ENDED for child in children),
-        was_approved=approval is not None,
+        was_approved=approval is not None and not approval.gate,
         approved_manifest=approval.manifest if approval else None,
     )
 
 
-def is_blocked(view: View, task: Task, run: Run) -> bool:
+def is_blocked(view: View, task: Task) -> bool:
     """Say whether a task that left still waits for a person or for a task it started."""
-    return bool(view.open_asks_of(task.id)) or any(child.state not in ENDED for child in children_left_open(view, run))
+    if view.open_asks_of(task.id):
+        return True
+    return any(child.state not in ENDED for child in children_left_open(view, run_id(task.id, task.runs)))
 
 
-def children_left_open(view: View, run: Run) -> list[Task]:
+def children_left_open(view: View, run: str) -> list[Task]:
     """Return the tasks that a run was told are not done."""
-    return [view.task(turn.thing) for turn in view.turns_left_open(run.id) if turn.key.startswith(LEFT)]
+    return [view.task(turn.thing) for turn in view.turns_left_open(run) if turn.key.startswith(LEFT)]
 
 
 def parent_of(view: View, task: Task) -> Task | None:
@@ -297,7 +325,7 @@ def plain_command(spec: Spec) -> Command:
     return Command(argv=spec.argv, cwd=spec.workspace)
 
 
-def approved_command(spec: Spec, value: str) -> Command:
+def approved_command(spec: Spec, value: str, *, files: dict[str, str]) -> Command:
     """Return the command that an approval with that value starts."""
     decision = (f"--approval-decision={value}",) if spec.decision_arg else ()
-    return Command(argv=(*spec.argv, *decision), cwd=spec.workspace, env={AUTO_APPROVAL: value})
+    return Command(argv=(*spec.argv, *decision), cwd=spec.workspace, env={AUTO_APPROVAL: value}, files=files)

@@ -6,6 +6,7 @@ from typing import NoReturn
 import msgspec
 
 from adjourn.core.errors import AlreadySettled
+from adjourn.core.judgement import Terms
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
 from adjourn.core.when import stamp
@@ -39,8 +40,23 @@ class Verdict(StrEnum):
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who acts, as the channel says; never as a field of the message says."""
 
-    name: str
+    name: str  # `uid:N`, `key:NAME`, `webhook:NAME`, `file:uid:N`
     inside_run: str | None = None
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is a user of this machine, at a command line."""
+        return self.name.startswith("uid:")
+
+    @property
+    def is_signer(self) -> bool:
+        """Whether it is known by a signature that was verified."""
+        return self.name.startswith("key:")
+
+    @property
+    def is_human(self) -> bool:
+        """Whether a person is taken to be there; what is part of a run is none."""
+        return (self.is_user or self.is_signer) and self.inside_run is None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +66,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     verb: Verb
     text: str | None = None
     digest: str | None = None
+    edited: bytes | None = None  # with an approval: the arguments, as JSON, that the person would rather have
+    files: dict[str, str] | None = None  # what an edited command depends on, as it was when the person looked
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +86,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     call: int | None = None
     manifest: str | None = None
+    gate: bool = False  # nothing has run yet: it asks whether the command may start at all
+    terms: Terms = Terms()
+    replaces: str | None = None
+    level: str | None = None
+    snoozed_until: Milliseconds | None = None
     expires_at: Milliseconds | None = None
     settled_at: Milliseconds | None = None
     settled_by: str | None = None
@@ -77,6 +100,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     def is_open(self) -> bool:
         """Whether it still needs a person."""
         return self.state is AskState.PENDING
+
+    def is_snoozed(self, now: Milliseconds) -> bool:
+        """Whether somebody does not want to see it yet."""
+        return self.snoozed_until is not None and self.snoozed_until > now
 
 
 def refuse_settled(ask: Ask) -> NoReturn:
@@ -94,6 +121,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     key: str
     expires_after: Milliseconds | None = None
+    editable: bytes | None = None  # the schema, as JSON, of arguments that the process takes in the place of its own
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,14 +14,17 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
 DEFAULT_VALUE = "approved"
+ORIGINAL = "original:"  # names the document with a call's bytes as they were before a person edited them
+EDITABLE = "editable:"  # names the document with the schema of a call whose process takes edited arguments
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """The arguments of a `command` call: a process, and what adjourn adds to its environment."""
+    """The arguments of a `command` call: a process, what adjourn adds to its environment, and the files it was judged with."""
 
     argv: tuple[str, ...]
     cwd: str
     env: dict[str, str] = {}
+    files: dict[str, str] = {}
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +70,8 @@ def command_body(command: Command) -> bytes:
         "cwd": portable(command.cwd),
         "env": {name: portable(value) for name, value in command.env.items()},
     }
+    if command.files:
+        arguments["files"] = {path: portable(found) for path, found in command.files.items()}
     return canonical({"arguments": arguments, "tool": COMMAND})
 
 
@@ -93,6 +98,7 @@ def command_of(body: bytes) -> Command:
         argv=tuple(exact(word) for word in arguments.argv),
         cwd=exact(arguments.cwd),
         env={name: exact(value) for name, value in arguments.env.items()},
+        files={path: exact(found) for path, found in arguments.files.items()},
     )
 
 
@@ -135,6 +141,7 @@ class _CommandArguments(msgspec.Struct):
     argv: list[Word]
     cwd: Word
     env: dict[str, Word]
+    files: dict[str, Word] = {}
 
 
 class _CommandBody(msgspec.Struct):
@@ -163,3 +170,21 @@ def exact(word: Word) -> str:
     from base64 import b64decode
 
     return b64decode(word.bytes).decode("utf-8", "surrogateescape")
+
+
+def exact_word(word: Json) -> str | None:
+    """Return the word that a JSON value carries, or None if it carries none."""
+    match word:
+        case str():
+            return word
+        case {"bytes": str(encoded), **rest} if not rest:
+            return _exact_or_none(encoded)
+        case _:
+            return None
+
+
+def _exact_or_none(encoded: str) -> str | None:
+    try:
+        return exact(Bytes(encoded))
+    except ValueError:
+        return None

@@ -46,7 +46,7 @@ class RunState(StrEnum):
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a task is: it never changes."""
+    """What a task is. Only a person changes it, who approves its command with other words or restarts it elsewhere."""
 
     runner: str
     argv: tuple[str, ...]
@@ -57,6 +57,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pool: str = DEFAULT_POOL
     expires_after: Milliseconds | None = None
     parent_run: str | None = None
+    pause_on_approval: bool = False
+    policy: str | None = None  # the digest of the policy it was started under
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

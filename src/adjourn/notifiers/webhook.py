@@ -1,14 +1,12 @@
 """Tells a webhook, signed as Standard Webhooks says."""
 
-import base64
-import hashlib
-import hmac
 import socket
 import threading
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
+from adjourn.core.webhook import signature
 from adjourn.ports import NotDelivered
 
 _TAKEN = range(200, 300)
@@ -91,9 +89,3 @@ class _deadline:  # noqa: N801 -- reads as the verb that it is
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
-
-
-def signature(key: bytes, notice_id: str, body: bytes, *, at: int) -> str:
-    """Sign a document: the HMAC-SHA256 of id, seconds and body."""
-    signed = b".".join([notice_id.encode(), str(at).encode(), body])
-    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()

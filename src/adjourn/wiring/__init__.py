@@ -6,10 +6,11 @@ import time
 from adjourn.controller import Controller
 from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
-from adjourn.ports import Runner
+from adjourn.ports import Gate, Runner
 from adjourn.process.local import LocalProcesses
 from adjourn.process.supervisors import About, has_worker, living
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 __all__ = [
     "About",
@@ -59,8 +60,23 @@ def _upwards(place: str) -> list[str]:
 
 def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
-    store = SqliteStore(root)
-    return Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root, left_by=_left_by))
+    return Controller(
+        SqliteStore(root),
+        clock=now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=LocalProcesses(root, left_by=_left_by),
+        open_gate=lambda: _gate(root),
+        authoriser=FileAuthoriser(root),
+        signatures=FileSignatures(root),
+    )
+
+
+def _gate(root: str) -> Gate:
+    """Make what judges commands. Seldom: most who open a store only decide."""
+    from adjourn.wiring.judging import open_gate
+
+    return open_gate(root)
 
 
 def _left_by(root: str, task_id: str) -> Left | None:

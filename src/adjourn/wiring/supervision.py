@@ -1,7 +1,6 @@
 """Puts a supervisor together."""
 
 import os
-import sys
 
 from adjourn.controller import Controller
 from adjourn.core.task import TRIES
@@ -9,6 +8,7 @@ from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
 from adjourn.wiring import new_id, now, open_controller
+from adjourn.wiring.judging import scripts_directory
 
 
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
@@ -21,11 +21,3 @@ def open_supervising(root: str, about: About, *, tries: int) -> tuple[Controller
     forks = ForkServer.start()
     controller = open_controller(root)
     return controller, Supervisor(controller, forks, root=root, new_id=new_id, path=scripts_directory(), about=about, tries=tries)
-
-
-def scripts_directory() -> str | None:
-    """Return where this very adjourn is installed as a command, if it is."""
-    for candidate in (os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "adjourn")):
-        if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return os.path.dirname(candidate)
-    return None
