@@ -22,7 +22,7 @@ from adjourn.core.clarification import (
     resume_prompt,
 )
 from adjourn.core.digest import sha256
-from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, Misuse, NothingRecorded, StoreProblem
 from adjourn.core.render import visible
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
@@ -53,8 +53,14 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
     except StoreProblem:
         raise
     except AdjournError as error:
-        refuse(Refusal(task_id=task_id, digest=digest, why=error.sentence))
+        refuse(Refusal(task_id=task_id, digest=digest, why=_why(error)))
     return False
+
+
+def _why(error: AdjournError) -> str:
+    """Say what is wrong with each answer that does not fit, where several were given."""
+    each = [item.error.sentence for item in error.items if item.error] if isinstance(error, NothingRecorded) else []
+    return "; ".join(each) or error.sentence
 
 
 def once(root: str, say: Callable[[str], None]) -> Refuse:
