@@ -14,7 +14,7 @@ from tests.crash.tools import Tools
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 
 MODULE = "tests.crash.supervision"
-SHARE = 40  # of each scenario, unless all of them are wanted
+SHARE = 30  # of each scenario, unless all of them are wanted
 STEPS = (
     "work_once",
     "work_then_work",
