@@ -408,6 +408,8 @@ class Controller:
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
         """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""
         with self._steps() as step:
+            if step.tx.document(task_id, inside.RESPONSE) == digest:
+                return []  # somebody took it in this very moment
             step.tx.keep_document(task_id, inside.RESPONSE, digest)
             return self._decide(step, replies, by=by)
 
