@@ -28,6 +28,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     script = 'adjourn ask "Go?" --key go || exit $?; adjourn ask --output json "Go?" --key go2'
     asked = tell("run", "--", "sh", "-c", script)
     tell("inbox")
+    tell("snooze", asked["asks"][0]["id"], "--for", "1h")
     tell("answer", asked["asks"][0]["id"], "yes")
     again = tell("resume", asked["task_id"])
     adjourn(place, "answer", again["asks"][0]["id"], "yes")
