@@ -11,7 +11,7 @@ from adjourn.core.authority import Rights
 from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Judgement
+from adjourn.core.judgement import Effect, Judgement
 from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
@@ -346,6 +346,10 @@ class Gate(Protocol):
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def effect(self, view: View, task: Task, call: Call) -> Effect:
+        """Say what a second run of a command would do."""
         ...
 
     def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:

@@ -252,8 +252,8 @@ class Controller:
             return call, self._obstacle(view, task, call)
 
     def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Say what keeps a call that was let through from starting: files, policies, or a signature that does not hold."""
-        return self._gate.obstacle(view, task, call) or self._trust.obstacle(view, call)
+        """Say what keeps a call that was let through from starting: other bytes, a signature, files or policies."""
+        return self._trust.obstacle(view, task, call) or self._gate.obstacle(view, task, call)
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
@@ -323,7 +323,7 @@ class Controller:
         with self._steps() as step:
             task, current = step.running(run.id)
             call = step.tx.call(task.id, current.call)
-            if self._gate.judge(step.tx, task, COMMAND, call.body).effect is not Effect.UNKNOWN and task.tries + 1 < tries:
+            if self._gate.effect(step.tx, task, call) is not Effect.UNKNOWN and task.tries + 1 < tries:
                 return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
             return endings.lose(step, task, current)
 
@@ -351,7 +351,7 @@ class Controller:
         with self._steps() as step:
             task, run = step.running(run_id)
             judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            return inside.propose(step, task, run, proposal, judgement, check=self._trust.require_signature)
+            return inside.propose(step, task, run, proposal, judgement, check=self._trust.require_genuine)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""

@@ -8,7 +8,7 @@ import msgspec
 from adjourn.controller.steps import POLICY_OF, plain_command
 from adjourn.core.ask import Ask
 from adjourn.core.call import COMMAND, Call, Command, arguments_of, command_body, command_of
-from adjourn.core.judgement import Action, Judgement, approved_on, is_stricter
+from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_stricter
 from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
@@ -65,6 +65,10 @@ class PolicyGate:
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
         return self._judge_since(view, task, tool, body, NOTHING_SEEN)
+
+    def effect(self, view: View, task: Task, call: Call) -> Effect:
+        """Say what a second run of a command would do."""
+        return self._judge_since(view, task, COMMAND, call.body, self._observe(command_of(call.body))).effect
 
     def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
         """Say why a call that was let through may not start now, if it may not."""
