@@ -7,7 +7,6 @@ from functools import cached_property
 import msgspec
 
 from adjourn.controller import endings, histories, inside, openings, trust
-from adjourn.controller.endings import OwnAsk
 from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of, slot_of
@@ -27,7 +26,7 @@ from adjourn.core.errors import (
 )
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
-from adjourn.core.opening import Obstacle, Opening, Way
+from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way
 from adjourn.core.outcome import Exit
 from adjourn.core.receipt import Receipt
 from adjourn.core.render import command_line, visible
@@ -299,14 +298,7 @@ class Controller:
         with self._store.read() as view:
             if view.turns_left_open(run.id):
                 return OwnAsk()  # it waits for answers, or for another task
-            task = view.task(run.task_id)
-            command = plain_command(task.spec)
-            judgement = self._gate.judge(view, task, COMMAND, command_body(command))
-        return OwnAsk(
-            files=self._gate.look(command).files,
-            terms=judgement.terms_of_ask,
-            expires_after=judgement.expiry(task.spec.expires_after),
-        )
+            return self._gate.own_ask(view, view.task(run.task_id))
 
     def release(self, run: Run, *, why: str) -> Task:
         """Give back a run whose call provably did not start."""
