@@ -7,9 +7,9 @@ from functools import cached_property
 import msgspec
 
 from adjourn.controller import endings, histories, inside, openings, trust
-from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, plain_command, standing_of, state_after
+from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of, slot_of
+from adjourn.core.call import COMMAND, Call, command_of, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
 from adjourn.core.errors import (
     AdjournError,
