@@ -123,7 +123,7 @@ class _Reader:
     def _wrong(self, place: Place, what: str) -> None:
         self._problems.append(Problem(source=self._source, line=place.line, column=place.column, what=what))
 
-    def _wrong_value(self, path: Path, what: str, *, offset: int = 0) -> None:
+    def _wrong_value(self, path: Path, what: str, *, offset: int | None = None) -> None:
         self._wrong(self._places.of_value(path, offset=offset), what)
 
     def _unknown_keys(self, path: Path, table: dict[str, Any], known: dict[str, str]) -> None:

@@ -212,12 +212,14 @@ def read_text(path: str, *, is_project: bool) -> str:
         fd = os.open(path, flags)
     except OSError as error:
         raise Unreadable(path, _reason(error, path)) from error
-    with open(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         _require_plain(path, found)
         if not is_project and not is_trusted(found):
             raise Unreadable(path, "it can be written by others, so what it says is not followed")
-        return _decoded(path, file.read(_LARGEST + 1))
+        return _decoded(path, b"".join(iter(lambda: os.read(fd, _LARGEST), b"")))
+    finally:
+        os.close(fd)
 
 
 def _reason(error: OSError, path: str) -> str:
