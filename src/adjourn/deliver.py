@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import msgspec
 
 from adjourn.controller import Controller
+from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound, StoreProblem
 from adjourn.core.events import Happened
-from adjourn.core.notification import Occasion, notice_of, occasion_of
+from adjourn.core.notification import Occasion, occasion_of
 from adjourn.core.outbox import Outbox
 from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
@@ -26,6 +27,7 @@ _TOO_OLD: Milliseconds = 7 * 86_400_000  # a notifier that comes back after that
 _FOLDER = "notify"
 
 Hint = Callable[[Scene], str]
+Write = Callable[[Happened, Scene, Ask | None], bytes]  # what is sent of an event: secrets are taken out there
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,7 @@ class Courier:
         on: frozenset[Occasion],
         root: str,
         clock: Clock,
-        hint: Hint,
+        write: Write,
         since: Milliseconds,
     ) -> None:
         self.controller = controller
@@ -58,7 +60,7 @@ class Courier:
         self._on = on
         self._root = root
         self._clock = clock
-        self._hint = hint
+        self._write = write
         self._since = since
         self._box = Outbox(cursor=0)
         self._saved_at = 0.0
@@ -73,10 +75,11 @@ class Courier:
                 self._box = self._box.without_pauses()
                 self._is_news = True
             while goes_on() and (happened := self._next()):
-                if self._tell(happened):
-                    delivered += 1
-                else:
-                    failed += 1
+                why = self._refusal(happened)
+                if why and not goes_on():
+                    break  # broken off: nobody knows whether it was taken, so it is told again
+                self._remember(happened, why)
+                delivered, failed = (delivered, failed + 1) if why else (delivered + 1, failed)
             self._save()
         return self._told(delivered=delivered, failed=failed)
 
@@ -139,9 +142,8 @@ class Courier:
 
     # --- one try ---------------------------------------------------------------------------------------------------
 
-    def _tell(self, happened: Happened) -> bool:
-        """Try once, and remember what came of it."""
-        why = self._refusal(happened)
+    def _remember(self, happened: Happened, why: str | None) -> None:
+        """Take down what came of one try."""
         self._is_news = True
         if why is None:
             self._box = self._box.delivered(happened.place)
@@ -149,7 +151,6 @@ class Courier:
             self._box = self._box.failed(happened.place, task_id=happened.event.task_id, now=self._clock(), why=why)
         if why or time.monotonic() - self._saved_at > _RECORD_S:
             self._save()
-        return why is None
 
     def _refusal(self, happened: Happened) -> str | None:
         try:
@@ -170,7 +171,7 @@ class Courier:
         scene = self.controller.scene(event.task_id)
         with self.controller.store.read() as view:
             ask = view.ask(str(ask_id)) if ask_id else None
-        return msgspec.json.encode(notice_of(happened, scene, ask=ask, hint=self._hint(scene)))
+        return self._write(happened, scene, ask)
 
     # --- what is remembered ----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from adjourn.core.errors import (
     MoveRefused,
     NotAllowed,
     NotFound,
+    NothingRecorded,
     StaleCheckpoint,
 )
 from adjourn.core.events import first_broken
@@ -187,8 +188,11 @@ def test_of_several_replies_all_count_or_none(office: Office) -> None:
     task, one = office.waiting()
     _, other = office.waiting()
     replies = [Reply(ask_id=one.id, verb=Verb.APPROVE), Reply(ask_id=other.id, verb=Verb.ANSWER, text="eu")]
-    with pytest.raises(Misuse):
+    with pytest.raises(NothingRecorded, match="1 of 2 do not fit") as refused:
         office.controller.decide(replies, by=ME)
+    assert [(item.ask_id, item.result) for item in refused.value.items] == [(one.id, "would be approved"), (other.id, "refused")]
+    assert isinstance(refused.value.items[1].error, Misuse)
+    assert refused.value.exit_code == Misuse.exit_code
     assert office.task(task.id) == task
 
 
@@ -382,6 +386,29 @@ def test_a_running_task_is_told_and_paused_when_its_process_has_left(office: Off
     assert (paused.state, paused.wish) == (TaskState.PAUSED, None)
     (run,) = office.runs(paused)
     assert (run.state, run.pause_reason, run.paused_at) == (RunState.PAUSED, "user_interrupt", office.now)
+
+
+@pytest.mark.parametrize("code", [0, 10, 90])
+def test_a_task_that_is_told_to_pause_as_it_leaves_with_its_answers_stays_paused(office: Office, code: int) -> None:
+    """D-R7: whoever said pause says when it goes on; the answers are not lost."""
+    claimed = office.begin(office.start())
+    ask = office.ask(claimed.run)
+    office.reply(ask, Verb.ANSWER, "eu")
+    office.controller.pause(claimed.task.id, by=ME)
+    paused = office.controller.finish(claimed.run, Exit(code=code))
+    assert (paused.state, paused.wish, paused.next_call) == (TaskState.PAUSED, None, None)
+    assert office.runs(paused)[0].pause_reason == "user_interrupt"
+    office.controller.resume(paused.id, by=ME)
+    assert office.ask(office.begin(paused).run).reply == "eu"
+
+
+@pytest.mark.parametrize("exit_", [ASKS_10, ASKS_90], ids=["10", "90"])
+def test_a_task_that_is_told_to_pause_as_it_leaves_to_wait_waits(office: Office, exit_: Exit) -> None:
+    """Nothing of it goes on before a person has said something."""
+    claimed = office.begin(office.start())
+    office.controller.pause(claimed.task.id, by=ME)
+    waiting = office.controller.finish(claimed.run, exit_)
+    assert (waiting.state, waiting.wish) == (TaskState.WAITING, None)
 
 
 @pytest.mark.parametrize("exit_", [INTERRUPTED, ASKS_10, ASKS_90], ids=["interrupted", "10", "90"])

@@ -2,15 +2,17 @@
 
 import click
 
-from adjourn.cli.decide import asked, record
-from adjourn.cli.options import verb
+from adjourn.cli.options import signable, verb
+from adjourn.cli.replies import asked, record
 from adjourn.cli.session import Session
 from adjourn.core.ask import Reply, Verb
 
 
 @verb("answer")
-@click.argument("ask")
+@click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.argument("text")
-def command(session: Session, *, ask: str, text: str) -> int:
-    """Answer ASK with TEXT."""
-    return record(session, [Reply(ask_id=found.id, verb=Verb.ANSWER, text=text) for found in asked(session, Verb.ANSWER, [ask])])
+@signable
+def command(session: Session, *, asks: tuple[str, ...], text: str, **signing: str | None) -> int:
+    """Answer questions with TEXT: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
+    replies = [Reply(ask_id=ask, verb=Verb.ANSWER, text=text) for ask in asked(session, Verb.ANSWER, asks)]
+    return record(session, replies, **signing)

@@ -11,7 +11,7 @@ from adjourn.cli.options import DURATION, TAKE_ALL, Amount, CommandAfterDashes, 
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
-from adjourn.core.states import ENDED, TaskState
+from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
 
@@ -55,7 +55,8 @@ def command(
     person has let it.
     """
     if context.args:
-        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *context.args))
+        words = session.redactor.words(context.args)  # before they are quoted, which would hide a secret from it
+        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *words))
     argv: list[str] = context.meta.get("command", [])
     if not argv or not argv[0]:
         raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
@@ -73,8 +74,8 @@ def command(
     if detach:
         return detached(session, lambda controller: _started(controller, session, spec))
     with supervising(session) as (controller, supervisor):
-        task = _supervised(session, supervisor, controller, _started(controller, session, spec))
-        return report(session, controller, task)
+        started = _started(controller, session, spec, supervisor=supervisor.name)
+        return report(session, controller, _supervised(session, supervisor, controller, started))
 
 
 def _enclosing_run(session: Session) -> str | None:
@@ -83,8 +84,8 @@ def _enclosing_run(session: Session) -> str | None:
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
 
 
-def _started(controller: Controller, session: Session, spec: Spec) -> Task:
-    return controller.start(spec, by=session.principal, key=_key(spec))
+def _started(controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None) -> Task:
+    return controller.start(spec, by=session.principal, key=_key(spec), supervisor=supervisor)
 
 
 def _key(spec: Spec) -> str:
@@ -94,7 +95,7 @@ def _key(spec: Spec) -> str:
 
 def _supervised(session: Session, supervisor: Supervisor, controller: Controller, task: Task) -> Task:
     """Run the task, unless an earlier run of the enclosing script has had it run already."""
-    if task.state is TaskState.QUEUED:
+    if supervisor.may_run(task):
         task = run_to_the_end(session, supervisor, task)
     outer = _enclosing_run(session)
     if outer and task.state not in ENDED:

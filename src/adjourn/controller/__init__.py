@@ -6,23 +6,40 @@ from functools import cached_property
 
 import msgspec
 
-from adjourn.controller import endings, inside, openings
+from adjourn.controller import endings, histories, inside, openings, trust
 from adjourn.controller.endings import OwnAsk
-from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of, state_after
+from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of, grant_of, slot_of
+from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, Outdated, StaleCheckpoint
+from adjourn.core.errors import (
+    AdjournError,
+    Ambiguous,
+    Conflict,
+    Item,
+    Misuse,
+    MoveRefused,
+    NotAllowed,
+    NotFound,
+    NothingRecorded,
+    Outdated,
+    StaleCheckpoint,
+    StoreProblem,
+)
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
 from adjourn.core.opening import Obstacle, Opening, Way
 from adjourn.core.outcome import Exit
+from adjourn.core.receipt import Receipt
 from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
+from adjourn.core.signed import LIFETIME, Decision, Signed
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
-from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
+from adjourn.core.task import TRIES, Milliseconds, Run, RunState, Spec, Task, Wish
+from adjourn.core.when import stamp
 from adjourn.ports import (
+    Authoriser,
     Clock,
     Ended,
     FindRunner,
@@ -30,6 +47,7 @@ from adjourn.ports import (
     NeverStarted,
     NewId,
     Processes,
+    Signatures,
     StillRuns,
     Store,
     Turn,
@@ -37,7 +55,6 @@ from adjourn.ports import (
     View,
 )
 
-TRIES = 3
 _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
@@ -74,9 +91,12 @@ class Controller:
         find_runner: FindRunner,
         processes: Processes,
         open_gate: Callable[[], Gate],
+        authoriser: Authoriser,
+        signatures: Signatures,
     ) -> None:
         self._store = store
         self._open_gate = open_gate
+        self._trust = trust.Trust(authoriser, signatures)
         self._clock = clock
         self._new_id = new_id
         self._find_runner = find_runner
@@ -111,7 +131,14 @@ class Controller:
     def find_ask(self, text: str) -> Ask:
         """Return the ask that an id or a unique prefix names."""
         with self._store.read() as view:
-            return view.ask(_the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox"))
+            return view.ask(_named_ask(view, text))
+
+    def find_asks(self, texts: Sequence[str]) -> list[str]:
+        """Return the ids of the asks that ids or unique prefixes name, each once; of several, one that names none is kept."""
+        with self._store.read() as view:
+            if len(texts) == 1:
+                return [_named_ask(view, texts[0])]
+            return list(dict.fromkeys(_named_if_any(view, text) for text in texts))
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""
@@ -121,7 +148,7 @@ class Controller:
             asks = tuple(view.asks_of_run(task_id, task.runs))
             calls = {ask.call: view.call(task_id, ask.call) for ask in asks if ask.call}
             children = standing_of(view, task, run).open_children if run and task.state is TaskState.WAITING else ()
-            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children)
+            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children, **histories.of_asks(view, asks, calls))
 
     def require_newest(self, text: str, task: Task) -> None:
         """Refuse a checkpoint that was left behind: what it stands for has been decided, or has changed."""
@@ -130,14 +157,20 @@ class Controller:
 
     # --- a task begins ---------------------------------------------------------------------------------------------
 
-    def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
-        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
+    def start(self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None) -> Task:
+        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key.
+
+        For a supervisor that means to run it itself it is claimed in the same moment: no worker sees it in the queue.
+        """
+        self.authorise(by, "start")
         opening = self._gate.opening(spec)
         with self._steps() as step:
             spec = openings.under_policy(step, spec, opening)
             if spec.parent_run and key:
-                return self._start_child(step, spec, opening, by=by, key=key)
-            return self._create(step, spec, opening, by=by)
+                task = self._start_child(step, spec, opening, by=by, key=key)
+            else:
+                task = self._create(step, spec, opening, by=by)
+            return self._taken(step, task, supervisor, is_judged=opening.way is Way.RUN and not task.runs)
 
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN
@@ -177,19 +210,46 @@ class Controller:
 
     def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
         """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
+        try:
+            return self._claim_unchanged(task_id, supervisor)
+        except NotAllowed as error:  # what has to be signed does not verify any more
+            self.give_up(task_id, why=error.sentence)
+            raise
+
+    def _claim_unchanged(self, task_id: str, supervisor: str) -> Claimed | Task:
         seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)
-            state = state_after(task, Move.START)
+            state_after(task, Move.START)
             if step.tx.call(task.id, task.next_call or 0) != seen:
                 raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
-            if obstacle:
-                return openings.stop(step, task, obstacle)
-            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
-            run = step.new_run(task, call=call.number, supervisor=supervisor)
-            started = step.save(task, state=state, runs=run.number)
-            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
-            return Claimed(task=started, run=run, call=call)
+            return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+
+    def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
+        state = state_after(task, Move.START)
+        self._trust.require_signature(step.tx, step.tx.call(task.id, task.next_call or 0))
+        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+        run = step.new_run(task, call=call.number, supervisor=supervisor)
+        started = step.save(task, state=state, runs=run.number)
+        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        return Claimed(task=started, run=run, call=call)
+
+    def _taken(self, step: Steps, task: Task, supervisor: str | None, *, is_judged: bool = False) -> Task:
+        """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
+        if supervisor is None or task.state is not TaskState.QUEUED:
+            return task
+        call = step.tx.call(task.id, task.next_call or 0)
+        obstacle = None if is_judged else self._gate.obstacle(step.tx, task, call)
+        return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
+
+    def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
+        """Return what a supervisor has claimed and not yet started, if it has."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            run = view.run(task_id, task.runs) if task.state is TaskState.RUNNING else None
+            if run is None or run.supervisor != supervisor or run.shim:
+                return None
+            return Claimed(task=task, run=run, call=view.call(task_id, run.call))
 
     def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
         """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
@@ -295,7 +355,7 @@ class Controller:
         with self._steps() as step:
             task, run = step.running(run_id)
             judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            return inside.propose(step, task, run, proposal, judgement)
+            return inside.propose(step, task, run, proposal, judgement, check=self._trust.require_signature)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""
@@ -327,8 +387,27 @@ class Controller:
 
     def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
         """Record replies, all or none. The first reply to an ask wins; everyone else is told who, when and what."""
+        looked_at = [self._looked_at(reply) for reply in replies]
         with self._steps() as step:
-            return self._decide(step, replies, by=by)
+            return self._decide(step, looked_at, by=by)
+
+    def edited(self, ask_id: str, arguments: bytes) -> Call:
+        """Return an open ask's call with other arguments, and the files that it would then depend on; nothing is recorded."""
+        from adjourn.controller.edits import changed  # seldom: most calls are approved as they are
+
+        with self._store.read() as view:
+            ask = view.ask(ask_id)
+            if not ask.is_open:
+                refuse_settled(ask)
+            task, call = view.task(ask.task_id), view.call(ask.task_id, ask.call or 0)
+            return changed(view, task, call, arguments, look=self._gate.look)[0]
+
+    def _looked_at(self, reply: Reply) -> Reply:
+        """Look at the files of an edited command outside of the transaction, unless whoever edited it has."""
+        if reply.files is not None or reply.edited is None:
+            return reply
+        call = self.edited(reply.ask_id, reply.edited)
+        return msgspec.structs.replace(reply, files=command_of(call.body).files if call.tool == COMMAND else {})
 
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
         """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""
@@ -336,30 +415,85 @@ class Controller:
             step.tx.keep_document(task_id, inside.RESPONSE, digest)
             return self._decide(step, replies, by=by)
 
+    def decide_signed(self, signed: Sequence[Signed], *, carried_by: Principal) -> list[Ask]:
+        """Record decisions that somebody signed, all or none; the same ones once more change nothing."""
+        proven = [self._trust.signed_reply(each, carried_by=carried_by) for each in signed]
+        with self._steps() as step:
+            settled = [self._reply_signed(step, each, *proof) for each, proof in zip(signed, proven, strict=True)]
+            return self._gone_on(step, settled)
+
+    def _reply_signed(self, step: Steps, signed: Signed, by: Principal, decision: Decision) -> Ask:
+        self.authorise(by, decision.reply.verb)
+        known = trust.known_before(step, signed, decision)
+        if known:
+            return known
+        trust.admit(step, decision)
+        ask = self._reply(step, decision.reply, by=by)
+        trust.keep_signature(step, ask, signed, decision)
+        return ask
+
+    def decide_once(self, name: str, fingerprint: bytes, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        """Record replies that came under a name that serves once; the same ones once more change nothing."""
+        self.authorise(by, replies[0].verb)
+        with self._steps() as step:
+            kept = step.tx.shared_document(name)
+            if kept is None:
+                step.tx.keep_shared_document(name, fingerprint)
+                return self._decide(step, replies, by=by)
+            if kept != fingerprint:
+                raise Conflict("that id was used for another decision", way_out="send it with an id of its own")
+            return [step.tx.ask(reply.ask_id) for reply in replies]
+
+    def decision_on(self, reply: Reply, *, lifetime: int = LIFETIME) -> Decision:
+        """Return what a person signs to give that reply."""
+        looked_at = self._looked_at(reply)
+        with self._store.read() as view:
+            return trust.decision_on(view, looked_at, now=self._clock(), lifetime=lifetime)
+
+    def receipts(self, asks: Sequence[Ask]) -> list[Receipt]:
+        """Return the proof of replies that were recorded."""
+        with self._store.read() as view:
+            return trust.receipts(view, asks)
+
     def _decide(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        settled = [self._reply(step, reply, by=by) for reply in replies]
-        for task_id in dict.fromkeys(ask.task_id for ask in settled):
-            step.go_on(step.tx.task(task_id), by=by.name)
+        return self._gone_on(step, self._all_or_none(step, replies, by=by))
+
+    def _gone_on(self, step: Steps, settled: list[Ask]) -> list[Ask]:
+        for task_id, by in {ask.task_id: ask.settled_by for ask in settled}.items():
+            step.go_on(step.tx.task(task_id), by=by or ADJOURN)
         return settled
+
+    def _all_or_none(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        """Take every reply, or refuse all of them with what is wrong with each."""
+        tried = [self._tried(step, reply, by=by) for reply in replies]
+        settled = [one for one in tried if isinstance(one, Ask)]
+        if len(settled) == len(replies):
+            return settled
+        if len(replies) == 1 and isinstance(tried[0], AdjournError):
+            raise tried[0]
+        raise NothingRecorded.of([_item(reply, came) for reply, came in zip(replies, tried, strict=True)])
+
+    def _tried(self, step: Steps, reply: Reply, *, by: Principal) -> Ask | AdjournError:
+        """Take a reply, or return why not: whoever gets an error must not let the transaction end well."""
+        try:
+            return self._reply(step, reply, by=by)
+        except StoreProblem:
+            raise
+        except AdjournError as error:
+            return error
 
     def authorise(self, by: Principal, verb: str) -> None:
         """Refuse whoever may not do this."""
-        if by.inside_run:
-            sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
-            raise NotAllowed(sentence, way_out="decide from a terminal of your own")
-
-    def authorise_for(self, by: Principal, verb: str, task: Task) -> None:
-        """Refuse whoever may not do this to that task: inside a run, only what the run's own task started is its own."""
-        if by.inside_run and task.parent_task != task_of_run(by.inside_run):
-            self.authorise(by, verb)
+        self._trust.authorise(by, verb)
 
     def _reply(self, step: Steps, reply: Reply, *, by: Principal) -> Ask:
         self.authorise(by, reply.verb)
         ask = step.tx.ask(reply.ask_id)
         self._fits(step.tx, ask, reply)
+        level = self._trust.weigh(step.tx, ask, reply.verb, by=by)
         if reply.verb is not Verb.ANSWER:
             self._decide_call(step, ask, reply, by=by)
-        return step.settle_ask(ask, _ASK_MOVES[reply.verb], text=reply.text, by=by.name)
+        return step.settle_ask(ask, _ASK_MOVES[reply.verb], text=reply.text, by=by.name, level=level)
 
     def _fits(self, view: View, ask: Ask, reply: Reply) -> None:
         if not ask.is_open:
@@ -379,19 +513,35 @@ class Controller:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
     def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> None:
-        task = step.tx.task(ask.task_id)
+        call = step.tx.call(ask.task_id, ask.call or 0)
         if reply.verb is Verb.REJECT:
-            step.move_call(task.id, ask.call or 0, CallMove.REJECT)
+            step.move(call, CallMove.REJECT)
             return
-        if step.tx.call(task.id, ask.call or 0).tool != COMMAND:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
+        if reply.edited is not None:
+            from adjourn.controller.edits import edit  # seldom: most calls are approved as they are
+
+            call = edit(step, step.tx.task(ask.task_id), call, reply, by=by.name)
+        if trust.runs_as_shown(ask, call, reply):
+            step.move(call, CallMove.APPROVE, approved_by=by.name)
             return
-        if ask.gate:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
-            return
-        files = command_of(step.tx.call(task.id, ask.call or 0).body).files
-        body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE, files=files))
-        step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+        body = trust.body_to_run(step.tx.task(ask.task_id), ask, call, reply)
+        step.move(call, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+
+    def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
+        """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""
+        self.authorise(by, "snooze")
+        with self._steps() as step:
+            if until is not None and until <= step.now:
+                raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
+            return [self._snooze(step, step.tx.ask(ask_id), until=until, by=by) for ask_id in dict.fromkeys(ask_ids)]
+
+    def _snooze(self, step: Steps, ask: Ask, *, until: Milliseconds | None, by: Principal) -> Ask:
+        if not ask.is_open:
+            refuse_settled(ask)
+        snoozed = msgspec.structs.replace(ask, snoozed_until=until)
+        step.tx.save_ask(ask, snoozed)
+        step.tell(ask.task_id, "ask_snoozed" if until is not None else "ask_woken", by=by.name, ask=ask.id, until=until)
+        return snoozed
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
@@ -403,8 +553,9 @@ class Controller:
             call_number = ask.call or call_number
             call = step.move_call(task.id, call_number, call_move)
             for begun in step.tx.calls_in(task.id, CallState.UNCERTAIN):  # what the lost run had been handed
-                step.move_call(task.id, begun.number, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
-            step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name)
+                step.move(begun, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
+            level = self._trust.weigh(step.tx, ask, Verb.SETTLE, by=by)
+            step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
             next_call = call_number if move is Move.SETTLE else None
             settled = step.save(task, state=state_after(task, move), message=message, next_call=next_call)
@@ -421,13 +572,21 @@ class Controller:
 
     # --- a person moves a task -------------------------------------------------------------------------------------
 
-    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal, named: str | None = None) -> Task:
-        """Take the replies that a resume carries, and queue the task if nothing is left to settle.
+    def resume(
+        self,
+        task_id: str,
+        resumption: Resumption = PLAIN,
+        *,
+        by: Principal,
+        named: str | None = None,
+        supervisor: str | None = None,
+    ) -> Task:
+        """Take the replies that a resume carries, and queue the task if nothing is left to settle, or claim it at once.
 
         A checkpoint by which it was `named` must be the newest at the very moment of the decision.
         """
-        if resumption.decides or resumption.answers_something:
-            self.authorise(by, "deciding")
+        verb = Verb.APPROVE if resumption.decides else Verb.ANSWER if resumption.answers_something else "resume"
+        self.authorise(by, verb)
         with self._steps() as step:
             task = step.tx.task(task_id)
             _require_newest(step.tx, task, named=named or task_id)
@@ -435,8 +594,8 @@ class Controller:
             if replies:
                 for reply in replies:
                     self._reply(step, reply, by=by)
-                return step.go_on(step.tx.task(task_id), by=by.name)
-            return self._resume_plainly(step, task, by=by)
+                return self._taken(step, step.go_on(step.tx.task(task_id), by=by.name), supervisor)
+            return self._taken(step, self._resume_plainly(step, task, by=by), supervisor)
 
     def _resume_plainly(self, step: Steps, task: Task, *, by: Principal) -> Task:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
@@ -447,16 +606,17 @@ class Controller:
 
     def _queue(self, step: Steps, task: Task, move: Move, *, by: Principal) -> Task:
         """Queue a task that a person wants to go on. A command that needs approval needs a new one: none is used twice."""
-        if not task.spec.pause_on_approval:
-            return step.enqueue(task, move, by=by.name)
         opening = self._gate.opening_again(step.tx, task)
+        is_unspent = any(call.tool == COMMAND for call in step.tx.calls_in(task.id, CallState.APPROVED))
+        if is_unspent or (opening.way is Way.RUN and not opening.is_gated):
+            return step.enqueue(task, move, by=by.name)
         return openings.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
-    def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
-        """Queue a task from nothing, with a new session. Its history stays."""
+    def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
         with self._steps() as step:
             task = step.tx.task(task_id)
-            self.authorise_for(by, "restart", task)
+            self._trust.authorise(by, "restart", task)
             state_after(task, Move.RESTART)
             self._require_certainty(step.tx, task)
             step.withdraw_asks(task)
@@ -466,7 +626,7 @@ class Controller:
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
-            return self._queue(step, fresh, Move.RESTART, by=by)
+            return self._taken(step, self._queue(step, fresh, Move.RESTART, by=by), supervisor)
 
     def _require_certainty(self, view: View, task: Task) -> None:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
@@ -484,7 +644,7 @@ class Controller:
         move = Move(wish)
         with self._steps() as step:
             task = step.tx.task(task_id)
-            self.authorise_for(by, wish, task)
+            self._trust.authorise(by, wish, task)
             state = state_after(task, move)
             if task.state is TaskState.WAITING and move is Move.PAUSE:
                 raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
@@ -581,12 +741,29 @@ class Controller:
                 return None
 
 
+def _item(reply: Reply, came: Ask | AdjournError) -> Item:
+    if isinstance(came, Ask):
+        return Item(reply.ask_id, result=f"would be {came.state}", error=None)
+    return Item(reply.ask_id, result="refused", error=came)
+
+
 def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
         raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
     raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+
+
+def _named_if_any(view: View, text: str) -> str:
+    try:
+        return _named_ask(view, text)
+    except NotFound:
+        return text  # refused with what else is wrong, when the others are decided
+
+
+def _named_ask(view: View, text: str) -> str:
+    return _the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox")
 
 
 def _require_newest(view: View, task: Task, *, named: str) -> None:

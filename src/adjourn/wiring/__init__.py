@@ -10,6 +10,7 @@ from adjourn.ports import Gate, Runner
 from adjourn.process.local import LocalProcesses
 from adjourn.process.supervisors import About, has_worker, living
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 __all__ = [
     "About",
@@ -59,14 +60,15 @@ def _upwards(place: str) -> list[str]:
 
 def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
-    store = SqliteStore(root)
     return Controller(
-        store,
+        SqliteStore(root),
         clock=now,
         new_id=new_id,
         find_runner=find_runner,
         processes=LocalProcesses(root, left_by=_left_by),
         open_gate=lambda: _gate(root),
+        authoriser=FileAuthoriser(root),
+        signatures=FileSignatures(root),
     )
 
 

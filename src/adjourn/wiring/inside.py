@@ -11,27 +11,35 @@ import msgspec
 
 from adjourn import exchange
 from adjourn.clarifications import files, log
+from adjourn.clarifications.text import read_request
+from adjourn.clarifications.tree import NotYet
 from adjourn.controller import Controller
 from adjourn.controller.inside import SAVED
 from adjourn.core import exits
+from adjourn.core.approved import Approved
 from adjourn.core.ask import Ask, Proposal, Question
-from adjourn.core.call import DEFAULT_VALUE, Call, digest_of, tool_body
+from adjourn.core.call import DEFAULT_VALUE, Call, arguments_of, canonical, digest_of, tool_body
 from adjourn.core.clarification import (
     PHASE,
     Checkpoint,
     Clarification,
     Context,
     Metadata,
+    Refusal,
     Request,
     ResumeInstructions,
     WorkState,
     looks,
+    read_checkpoint,
 )
-from adjourn.core.errors import Misuse, NotInsideARun, Rejected
+from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.wiring import now, open_controller
+from adjourn.wiring.redaction import open_redactor
+from adjourn.wiring.settings import read_settings
 
+TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
 
 Sleep = Callable[[float], bool]  # sleeps at most so many seconds; says whether something changed in the store
@@ -103,11 +111,11 @@ class Inside:
         questions: Sequence[Question],
         draft: Draft,
         *,
-        linger: float,
+        linger: float | None = None,
         meanwhile: Iterable[Callable[[], object]] = (),
     ) -> dict[str, str]:
-        """Return the answers, or leave with a checkpoint."""
-        request = _request(questions, draft, linger=_checked(linger))
+        """Return the answers, or leave with a checkpoint; it lingers as long as the store says, unless the caller does."""
+        request = _request(questions, draft, linger=read_settings(self._root).linger if linger is None else _checked(linger))
         exchange.clear_taken(self._controller, self._root, self._task_id)
         clarification, asks = self._controller.clarify(self._run_id, request)
         if any(ask.is_open for ask in asks):
@@ -117,7 +125,7 @@ class Inside:
     def _wait_for(
         self, clarification: Clarification, asks: Sequence[Ask], meanwhile: Iterable[Callable[[], object]]
     ) -> list[Ask]:
-        files.write_request(self._root, self._task_id, clarification)
+        files.write_request(self._root, self._task_id, open_redactor().copied(clarification))
         self._say(log.POLLING)
         start = self._clock()
         for work in meanwhile:
@@ -136,10 +144,13 @@ class Inside:
             for moment in moments:
                 if settled := self._settled_before(start + moment, ask_ids, sleep):
                     return settled
-                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._say)
+                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._refuse)
             return self._controller.collect(self._run_id, ask_ids)
         finally:
             ear.close()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._say(refusal.sentence)  # for its own ears: whoever wrote the response is told by others
 
     def _settled_before(self, deadline: float, ask_ids: Sequence[str], sleep: Sleep) -> list[Ask]:
         while not (settled := self._controller.collect(self._run_id, ask_ids)):
@@ -171,19 +182,18 @@ class Inside:
     # --- approvals -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def approval(
-        self, prompt: str, *, tool: str, arguments: Mapping[str, object], key: str | None, expires_after: Milliseconds | None
-    ) -> Generator[str, None, None]:
+    def approval(self, proposal: Proposal) -> Generator[Approved, None, None]:
         """Hand out an approved call for the length of a block, or leave."""
-        body = tool_body(tool, arguments)
-        proposal = Proposal(prompt=prompt, tool=tool, body=body, key=key or digest_of(body), expires_after=expires_after)
         found, call = self._controller.propose(self._run_id, proposal)
         if found.is_open:
             _leave()
         if found.state is not AskState.APPROVED:
             raise Rejected(_refusal(found))
+        is_edited = call.digest != digest_of(proposal.body)
+        approved = Approved(found.reply or DEFAULT_VALUE, arguments_of(call.body), is_edited=is_edited)
         try:
-            yield found.reply or DEFAULT_VALUE
+            yield approved
+            _require_look(approved, call)
         except BaseException:
             self._close(call, CallMove.FAIL)
             raise
@@ -208,6 +218,69 @@ class Inside:
         """Return what was kept."""
         body = self._controller.kept(self._task_id, SAVED)
         return default if body is None else msgspec.json.decode(body)
+
+
+def proposal_of(
+    prompt: str,
+    *,
+    tool: str,
+    arguments: Mapping[str, object],
+    key: str | None = None,
+    expires_after: Milliseconds | None = None,
+    schema: Mapping[str, Any] | None = None,
+    editable: bool = False,
+) -> Proposal:
+    """Return what a process puts before a person; arguments that break their own schema are refused at once."""
+    body = tool_body(tool, arguments)
+    if schema is not None:
+        from adjourn.core.schema import problems, require_schema
+
+        require_schema(schema)
+        for problem in problems(arguments_of(body), schema):
+            raise Misuse(f"the arguments of {tool} break their schema: {problem}", way_out="give others, or another schema")
+    kept = canonical(schema or {}) if editable else None
+    return Proposal(prompt=prompt, tool=tool, body=body, key=key or digest_of(body), expires_after=expires_after, editable=kept)
+
+
+def _require_look(approved: Approved, call: Call) -> None:
+    if approved.is_ignored:
+        sentence = f"call {call.id} was approved with other arguments, and the block did not look at them"
+        raise EditIgnored(sentence, way_out="make the call with approved.arguments")
+
+
+def read_request_of(content: bytes, *, name: str) -> Request:
+    """Read the request that a script hands over."""
+    try:
+        _require_size(content)
+        return read_request(content)
+    except (Misuse, NotYet) as error:
+        raise Misuse(f"{name}: {error}", way_out="see docs/how-to/clarifications.md") from error
+
+
+def _require_size(content: bytes) -> None:
+    if len(content) >= TOO_LARGE:
+        raise Misuse(f"it has more than {files.LARGEST} bytes", way_out="write less")
+
+
+def draft_of(request: Request, checkpoint: bytes | None) -> Draft:
+    """Return what a request and a checkpoint say of the work so far."""
+    _require_size(checkpoint or b"")
+    try:
+        kept = read_checkpoint(checkpoint) if checkpoint else Checkpoint(agent_id="")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Misuse(f"the checkpoint: {error}", way_out="see docs/how-to/clarifications.md") from error
+    work = kept.work_state
+    if not work.parallel_work_available:
+        work = msgspec.structs.replace(work, parallel_work_available=request.parallel_work)
+    return Draft(
+        blocked_at=request.blocked_at,
+        reason=request.reason,
+        work_state=work,
+        context=kept.context,
+        next_phase=kept.resume_instructions.next_phase,
+        estimated_remaining_work=kept.resume_instructions.estimated_remaining_work,
+        tokens_burned=kept.metadata.tokens_burned,
+    )
 
 
 def _request(questions: Sequence[Question], draft: Draft, *, linger: float) -> Request:

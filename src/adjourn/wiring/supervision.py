@@ -2,7 +2,8 @@
 
 import os
 
-from adjourn.controller import TRIES, Controller
+from adjourn.controller import Controller
+from adjourn.core.task import TRIES
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor

@@ -75,6 +75,7 @@ class Rows:
         self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._seal: bytes | None = None
+        self._events: list[Values] = []  # appended and not yet written
 
     # --- tasks -----------------------------------------------------------------------------------------------------
 
@@ -314,10 +315,21 @@ class Rows:
         row = self._one("ask_by_no", self._key(task_id, number))
         return self._ask(row) if row else None
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._place(after) if after else (-1, -1)
-        return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+        if awake_at is None:
+            return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+        return [self._ask(row) for row in self._all("awake_asks", *place, limit, awake_at)]
+
+    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        return [self._ask(row) for row in self._all("snoozed_asks", now, limit)]
+
+    def count_snoozed_asks(self, *, now: int) -> int:
+        """Return how many open asks are snoozed."""
+        ((count,),) = self._all("count_snoozed_asks", now)
+        return int(count)
 
     def _place(self, ask_id: str) -> Values:
         row = self._one("ask_place", _name(ask_id))
@@ -372,10 +384,8 @@ class Rows:
         self._swap("update_ask", *now, no, old.state, name=old.id)
 
     def _ask(self, row: Values) -> Ask:
-        no = row[0]
-        ((task_id,),) = self._all("task_id", no >> _BITS)
-        self._numbers[task_id] = no >> _BITS
-        return _ask(task_id, row)
+        self._numbers[row[15]] = row[0] >> _BITS
+        return _ask(row)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
@@ -425,23 +435,47 @@ class Rows:
 
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""
+        self._write_events()
         return [_event(task_id, body) for (body,) in self._all("events", self._no(task_id))]
 
-    def trail(self) -> list[Sealed]:
+    def requester(self, task_id: str) -> str:
+        """Return who asked for a task."""
+        row = self._one("first_event", self._no(task_id))
+        if row is None:  # it was made in this very transaction
+            self._write_events()
+            row = self._one("first_event", self._no(task_id))
+        return _event_bodies.decode(row[0]).by if row and row[0] is not None else ""
+
+    def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
+        """Return what happened to a task last, newest first."""
+        self._write_events()
+        rows = self._all("last_events", self._no(task_id), limit)
+        return [Happened(place=no, event=_event(task_id, body), seal=seal) for no, body, seal in rows]
+
+    def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
-        rows = self._all("trail")
-        return [
-            Sealed(event=_event(task_id, body) if body is not None else None, link=link, seal=seal)
-            for task_id, body, link, seal in rows
-        ]
+        self._write_events()
+        return [_sealed(*row) for row in self._all("trail", after, limit)]
+
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task."""
+        return (self._heads.get(task_id) or self._stored_head(task_id))[1]
+
+    def trail_head(self) -> tuple[int, bytes]:
+        """Return the place and the seal of the newest event."""
+        self._write_events()
+        row = self._one("trail_head")
+        return (int(row[0]), bytes(row[1])) if row else (0, GENESIS)
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         """Return what happened after a place of the trail."""
+        self._write_events()
         rows = self._all("happened", after, limit)
         return [Happened(place=no, event=_event(task_id, body), seal=seal) for no, task_id, body, seal in rows]
 
     def place_before(self, moment: int) -> int:
         """Return the place after which everything happened at that moment or later."""
+        self._write_events()
         place = _NEWEST
         while page := self._all("events_before", place):
             for no, body in page:
@@ -466,18 +500,23 @@ class Rows:
         self._seal = seal_after(self._last_seal(), link)
         self._heads[event.task_id] = (no, link)
         body = _EventBody(kind=event.kind, by=event.by, at=event.at, facts=event.facts)
-        self._run("insert_event", no, msgspec.msgpack.encode(body), self._seal)
+        self._events.append((no, msgspec.msgpack.encode(body), self._seal))
 
     def flush(self) -> None:
-        """Write the heads of the chains that grew; the transaction is about to commit."""
-        for no, head in self._heads.values():
-            self._run("update_head", no, head)
+        """Write the events and the heads of the chains that grew; the transaction is about to commit."""
+        self._write_events()
+        self._db.many(SQL["update_head"], list(self._heads.values()))
         self.discard()
+
+    def _write_events(self) -> None:
+        self._db.many(SQL["insert_event"], self._events)
+        self._events.clear()
 
     def discard(self) -> None:
         """Forget what was true in a view or a transaction that is over."""
         self._numbers.clear()
         self._heads.clear()
+        self._events.clear()
         self._seal = None
 
     def _stored_head(self, task_id: str) -> tuple[int, bytes]:
@@ -503,6 +542,7 @@ class Rows:
         self._numbers.pop(task_id, None)
 
     def _forget_events(self, task_id: str, no: int) -> None:
+        self._write_events()
         link = GENESIS
         for event_no, body in self._all("trail_of", no):
             link = link_after(link, _event(task_id, body))
@@ -521,8 +561,7 @@ class Rows:
         self._all(query, *values)
 
     def _swap(self, query: str, *values: object, name: str) -> None:
-        # RETURNING, not a row count: threads that share a connection read one another's.
-        if not self._all(query, *values):
+        if not self._db.has_changed(SQL[query], *values):
             raise Outdated(f"{name} was changed by someone else at the same moment")
 
     def _no(self, task_id: str) -> int:
@@ -622,11 +661,11 @@ def _call(task_id: str, row: Values) -> Call:
     )
 
 
-def _ask(task_id: str, row: Values) -> Ask:
+def _ask(row: Values) -> Ask:
     body = _ask_bodies.decode(row[14])
     return Ask(
         id=row[1],
-        task_id=task_id,
+        task_id=row[15],
         number=row[0] & _LAST,
         state=AskState(row[2]),
         kind=AskKind(row[3]),
@@ -652,6 +691,24 @@ def _ask(task_id: str, row: Values) -> Ask:
 
 def _event(task_id: str, body: bytes) -> Event:
     event = _event_bodies.decode(body)
+    return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
+
+
+def _sealed(no: int, task_id: str | None, body: bytes | None, link: bytes | None, seal: bytes) -> Sealed:
+    """Return an event as it is kept; of one that somebody wrote over nothing is taken for true."""
+    event = _intact_event(task_id, body) if body is not None and link is None else None
+    if event:
+        return Sealed(event=event, seal=seal, place=no)
+    return Sealed(event=None, link=None if body is not None else link, seal=seal, place=no, task_id=task_id)
+
+
+def _intact_event(task_id: str | None, body: bytes) -> Event | None:
+    try:
+        event = _event_bodies.decode(body)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+    if task_id is None or msgspec.msgpack.encode(event) != body:
+        return None
     return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
 
 
