@@ -674,7 +674,7 @@ def _policy() -> Iterator[str]:
         "An unknown key is an error, and then nothing runs; `adjourn policy check` names its line and column."
     )
     yield (
-        f"A file has at most 4 MiB and {MOST_RULES:,} rules. The user's must be the user's own; the project's must be "
+        f"A file has at most 1 MiB and {MOST_RULES:,} rules. The user's must be the user's own; the project's must be "
         "a plain file, no link, and may not say `auto`, `effect` or `notify`."
     )
     yield "## At the top"

@@ -220,6 +220,12 @@ def test_check_says_how_many_rules_are_fine(shell: Shell) -> None:
     assert shell.adjourn("policy", "check", "--output", "json").doc["is_fine"]
 
 
+def test_as_many_rules_as_are_allowed_are_taken(shell: Shell) -> None:
+    user_policy(shell, '[[rule]]\nargs = ["ls"]\naction = "auto"\n' * 10_000)
+    assert shell.adjourn("policy", "check").out.startswith("10,000 rules are fine.")
+    assert action(shell, "ls") == "auto"
+
+
 def test_check_takes_a_file_for_a_projects_where_that_is_meant(shell: Shell) -> None:
     path = written(shell.place / "draft.toml", USER)
     shell.adjourn("policy", "check", str(path))
@@ -294,6 +300,22 @@ def as_too_many_rules(path: Path) -> None:
     path.write_text('[[rule]]\nargs = ["a"]\naction = "prompt"\n' * 100_000)
 
 
+def as_one_rule_too_many(path: Path) -> None:
+    path.write_text('[[rule]]\naction = "never"\n' * 10_001)
+
+
+def as_ten_thousand_wrong_rules(path: Path) -> None:
+    path.write_text('[[rule]]\naction = "x"\n' * 10_000)
+
+
+def as_a_key_of_many_parts(path: Path) -> None:
+    path.write_text("a" + ".a" * 400_000 + " = 1")
+
+
+def as_a_table_of_many_parts(path: Path) -> None:
+    path.write_text("x = 1\n[a" + ".a" * 400_000 + "]\n")
+
+
 def as_nul_bytes(path: Path) -> None:
     path.write_bytes(b"\0" * 100)
 
@@ -311,6 +333,10 @@ HOSTILE = [
     as_other_bytes,
     as_deep_nesting,
     as_too_many_rules,
+    as_one_rule_too_many,
+    as_ten_thousand_wrong_rules,
+    as_a_key_of_many_parts,
+    as_a_table_of_many_parts,
     as_nul_bytes,
     as_a_device,
 ]

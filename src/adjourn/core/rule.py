@@ -48,7 +48,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def trusts_a_path(self) -> bool:
         """Whether it names its program by a path, so that nothing else can stand in for it."""
-        return bool(self.argv) and "/" in self.argv[0] and read_pattern(self.argv[0]).is_literal if self.argv else False
+        program = self.argv[0] if self.argv else ""
+        return "/" in program and read_pattern(program).is_literal
 
 
 class Index:

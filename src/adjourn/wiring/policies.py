@@ -14,7 +14,7 @@ from adjourn.wiring.user_files import config_directory, is_trusted
 POLICY = "policy.toml"
 RULES = "rules.toml"
 _STORE = ".adjourn"
-_LARGEST = 4 * 1024 * 1024
+_LARGEST = 1024 * 1024
 _MOST_FILES = 32
 
 Signature = tuple[int, ...] | None
