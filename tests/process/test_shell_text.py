@@ -182,7 +182,7 @@ def is_allowed(words: tuple[str, ...]) -> bool:
 
 
 def examples(sweep: str) -> int:
-    return 10_000 if sweep == "full" else 120
+    return 3_000 if sweep == "full" else 120
 
 
 QUIETLY = settings(
