@@ -19,7 +19,6 @@ from adjourn.core.errors import (
     Item,
     Misuse,
     MoveRefused,
-    NotAllowed,
     NotFound,
     NothingRecorded,
     Outdated,
@@ -210,13 +209,6 @@ class Controller:
 
     def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
         """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
-        try:
-            return self._claim_unchanged(task_id, supervisor)
-        except NotAllowed as error:  # what has to be signed does not verify any more
-            self.give_up(task_id, why=error.sentence)
-            raise
-
-    def _claim_unchanged(self, task_id: str, supervisor: str) -> Claimed | Task:
         seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)
@@ -227,7 +219,6 @@ class Controller:
 
     def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
         state = state_after(task, Move.START)
-        self._trust.require_signature(step.tx, step.tx.call(task.id, task.next_call or 0))
         call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
         run = step.new_run(task, call=call.number, supervisor=supervisor)
         started = step.save(task, state=state, runs=run.number)
@@ -239,7 +230,7 @@ class Controller:
         if supervisor is None or task.state is not TaskState.QUEUED:
             return task
         call = step.tx.call(task.id, task.next_call or 0)
-        obstacle = None if is_judged else self._gate.obstacle(step.tx, task, call)
+        obstacle = None if is_judged else self._obstacle(step.tx, task, call)
         return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
 
     def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
@@ -257,7 +248,11 @@ class Controller:
             task = view.task(task_id)
             state_after(task, Move.START)
             call = view.call(task.id, task.next_call or 0)
-            return call, self._gate.obstacle(view, task, call)
+            return call, self._obstacle(view, task, call)
+
+    def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say what keeps a call that was let through from starting: files, policies, or a signature that does not hold."""
+        return self._gate.obstacle(view, task, call) or self._trust.obstacle(view, call)
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
