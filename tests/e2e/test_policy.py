@@ -404,6 +404,30 @@ def test_a_fake_program_of_a_repository_does_not_run_by_itself(shell: Shell, by:
     shell.adjourn("run", "--pause-on-approval", "--", "ls")
 
 
+def test_a_fake_program_behind_a_wrapper_ends_an_always_allow_rule(shell: Shell) -> None:
+    shell.adjourn("rules", "add", "--", "timeout", "-k", "1", "5", "ls")
+    shell.adjourn("run", "--pause-on-approval", "--", "timeout", "-k", "1", "5", "ls")
+    shell.script("touch made", name="ls")
+    environment = {"PATH": f"{shell.place}{os.pathsep}{shell.environment['PATH']}"}
+    shell.adjourn("run", "--pause-on-approval", "--", "timeout", "-k", "1", "5", "ls", env=environment, expect=10)
+    assert not (shell.place / "made").exists()
+
+
+def test_a_place_whose_name_is_not_utf8_has_policies_like_any_other(shell: Shell) -> None:
+    place = os.fsencode(shell.place) + b"/\xff\xe2\x80\xae"
+    os.makedirs(place + b"/.adjourn", mode=0o700)
+    with open(place + b"/.adjourn/policy.toml", "w", encoding="utf-8") as file:
+        file.write('[[rule]]\nargs = ["touch", "**"]\naction = "never"')
+    here = os.fsdecode(place)
+    assert shell.adjourn("policy", "explain", "--output", "json", "--", "touch", b"\xff", cwd=here).doc["action"] == "never"
+    shell.adjourn("policy", "explain", "--", "touch", b"\xff", cwd=here)
+    shell.adjourn("policy", "check", "--output", "json", cwd=here)
+    store = ["--store", str(shell.store)]  # SQLite wants a path that is UTF-8
+    shell.adjourn("run", *store, "--", "touch", "made", cwd=here, expect=1)
+    shell.adjourn("run", *store, "--pause-on-approval", "--", "touch", "made", cwd=here, expect=10)
+    assert not os.path.exists(place + b"/made")
+
+
 # --- the verdict at the gate ----------------------------------------------------------------------------------------------
 
 

@@ -48,6 +48,11 @@ class FilePolicies:
         return policy
 
 
+def spelled(path: str) -> str:
+    """Return a path as a snapshot can hold it."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
 def user_path() -> str:
     """Return where the user's policy is."""
     return os.path.join(config_directory(), POLICY)
@@ -86,7 +91,18 @@ def _signature(path: str) -> Signature:
         return None
     except OSError as error:
         return (-(error.errno or 0),)
+    return (*_marks(found), *_marks_behind(path)) if stat.S_ISLNK(found.st_mode) else _marks(found)
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
     return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+
+
+def _marks_behind(link: str) -> tuple[int, ...]:
+    try:
+        return _marks(os.stat(link))
+    except OSError:
+        return ()
 
 
 def read_all(found: list[Origin]) -> tuple[dict[str, Signature], Policy]:
@@ -144,7 +160,7 @@ class Gathering:
             from adjourn.wiring.rules import read_allowances
 
             self.allowances = read_allowances(path, self.problems)
-            self.sources.append(Source(path=path, kind="rules", rules=len(self.allowances)))
+            self.sources.append(Source(path=spelled(path), kind="rules", rules=len(self.allowances)))
 
     def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
         from adjourn.core.policy_text import read_policy
@@ -157,11 +173,11 @@ class Gathering:
         text = _text(origin, self.problems)
         if text is None:
             return
-        content = read_policy(text, source=path, is_project=origin.is_project)
+        content = read_policy(text, source=spelled(path), is_project=origin.is_project)
         self.problems += content.problems
         self.rules += content.rules
         self._nevers.append(content.never)
-        self.sources.append(Source(path=path, kind="project" if origin.is_project else "user", rules=len(content.rules)))
+        self.sources.append(Source(path=spelled(path), kind="project" if origin.is_project else "user", rules=len(content.rules)))
         for include in content.includes:
             self._include(origin, include, within=within, chain=chain)
 
