@@ -58,6 +58,7 @@ _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
 _KINDS = {Verb.APPROVE: AskKind.APPROVAL, Verb.REJECT: AskKind.APPROVAL, Verb.ANSWER: AskKind.QUESTION}
+_SNOOZING = {True: "ask_snoozed", False: "ask_woken"}
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
     Verdict.IT_DID_NOT: (CallMove.IT_DID_NOT, Move.PAUSE),
@@ -407,6 +408,8 @@ class Controller:
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
         """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""
         with self._steps() as step:
+            if step.tx.document(task_id, inside.RESPONSE) == digest:
+                return []  # somebody took it in this very moment
             step.tx.keep_document(task_id, inside.RESPONSE, digest)
             return self._decide(step, replies, by=by)
 
@@ -535,7 +538,7 @@ class Controller:
             refuse_settled(ask)
         snoozed = msgspec.structs.replace(ask, snoozed_until=until)
         step.tx.save_ask(ask, snoozed)
-        step.tell(ask.task_id, "ask_snoozed" if until is not None else "ask_woken", by=by.name, ask=ask.id, until=until)
+        step.tell(ask.task_id, _SNOOZING[until is not None], by=by.name, ask=ask.id, until=until)
         return snoozed
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:

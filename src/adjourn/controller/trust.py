@@ -23,7 +23,7 @@ from adjourn.core.signed import (
 from adjourn.core.task import Task, task_of_run
 from adjourn.ports import Authoriser, Signatures, View
 
-_EVENTS_OF_A_REPLY = 4  # at most so many are told for one ask, in the transaction that settles it
+_EVENTS_OF_A_REPLY = 2  # so many are told for one ask in the transaction that settles it; where there are more, all are read
 
 
 class Trust:
@@ -155,10 +155,12 @@ def keep_signature(step: Steps, ask: Ask, signed: Signed, decision: Decision) ->
 
 def receipts(view: View, asks: Sequence[Ask]) -> list[Receipt]:
     """Return where in the trail each of these replies is sealed; what was just recorded is found at its end."""
+    by_task: dict[str, dict[str, Ask]] = {}
+    for ask in asks:
+        by_task.setdefault(ask.task_id, {})[ask.id] = ask
     found: dict[str, Receipt] = {}
-    for task_id in dict.fromkeys(ask.task_id for ask in asks):
-        wanted = {ask.id: ask for ask in asks if ask.task_id == task_id}
-        found |= _receipts_of(view, task_id, wanted, limit=_EVENTS_OF_A_REPLY * (len(wanted) + 1))
+    for task_id, wanted in by_task.items():
+        found |= _receipts_of(view, task_id, wanted, limit=_EVENTS_OF_A_REPLY * len(wanted))
     return [found[ask.id] for ask in asks if ask.id in found]
 
 
