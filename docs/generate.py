@@ -37,7 +37,7 @@ from adjourn.core.manifest import (
 )
 from adjourn.core.notification import OCCASIONS, Notice, Occasion
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
-from adjourn.core.policy_text import FILE_KEYS, MOST_RULES, RULE_KEYS
+from adjourn.core.policy_text import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers.table import KEYS
@@ -755,7 +755,7 @@ def _policy() -> Iterator[str]:
         "a plain file, no link, and may not say `auto`, `effect` or `notify`."
     )
     yield "## At the top"
-    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in FILE_KEYS.items()])
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in POLICY_KEYS.items()])
     yield "## `[[rule]]`"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in RULE_KEYS.items()])
     yield (

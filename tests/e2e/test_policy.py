@@ -1,13 +1,14 @@
 """Policies as people meet them: what holds is explained, what is wrong is named with its place, and then nothing runs."""
 
 import os
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.shell import Shell
+from tests.e2e.shell import Shell, until
 
 USER = """\
 [[rule]]
@@ -450,3 +451,14 @@ def test_files_of_policies_are_private_to_nobody_but_rules_are(shell: Shell) -> 
     shell.adjourn("rules", "add", "--", "ls")
     rules = shell.place / ".config" / "adjourn" / "rules.toml"
     assert stat.S_IMODE(rules.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("effect", "state"), [('effect = "idempotent"', "queued"), ('approver = "any"', "waiting")])
+def test_a_command_whose_second_run_does_no_harm_is_run_again_when_it_was_lost(shell: Shell, effect: str, state: str) -> None:
+    user_policy(shell, f'[[rule]]\nargs = ["sleep", "**"]\naction = "auto"\n{effect}')
+    task = shell.detached("sleep", "60")
+    shim, supervisor = shell.shim(f"{task}.1"), shell.supervisor(f"{task}.1")
+    for pid in (supervisor, shim):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: shell.state(task) == state, what=f"it is {state}")
+    shell.adjourn("cancel", task, expect=None)

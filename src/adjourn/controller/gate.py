@@ -64,7 +64,8 @@ class PolicyGate:
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
-        return self._judge_since(view, task, tool, body, NOTHING_SEEN)
+        is_worth_a_look = tool == COMMAND and any(policy != NO_POLICY for policy in self._in_force(view, task))
+        return self._judge_since(view, task, tool, body, self._observe(command_of(body)) if is_worth_a_look else NOTHING_SEEN)
 
     def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
         """Say why a call that was let through may not start now, if it may not."""

@@ -22,7 +22,7 @@ _COMMAND_TOOLS = (COMMAND, "run_command", "Bash", "bash", "shell", "Shell")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _HEADER = re.compile(r"^\[\[rule\]\]", re.MULTILINE)
 
-FILE_KEYS = {
+POLICY_KEYS = {
     "never": '`"pause"` or `"reject"`: whether a call that may never run waits for somebody who approves it by its name, or is '
     "turned down at once. Without it, `pause`. Of two files, `reject` wins.",
     "include": "Other files whose rules count as if they stood here, as paths relative to this file. "
@@ -126,7 +126,7 @@ class _Reader:
         return self._found
 
     def content(self) -> Content:
-        self._unknown_keys((), self._tables, FILE_KEYS)
+        self._unknown_keys((), self._tables, POLICY_KEYS)
         includes = tuple(self._includes())
         never = self._one_of(("never",), self._tables.get("never", Never.PAUSE), Never)
         rules = tuple(self._rules())
