@@ -65,7 +65,8 @@ class PolicyGate:
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
-        return self._judge_since(view, task, tool, body, NOTHING_SEEN)
+        is_worth_a_look = tool == COMMAND and any(policy != NO_POLICY for policy in self._in_force(view, task))
+        return self._judge_since(view, task, tool, body, self._observe(command_of(body)) if is_worth_a_look else NOTHING_SEEN)
 
     def effect(self, view: View, task: Task, call: Call) -> Effect:
         """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
