@@ -37,6 +37,7 @@ from adjourn.core.manifest import (
 )
 from adjourn.core.notification import OCCASIONS, Notice, Occasion
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.policy_text import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers.table import KEYS
@@ -71,6 +72,7 @@ def pages() -> dict[str, str]:
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
         "config.md": _page(*_config()),
+        "policy.md": _page(*_policy()),
     }
 
 
@@ -564,9 +566,8 @@ class Kept(NamedTuple):
 
 FILES = (
     Kept("", 0o700, "The store. It belongs to the user who made it; anybody else is refused."),
-    Kept(
-        ".gitignore", 0o600, "Hides everything here from git, but for itself and the names of two files that later versions read."
-    ),
+    Kept(".gitignore", 0o600, "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`."),
+    Kept("policy.toml", 0o600, "The project's [policy](policy.md), if it has one. You write it, and may commit it."),
     Kept("adjourn.db", 0o600, "The truth: an SQLite database in WAL mode. Copy it with `adjourn store backup`, not with `cp`."),
     Kept("adjourn.db-wal", 0o600, "The newest part of the database. It belongs to `adjourn.db`: never remove it alone."),
     Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
@@ -639,7 +640,8 @@ def _files() -> Iterator[str]:
 READ = {
     "ADJOURN_STORE": "The store's directory, unless `--store` names another.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
-    "XDG_CONFIG_HOME": "Where the user's `adjourn/config.toml` is, if it is an absolute path; else in `~/.config`.",
+    "XDG_CONFIG_HOME": "Where the user's `adjourn/` with `config.toml`, `policy.toml` and `rules.toml` is, "
+    "if it is an absolute path; else in `~/.config`.",
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
@@ -735,6 +737,31 @@ def _config() -> Iterator[str]:
 def _events_of(occasion: Occasion) -> str:
     kinds = [_code(kind) for kind, told in OCCASIONS.items() if told is occasion]
     return ", ".join(kinds) + (", and `call_settled` if it ran" if occasion is Occasion.COMPLETION else "")
+
+
+# --- policies -------------------------------------------------------------------------------------------------------------
+
+
+def _policy() -> Iterator[str]:
+    yield "Policies"
+    yield (
+        "The user's `$XDG_CONFIG_HOME/adjourn/policy.toml`, without that variable `~/.config/adjourn/policy.toml`; the project's "
+        "`policy.toml` in the store; and, where the store is elsewhere, the nearest `.adjourn/policy.toml` from the workspace "
+        "upwards. All of them count together, and [the strictest rule wins](../how-to/write-a-policy.md#how-rules-meet). "
+        "An unknown key is an error, and then nothing runs; `adjourn policy check` names its line and column."
+    )
+    yield (
+        f"A file has at most 1 MiB and {MOST_RULES:,} rules. The user's must be the user's own; the project's must be "
+        "a plain file, no link, and may not say `auto`, `effect` or `notify`."
+    )
+    yield "## At the top"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in POLICY_KEYS.items()])
+    yield "## `[[rule]]`"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in RULE_KEYS.items()])
+    yield (
+        "How patterns are written is in the [how-to](../how-to/write-a-policy.md#patterns). Always-allow rules are kept in "
+        "`rules.toml` beside the user's policy; `adjourn rules` writes it."
+    )
 
 
 if __name__ == "__main__":
