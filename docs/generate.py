@@ -37,10 +37,12 @@ from adjourn.core.manifest import (
 )
 from adjourn.core.notification import OCCASIONS, Notice, Occasion
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.policy_text import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers.table import KEYS
 from adjourn.wiring import find_runner
+from adjourn.wiring.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
@@ -70,6 +72,7 @@ def pages() -> dict[str, str]:
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
         "config.md": _page(*_config()),
+        "policy.md": _page(*_policy()),
     }
 
 
@@ -258,9 +261,16 @@ DOCUMENTS = {
     "settle": "Manifest",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, and `asks`, a list of AskDoc",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
-    "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, and `tasks`, each task's state by its id",
+    "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
+    "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
     "reject": "as `approve`",
     "answer": "as `approve`",
+    "decide": "as `approve`",
+    "audit verify": "`schema_version`, `outcome`, which is whole or broken, and `audit`: how many events there are and were "
+    "pruned, the head of the chain, the first thing that is broken, and of each receipt whether it holds",
+    "audit export": "`schema_version` and `events`, each with its place, task_id, kind, by, at, facts and seal",
+    "doctor": "`schema_version`, `outcome`, which is fine or attention, and `findings`: of each its check, whether it is fine, "
+    "what it says and the remedy",
     "ask": "`schema_version`, `outcome`, which is answered or paused, `ask_id`, `answer` and `settled_by`",
     "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `workspace`, `runs`, `session_id`, "
@@ -529,6 +539,7 @@ def _events() -> Iterator[str]:
         "The audit trail: every change of a task is told by an event that is written in the same transaction. An event has "
         "the task, a kind, who did it (`uid:N`, or `adjourn`), when, and facts. `adjourn show ID --full` prints a task's events."
     )
+    yield "`adjourn audit verify` says whether the trail is whole, `adjourn audit export` prints it."
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
         "All links of the store are sealed in a second chain. Whoever changes or removes an event breaks both. "
@@ -555,9 +566,8 @@ class Kept(NamedTuple):
 
 FILES = (
     Kept("", 0o700, "The store. It belongs to the user who made it; anybody else is refused."),
-    Kept(
-        ".gitignore", 0o600, "Hides everything here from git, but for itself and the names of two files that later versions read."
-    ),
+    Kept(".gitignore", 0o600, "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`."),
+    Kept("policy.toml", 0o600, "The project's [policy](policy.md), if it has one. You write it, and may commit it."),
     Kept("adjourn.db", 0o600, "The truth: an SQLite database in WAL mode. Copy it with `adjourn store backup`, not with `cp`."),
     Kept("adjourn.db-wal", 0o600, "The newest part of the database. It belongs to `adjourn.db`: never remove it alone."),
     Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
@@ -630,7 +640,8 @@ def _files() -> Iterator[str]:
 READ = {
     "ADJOURN_STORE": "The store's directory, unless `--store` names another.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
-    "XDG_CONFIG_HOME": "Where the user's `adjourn/config.toml` is, if it is an absolute path; else in `~/.config`.",
+    "XDG_CONFIG_HOME": "Where the user's `adjourn/` with `config.toml`, `policy.toml` and `rules.toml` is, "
+    "if it is an absolute path; else in `~/.config`.",
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
@@ -708,6 +719,15 @@ def _config() -> Iterator[str]:
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])
     yield _table(("in `on`", "is told of the events"), [(_code(occasion), _events_of(occasion)) for occasion in Occasion])
+    yield "## `[[principal]]`"
+    yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PRINCIPAL_KEYS.items()])
+    yield "## `[[webhook]]`"
+    yield "One table for each who decides by [signed requests](../security.md#webhooks). An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in WEBHOOK_KEYS.items()])
+    yield "## Signers"
+    yield "Two keys at the top of the file, for [signed decisions](../how-to/sign-decisions.md)."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in FILE_KEYS.items()])
     yield "## What is told"
     yield "The [manifest](json.md) of the task as it stands when this is sent, and:"
     extra = [field for field in Notice.__struct_fields__ if field not in Manifest.__struct_fields__]
@@ -717,6 +737,31 @@ def _config() -> Iterator[str]:
 def _events_of(occasion: Occasion) -> str:
     kinds = [_code(kind) for kind, told in OCCASIONS.items() if told is occasion]
     return ", ".join(kinds) + (", and `call_settled` if it ran" if occasion is Occasion.COMPLETION else "")
+
+
+# --- policies -------------------------------------------------------------------------------------------------------------
+
+
+def _policy() -> Iterator[str]:
+    yield "Policies"
+    yield (
+        "The user's `$XDG_CONFIG_HOME/adjourn/policy.toml`, without that variable `~/.config/adjourn/policy.toml`; the project's "
+        "`policy.toml` in the store; and, where the store is elsewhere, the nearest `.adjourn/policy.toml` from the workspace "
+        "upwards. All of them count together, and [the strictest rule wins](../how-to/write-a-policy.md#how-rules-meet). "
+        "An unknown key is an error, and then nothing runs; `adjourn policy check` names its line and column."
+    )
+    yield (
+        f"A file has at most 1 MiB and {MOST_RULES:,} rules. The user's must be the user's own; the project's must be "
+        "a plain file, no link, and may not say `auto`, `effect` or `notify`."
+    )
+    yield "## At the top"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in POLICY_KEYS.items()])
+    yield "## `[[rule]]`"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in RULE_KEYS.items()])
+    yield (
+        "How patterns are written is in the [how-to](../how-to/write-a-policy.md#patterns). Always-allow rules are kept in "
+        "`rules.toml` beside the user's policy; `adjourn rules` writes it."
+    )
 
 
 if __name__ == "__main__":
