@@ -52,8 +52,9 @@ def test_what_the_editor_leaves_is_what_runs(shell: Shell) -> None:
 
 def test_both_digests_are_told_until_the_next_run(shell: Shell) -> None:
     manifest = asked(shell)
-    shell.adjourn("approve", ask_of(manifest), "--set", "argv.2=staging")
+    (receipt,) = shell.json("approve", ask_of(manifest), "--set", "argv.2=staging")["asks"]
     (ask,) = shell.json("show", manifest["task_id"])["asks"]
+    assert receipt == ask
     assert ask["original_digest"] == manifest["asks"][0]["digest"]
     assert ask["digest"] != ask["original_digest"]
 
