@@ -158,6 +158,15 @@ def test_a_gated_command_is_looked_at_with_its_new_words(shell: Shell) -> None:
     assert shell.lines("effects") == ["changed"]
 
 
+def test_a_program_that_was_not_there_when_it_was_approved_is_a_new_ask(shell: Shell) -> None:
+    manifest = shell.json("run", "--pause-on-approval", "--", "./script.sh", expect=10)
+    shell.adjourn("approve", ask_of(manifest))
+    shell.script("touch started")
+    again = shell.json("resume", manifest["task_id"], expect=10)
+    assert again["asks"][0]["replaces"] == ask_of(manifest)
+    assert not (shell.place / "started").exists()
+
+
 # --- a process that makes its own calls ------------------------------------------------------------------------------------
 
 LIBRARY = """
