@@ -177,7 +177,8 @@ class Worker:
 
     def _report(self, active: Active) -> None:
         task = self._supervisor.end(active)
-        self._log("left", run=active.run.id, state=task.state)
+        why = {"why": task.message} if task.state is TaskState.FAILED else {}
+        self._log("left", run=active.run.id, state=task.state, **why)
         self._on_settled(task)
 
     def _report_again(self) -> None:

@@ -185,6 +185,24 @@ def without_allowed_signers(shell: Shell, signers: Signers, ask: str) -> bytes:
     return content
 
 
+def by_a_file_that_others_can_write(shell: Shell, signers: Signers, ask: str) -> bytes:
+    content = saved(shell, signers, ask).read_bytes()
+    signers.allowed.chmod(0o666)
+    return content
+
+
+def with_a_config_that_is_wrong(shell: Shell, signers: Signers, ask: str) -> bytes:
+    content = saved(shell, signers, ask).read_bytes()
+    signers.configure("allowed_signers = 7\n")
+    return content
+
+
+def with_a_list_of_the_revoked_that_is_gone(shell: Shell, signers: Signers, ask: str) -> bytes:
+    content = saved(shell, signers, ask).read_bytes()
+    signers.configure('revoked_signers = "no-such-file"\n')
+    return content
+
+
 def huge(shell: Shell, signers: Signers, ask: str) -> bytes:
     return saved(shell, signers, ask).read_bytes() + b" " * 2_000_000
 
@@ -205,6 +223,9 @@ FORGERIES: dict[str, tuple[Forge, int]] = {
     "signer for other things": (by_one_who_may_sign_other_things, 5),
     "signer without the scope": (by_one_who_lost_the_scope, 5),
     "no allowed signers": (without_allowed_signers, 5),
+    "signers that others can write": (by_a_file_that_others_can_write, 5),
+    "a config that is wrong": (with_a_config_that_is_wrong, 5),
+    "a list of the revoked that is gone": (with_a_list_of_the_revoked_that_is_gone, 5),
     "huge": (huge, 5),
     "garbage": (lambda *_: os.urandom(3_000), 5),
     "not UTF-8": (lambda *_: b'{"schema_version":1,"decisions":[{"document":"\xff","signature":"x"}]}', 5),
@@ -264,12 +285,17 @@ def queued(shell: Shell, signers: Signers) -> tuple[str, str]:
 
 
 def test_a_signer_who_was_revoked_meanwhile_opens_no_gate(shell: Shell, signers: Signers) -> None:
-    task, _ = queued(shell, signers)
+    """It is asked once more, and the new ask says why."""
+    task, old = queued(shell, signers)
     signers.allow("bert")
-    assert "does not name the key" in shell.adjourn("resume", task, expect=5).err
-    assert shell.state(task) == "failed"
+    manifest = shell.json("resume", task, expect=10)
+    (ask,) = manifest["asks"]
+    assert (ask["state"], ask["replaces"]) == ("pending", old)
+    assert "does not name the key" in ask["prompt"]
     assert shell.lines("effects") == []
-    shell.json("restart", task, expect=10)
+    shell.adjourn("approve", ask["id"], "--sign", signers.key("bert"))
+    shell.adjourn("resume", task)
+    assert shell.lines("effects") == ["done with approved"]
 
 
 FORGED_ROWS = {
@@ -287,23 +313,82 @@ def test_what_was_changed_in_the_database_after_the_signature_opens_no_gate(shel
     db = apsw.Connection(str(shell.store / "adjourn.db"))
     db.execute(FORGED_ROWS[what])
     db.close()
-    shell.adjourn("resume", task, expect=5)
+    shell.adjourn("resume", task, expect=10)
     assert shell.lines("effects") == []
-    assert shell.state(task) == "failed"
+    assert len(shell.inbox()) == 1
+
+
+SIGNED = '[[rule]]\ntool = "command"\naction = "prompt"\nsigned = true\n'
+
+
+def test_a_policy_that_wants_signatures_lets_nothing_else_through(shell: Shell, signers: Signers) -> None:
+    """A-R85."""
+    (signers.folder / "policy.toml").write_text(SIGNED)
+    manifest = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)
+    task, ask = manifest["task_id"], manifest["asks"][0]["id"]
+    said = shell.adjourn("approve", ask, expect=5).err
+    assert "--sign KEY" in said
+    shell.adjourn("resume", task, "--approve", "tc_1", expect=5)
+    assert not (shell.place / "done").exists()
+    path = saved(shell, signers, ask)
+    shell.adjourn("decide", str(path))
+    shell.adjourn("resume", task)
+    assert (shell.place / "done").exists()
+
+
+def test_a_signature_that_the_policy_wants_cannot_be_left_out_in_the_database(shell: Shell, signers: Signers) -> None:
+    """Neither by forging the decision, nor by forging the terms of the ask as well: the policy is asked again."""
+    (signers.folder / "policy.toml").write_text(SIGNED)
+    task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
+    for terms in (False, True):
+        db = apsw.Connection(str(shell.store / "adjourn.db"))
+        forge_approval(db, without_terms=terms)
+        db.close()
+        shell.adjourn("resume", task, expect=10)
+    assert not (shell.place / "done").exists()
+
+
+def forge_approval(db: Any, *, without_terms: bool) -> None:
+    """Approve what is pending past the program."""
+    db.execute("UPDATE task SET next_call = (SELECT max(no) & 1048575 FROM call), state = 'queued'")
+    db.execute("UPDATE call SET state = 'approved', approved_by = 'uid:0' WHERE state = 'pending'")
+    ((no, body),) = db.execute("SELECT no, body FROM ask JOIN ask_body USING (no) WHERE state = 'pending'").fetchall()
+    fields = msgspec.msgpack.decode(body)
+    if without_terms:
+        db.execute("UPDATE ask_body SET body = ? WHERE no = ?", (msgspec.msgpack.encode([*fields[:5], {}, *fields[6:]]), no))
+    words = "state = 'approved', settled_at = 1, settled_by = 'uid:0', level = 'L0'"
+    db.execute(f"UPDATE ask SET {words} WHERE no = ?", (no,))  # noqa: S608 -- our own words
+
+
+def test_an_edit_is_signed_with_the_rest(shell: Shell, signers: Signers) -> None:
+    manifest = shell.json("run", "--pause-on-approval", "--", "touch", "one", expect=10)
+    ask = manifest["asks"][0]["id"]
+    path = saved(shell, signers, ask, "--set", 'argv=["touch", "two"]')
+    shell.adjourn("decide", str(path))
+    shell.adjourn("resume", manifest["task_id"])
+    assert (shell.place / "two").exists()
+    assert not (shell.place / "one").exists()
 
 
 # --- how it is said --------------------------------------------------------------------------------------------------------
 
 
-def test_without_ssh_keygen_there_is_a_sentence(shell: Shell, signers: Signers) -> None:
+FAKE = """#!/bin/sh
+echo anna
+echo '-----BEGIN SSH SIGNATURE-----'
+echo '-----END SSH SIGNATURE-----'
+exit 0
+"""
+
+
+def test_a_fake_ssh_keygen_on_path_verifies_nothing(shell: Shell, signers: Signers) -> None:
     _, ask = waiting(shell)
-    path = saved(shell, signers, ask)
-    program = needs("adjourn")
-    bare = {"PATH": str(shell.place / "nothing")}
-    for words in (("decide", str(path)), ("approve", ask, "--sign", signers.key("anna"))):
-        done = shell.run(program, *words, env=bare, expect=1)
-        assert "ssh-keygen is not installed" in done.err
-        assert "openssh-client" in done.err
+    path = saved(shell, signers, ask, by="mallory")
+    (shell.place / "bin").mkdir()
+    (shell.place / "bin" / "ssh-keygen").write_text(FAKE)
+    (shell.place / "bin" / "ssh-keygen").chmod(0o755)
+    here = {"PATH": os.pathsep.join([str(shell.place / "bin"), "bin", ".", shell.environment["PATH"]])}
+    shell.adjourn("decide", str(path), env=here, expect=5)
     assert state(shell, ask)[0] == "pending"
 
 
