@@ -8,8 +8,9 @@ import msgspec
 from adjourn.controller.steps import POLICY_OF, plain_command
 from adjourn.core.ask import Ask
 from adjourn.core.call import COMMAND, Call, Command, arguments_of, command_body, command_of
-from adjourn.core.judgement import Action, Judgement, approved_on, is_stricter
-from adjourn.core.opening import Obstacle, Opening
+from adjourn.core.errors import BadPolicy
+from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_stricter
+from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
@@ -67,22 +68,48 @@ class PolicyGate:
         is_worth_a_look = tool == COMMAND and any(policy != NO_POLICY for policy in self._in_force(view, task))
         return self._judge_since(view, task, tool, body, self._observe(command_of(body)) if is_worth_a_look else NOTHING_SEEN)
 
+    def effect(self, view: View, task: Task, call: Call) -> Effect:
+        """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
+        try:
+            return self._judge_since(view, task, COMMAND, call.body, self._observe(command_of(call.body))).effect
+        except BadPolicy:
+            return Effect.UNKNOWN
+
+    def own_ask(self, view: View, task: Task) -> OwnAsk:
+        """Return what becomes part of the ask of a process that wants its own command approved.
+
+        Where a policy is wrong, it is asked without: that a run has ended must be written down, and the start is judged again.
+        """
+        command = plain_command(task.spec)
+        try:
+            judgement = self._judge_since(view, task, COMMAND, command_body(command), NOTHING_SEEN)
+        except BadPolicy:
+            judgement = Judgement()
+        return OwnAsk(
+            files=self._observe(command).files,
+            terms=judgement.terms_of_ask,
+            expires_after=judgement.expiry(task.spec.expires_after),
+        )
+
     def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
         """Say why a call that was let through may not start now, if it may not."""
         began_under, today = self._in_force(view, task)
         shown = command_of(call.body)
-        if not shown.files and began_under == today == NO_POLICY:
+        was_looked_at = (
+            bool(shown.files) or task.spec.pause_on_approval
+        )  # a gated command may have had no file yet, not even itself
+        if not was_looked_at and began_under == today == NO_POLICY:
             return None
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         judgement = self._judge_since(view, task, COMMAND, call.body, seen)
         approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
-        changes = differences(shown.files, seen.files) if shown.files else []
+        changes = differences(shown.files, seen.files) if was_looked_at else []
         if _is_barred(task, ask, judgement, approved):
             changes += ["the policy is stricter than when it was let through", *judgement.why]
         if not changes:
             return None
-        command = msgspec.structs.replace(shown, files=seen.files if shown.files else {})
+        command = msgspec.structs.replace(shown, files=seen.files if was_looked_at else {})
         opening = Opening(command=command, judgement=judgement, is_gated=task.spec.pause_on_approval or ask is not None)
         return Obstacle(call=call, ask=ask, opening=opening, changes=tuple(changes))
 
