@@ -90,6 +90,11 @@ class Index:
             read_pattern(pattern).matches(_text(arguments[key]), strictly=self._strictly) for key, pattern in wanted.items()
         )
 
+    def begins(self, tool: str, names: Iterable[str]) -> bool:
+        """Say whether any rule's command begins with a program of one of these names."""
+        nodes = self._tools.fitting(tool, strictly=False)
+        return any(node.fitting(name, strictly=self._strictly) for node in nodes for name in names)
+
     def of_words(self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()) -> Iterator[Rule]:
         """Yield the rules that match a command; its program may go by further names."""
         reached = self._tools.fitting(tool, strictly=False)
