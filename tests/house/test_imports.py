@@ -44,7 +44,8 @@ HEAVY = {
     *(f"adjourn.controller.{part}" for part in ("whole", "equipped", "tasks", "runs", "asking", "signing", "proofs")),
     *(f"adjourn.controller.{part}" for part in ("edits", "endings", "gate", "histories", "inside", "openings", "standing")),
     *(f"adjourn.core.{part}" for part in ("clarification", "manifest", "opening", "outcome", "policy", "redact")),
-    *(f"adjourn.core.{part}" for part in ("resumption", "settings", "signed")),
+    *(f"adjourn.core.{part}" for part in ("judgement", "resumption", "scene", "settings", "signed")),
+    *("adjourn.cli.hint", "adjourn.cli.standing"),
     *("adjourn.exchange", "adjourn.ports.runs", "adjourn.process.local", "adjourn.process.look", "adjourn.wiring.controller"),
 }
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import click
 
-from adjourn.cli.options import SINCE, verb
+from adjourn.cli.amounts import SINCE
+from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.audit import COLUMNS, Auditor, Verdict, harmless

@@ -2,9 +2,9 @@
 
 import click
 
-from adjourn.cli.hint import command as next_command
 from adjourn.cli.options import verb
 from adjourn.cli.present import GIST, short, table, title
+from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.render import fit, visible

@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Collection, Iterable, Sequence
 
-from adjourn.cli.hint import command
 from adjourn.cli.present import call_block
+from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import ORIGINAL, Call

@@ -2,7 +2,8 @@
 
 import click
 
-from adjourn.cli.options import DURATION, MOMENT, verb
+from adjourn.cli.amounts import DURATION, MOMENT
+from adjourn.cli.options import verb
 from adjourn.cli.replies import ids_of
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask

@@ -8,10 +8,11 @@ from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.authority import Level, refuse_without
 from adjourn.core.call import Call, command_of, digest_of
 from adjourn.core.errors import Conflict, NotAllowed
-from adjourn.core.judgement import Terms, approved_on
+from adjourn.core.judgement import approved_on
 from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.signed import Decision, Signed, decision_of, require_cover, require_fresh, require_same_call
 from adjourn.core.task import Task
+from adjourn.core.terms import Terms
 from adjourn.ports.runs import Signatures
 from adjourn.ports.store import View
 

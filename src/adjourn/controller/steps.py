@@ -8,7 +8,6 @@ from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, command_of, digest_of
 from adjourn.core.errors import Conflict, MoveRefused, NotFound
 from adjourn.core.events import Event
-from adjourn.core.judgement import Terms
 from adjourn.core.states import (
     ENDED,
     AskMove,
@@ -23,6 +22,7 @@ from adjourn.core.states import (
     call_after,
 )
 from adjourn.core.task import OnRejection, Run, RunState, Spec, Task, number_of_run, run_id, task_of_run
+from adjourn.core.terms import Terms
 from adjourn.ports.desk import NewId
 from adjourn.ports.store import Change, View
 

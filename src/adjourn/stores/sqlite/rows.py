@@ -11,10 +11,10 @@ from adjourn.core.digest import sha256
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Terms
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
+from adjourn.core.terms import Terms
 from adjourn.ports.store import Turn
 from adjourn.stores.sqlite.database import Database, Values
 

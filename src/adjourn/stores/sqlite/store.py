@@ -4,9 +4,9 @@ import fcntl
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import apsw
+import msgspec
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.files import private_directory
@@ -27,7 +27,7 @@ _SPILL_PAGES = 8192  # 64 MB, and only as far as used: a large decision must not
 _SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
-class About(NamedTuple):
+class About(msgspec.Struct, frozen=True):
     """How a database is kept."""
 
     version: str
