@@ -95,18 +95,21 @@ class PolicyGate:
         """Say why a call that was let through may not start now, if it may not."""
         began_under, today = self._in_force(view, task)
         shown = command_of(call.body)
-        if not shown.files and began_under == today == NO_POLICY:
+        was_looked_at = (
+            bool(shown.files) or task.spec.pause_on_approval
+        )  # a gated command may have had no file yet, not even itself
+        if not was_looked_at and began_under == today == NO_POLICY:
             return None
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         judgement = self._judge_since(view, task, COMMAND, call.body, seen)
         approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
-        changes = differences(shown.files, seen.files) if shown.files else []
+        changes = differences(shown.files, seen.files) if was_looked_at else []
         if _is_barred(task, ask, judgement, approved):
             changes += ["the policy is stricter than when it was let through", *judgement.why]
         if not changes:
             return None
-        command = msgspec.structs.replace(shown, files=seen.files if shown.files else {})
+        command = msgspec.structs.replace(shown, files=seen.files if was_looked_at else {})
         opening = Opening(command=command, judgement=judgement, is_gated=task.spec.pause_on_approval or ask is not None)
         return Obstacle(call=call, ask=ask, opening=opening, changes=tuple(changes))
 

@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -143,12 +144,24 @@ def _entries(workspace: str) -> Iterator[tuple[str, os.stat_result]]:
     """Walk a tree, never through a symbolic link."""
     waiting = [workspace]
     while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.name not in _SKIPPED:
-                        yield entry.path, entry.stat(follow_symlinks=False)
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
-        except OSError:
-            continue  # it went away, or it is not ours to read
+        for path, found in _listed(waiting.pop()):
+            yield path, found
+            if stat.S_ISDIR(found.st_mode):
+                waiting.append(path)
+
+
+def _listed(place: str) -> list[tuple[str, os.stat_result]]:
+    """Return what lies in a directory, no more than a look would cover; what went away or is not ours to read is not there."""
+    try:
+        with os.scandir(place) as entries:
+            named = [entry for entry in islice(entries, MOST_ENTRIES + 1) if entry.name not in _SKIPPED]
+    except OSError:
+        return []
+    return [(entry.path, found) for entry in named if (found := _about(entry))]
+
+
+def _about(entry: "os.DirEntry[str]") -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
