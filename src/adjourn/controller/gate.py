@@ -22,7 +22,7 @@ Observe = Callable[[Command], Surroundings]
 class Policies(Protocol):
     """Knows which rules hold where."""
 
-    def current(self, workspace: str) -> Policy:
+    def current(self, workspace: str, /) -> Policy:
         """Return all rules that hold for a workspace now, or raise BadPolicy: where a file is wrong, nothing runs."""
         ...
 
