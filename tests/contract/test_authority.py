@@ -14,7 +14,7 @@ from adjourn.core.judgement import Approver, Terms
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import RunState, Task
-from adjourn.ports import Store
+from adjourn.ports.store import Store
 from tests.contract.office import DONE, FAILED, INTERRUPTED, Office
 from tests.stateful.world import rows_of
 from tests.unit.values import a_call, a_run, a_spec, a_task, an_approval, an_event

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
-from adjourn.controller import Claimed, Controller
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, canonical, command_body, command_of, portable, tool_body
 from adjourn.core.outcome import Exit

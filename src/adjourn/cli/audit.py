@@ -12,7 +12,7 @@ from adjourn.core.audit import COLUMNS, Auditor, Verdict, harmless
 from adjourn.core.events import Sealed
 from adjourn.core.render import prose, visible
 from adjourn.core.when import stamp
-from adjourn.ports import View
+from adjourn.ports.store import View
 
 _PAGE = 2_000
 _TASKS = 500

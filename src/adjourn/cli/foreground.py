@@ -8,7 +8,7 @@ from adjourn.cli.present import standing
 from adjourn.cli.projection import project
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core import exits
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState

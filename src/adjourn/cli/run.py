@@ -9,7 +9,7 @@ from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.hint import command as next_command
 from adjourn.cli.options import DURATION, TAKE_ALL, Amount, CommandAfterDashes, verb
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_POOL, Spec, Task

@@ -14,7 +14,8 @@ from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
-from adjourn.ports import Clock, View
+from adjourn.ports.desk import Clock
+from adjourn.ports.store import View
 
 Observe = Callable[[Command], Surroundings]
 

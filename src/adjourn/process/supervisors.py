@@ -16,6 +16,22 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_active: int = 1
 
 
+class LocalSupervisors:
+    """The supervisors of one store on this machine."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether that supervisor still holds its lock."""
+        return lock.is_held(supervisor_lock(self._root, supervisor))
+
+
+def supervisor_lock(root: str, supervisor: str) -> str:
+    """Return the lock that a supervisor holds while it lives."""
+    return os.path.join(root, "supervisors", f"{supervisor}.lock")
+
+
 def living(root: str) -> dict[str, About]:
     """Return the supervisors that hold their locks, and what each says of itself."""
     place = os.path.join(root, "supervisors")

@@ -1,29 +1,16 @@
-"""Puts the parts together; the only module that knows them all."""
+"""Puts the parts together; the only package that knows them all. What every verb needs is here, the rest one file each."""
 
 import os
 import time
 
-from adjourn.controller import Controller
-from adjourn.core.clarification import Left
-from adjourn.core.errors import Misuse
-from adjourn.ports import Gate, Runner
-from adjourn.process.local import LocalProcesses
-from adjourn.process.supervisors import About, has_worker, living
+from adjourn.controller.desk import Desk
+from adjourn.core.call import Command
+from adjourn.core.surroundings import Surroundings
+from adjourn.process.supervisors import About, LocalSupervisors, has_worker, living
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring.authority import FileAuthoriser, FileSignatures
+from adjourn.wiring.authority import FileAuthoriser
 
-__all__ = [
-    "About",
-    "Controller",
-    "back_up",
-    "find_root",
-    "find_runner",
-    "has_worker",
-    "living",
-    "new_id",
-    "now",
-    "open_controller",
-]
+__all__ = ["About", "find_root", "has_responses", "has_worker", "living", "new_id", "now", "open_desk", "open_store"]
 
 STORE = ".adjourn"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
@@ -58,34 +45,28 @@ def _upwards(place: str) -> list[str]:
     return places
 
 
-def open_controller(root: str) -> Controller:
-    """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
-    return Controller(
-        SqliteStore(root),
+def open_store(root: str) -> SqliteStore:
+    """Open the store, for whoever decides and for whoever runs."""
+    return SqliteStore(root)
+
+
+def open_desk(root: str) -> Desk:
+    """Open the store and return what takes decisions; it starts no run and settles none."""
+    return Desk(
+        open_store(root),
         clock=now,
         new_id=new_id,
-        find_runner=find_runner,
-        processes=LocalProcesses(root, left_by=_left_by),
-        open_gate=lambda: _gate(root),
+        supervisors=LocalSupervisors(root),
+        look=_look,
         authoriser=FileAuthoriser(root),
-        signatures=FileSignatures(root),
     )
 
 
-def _gate(root: str) -> Gate:
-    """Make what judges commands. Seldom: most who open a store only decide."""
-    from adjourn.wiring.judging import open_gate
+def _look(command: Command) -> Surroundings:
+    """Look at what a command depends on. Seldom: most are approved as they were shown."""
+    from adjourn.wiring.judging import observe
 
-    return open_gate(root)
-
-
-def _left_by(root: str, task_id: str) -> Left | None:
-    """Return what a process asked by files. Seldom: most write none."""
-    if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
-        return None
-    from adjourn.clarifications.files import left_by
-
-    return left_by(root, task_id)
+    return observe(command)
 
 
 def has_responses(root: str) -> bool:
@@ -94,19 +75,3 @@ def has_responses(root: str) -> bool:
         return any(name.endswith(".response.yaml") for name in os.listdir(os.path.join(root, "clarifications")))
     except OSError:
         return False
-
-
-def find_runner(name: str) -> Runner:
-    """Return the runner of that name."""
-    if name == "command":
-        from adjourn.runners.command import CommandRunner
-
-        return CommandRunner()
-    raise Misuse(f"no runner {name}", way_out="adjourn run --help")
-
-
-def back_up(controller: Controller, target: str) -> None:
-    """Copy the store into a new file."""
-    store = controller.store
-    if isinstance(store, SqliteStore):
-        store.back_up(target)

@@ -2,14 +2,15 @@
 
 import os
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import StoreRefused
 from adjourn.core.task import TRIES
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
-from adjourn.wiring import new_id, now, open_controller
+from adjourn.wiring import new_id, now
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.judging import scripts_directory
 
 

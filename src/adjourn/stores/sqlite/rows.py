@@ -15,7 +15,7 @@ from adjourn.core.judgement import Terms
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
-from adjourn.ports import Turn
+from adjourn.ports.store import Turn
 from adjourn.stores.sqlite.database import Database, Values
 
 _BITS = 20

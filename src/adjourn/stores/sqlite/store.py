@@ -10,7 +10,7 @@ import apsw
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.files import private_directory
-from adjourn.ports import Listener
+from adjourn.ports.store import Listener
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
