@@ -23,7 +23,7 @@ Observe = Callable[[Command], Surroundings]
 class Policies(Protocol):
     """Knows which rules hold where."""
 
-    def current(self, workspace: str) -> Policy:
+    def current(self, workspace: str, /) -> Policy:
         """Return all rules that hold for a workspace now, or raise BadPolicy: where a file is wrong, nothing runs."""
         ...
 
@@ -72,7 +72,7 @@ class PolicyGate:
     def effect(self, view: View, task: Task, call: Call) -> Effect:
         """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
         try:
-            return self._judge_since(view, task, COMMAND, call.body, self._observe(command_of(call.body))).effect
+            return self.judge(view, task, COMMAND, call.body).effect
         except BadPolicy:
             return Effect.UNKNOWN
 
@@ -96,9 +96,8 @@ class PolicyGate:
         """Say why a call that was let through may not start now, if it may not."""
         began_under, today = self._in_force(view, task)
         shown = command_of(call.body)
-        was_looked_at = (
-            bool(shown.files) or task.spec.pause_on_approval
-        )  # a gated command may have had no file yet, not even itself
+        # A gated command was looked at even if it has no files: not even its program may have been there.
+        was_looked_at = bool(shown.files) or task.spec.pause_on_approval
         if not was_looked_at and began_under == today == NO_POLICY:
             return None
         seen = self._observe(shown)

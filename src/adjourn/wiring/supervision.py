@@ -3,9 +3,11 @@
 import os
 
 from adjourn.controller.whole import Controller
+from adjourn.core.errors import StoreRefused
 from adjourn.core.task import TRIES
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
+from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
 from adjourn.wiring import new_id, now
 from adjourn.wiring.controller import open_controller
@@ -19,6 +21,14 @@ def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
 
 def open_supervising(root: str, about: About, *, tries: int) -> tuple[Controller, Supervisor]:
     """Make a supervisor that says this about itself."""
+    _refuse_foreign(root)
     forks = ForkServer.start()
     controller = open_controller(root)
     return controller, Supervisor(controller, forks, root=root, new_id=new_id, path=scripts_directory(), about=about, tries=tries)
+
+
+def _refuse_foreign(root: str) -> None:
+    """Refuse to start anything out of a store that came with a repository: its approvals may be anybody's."""
+    if is_tracked(os.path.join(root, "adjourn.db")):
+        sentence = f"{root} is part of the repository: whoever wrote that may have put approvals into it; nothing is started"
+        raise StoreRefused(sentence, way_out=f"git rm -r --cached {root}, after a look at it with adjourn tasks")
