@@ -134,6 +134,13 @@ class Session:
 
     def fail(self, error: AdjournError) -> int:
         """Say what went wrong, why, and what helps."""
+        try:
+            self._tell(error)
+        except OSError as problem:  # what would tell it cannot even be loaded: for want of descriptors, say
+            self.warn(f"adjourn: {prose(problem.strerror or 'the system fails')}")
+        return error.exit_code
+
+    def _tell(self, error: AdjournError) -> None:
         self._keep_redactor()
         if self.wants_json:
             from adjourn.core.manifest import failure
@@ -147,7 +154,6 @@ class Session:
                 self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
             if error.way_out:
                 self.warn(f"  try: {prose(clean(error.way_out))}")
-        return error.exit_code
 
     def _keep_redactor(self) -> None:
         """Make sure that an error can be told, also the one that the user's patterns cannot be used."""
