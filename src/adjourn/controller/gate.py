@@ -82,12 +82,13 @@ class PolicyGate:
         Where a policy is wrong, it is asked without: that a run has ended must be written down, and the start is judged again.
         """
         command = plain_command(task.spec)
+        seen = self._observe(command)
         try:
-            judgement = self._judge_since(view, task, COMMAND, command_body(command), NOTHING_SEEN)
+            judgement = self._judge_since(view, task, COMMAND, command_body(command), seen)
         except BadPolicy:
             judgement = Judgement()
         return OwnAsk(
-            files=self._observe(command).files,
+            files=seen.files,
             terms=judgement.terms_of_ask,
             expires_after=judgement.expiry(task.spec.expires_after),
         )

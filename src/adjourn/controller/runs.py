@@ -54,12 +54,11 @@ class Runs(Equipped):
         step.tell(started.id, "run_claimed", run=run.number, call=call.number)
         return Claimed(task=started, run=run, call=call)
 
-    def _taken(self, step: Steps, task: Task, supervisor: str | None, *, is_judged: bool = False) -> Task:
+    def _taken(self, step: Steps, task: Task, supervisor: str | None) -> Task:
         """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
         if supervisor is None or task.state is not TaskState.QUEUED:
             return task
-        call = step.tx.call(task.id, task.next_call or 0)
-        obstacle = None if is_judged else self._obstacle(step.tx, task, call)
+        obstacle = self._obstacle(step.tx, task, step.tx.call(task.id, task.next_call or 0))
         return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
 
     def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:

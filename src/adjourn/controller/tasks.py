@@ -39,7 +39,7 @@ class Tasks(Runs):
                 task = self._start_child(step, spec, opening, by=by, key=key)
             else:
                 task = self._create(step, spec, opening, by=by)
-            return self._taken(step, task, supervisor, is_judged=opening.way is Way.RUN and not task.runs)
+            return self._taken(step, task, supervisor)
 
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN

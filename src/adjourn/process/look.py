@@ -47,7 +47,6 @@ def look_at(command: Command, *, path: str) -> Surroundings:
         program=outermost and _spelled(outermost),
         programs={name: _spelled(os.path.realpath(program)) for name, program in programs.items()},
         files={_spelled(file): _state(file) if number < MOST else _BEYOND for number, file in enumerate(files)},
-        uncovered=tuple(map(_spelled, files[MOST:])),
     )
 
 
