@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.postgres import Server, server
+
 SHARES = ("ci", "full")
 
 
@@ -14,3 +16,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def sweep(pytestconfig: pytest.Config) -> str:
     """Return the share of a long sweep to run: `ci` or `full`."""
     return str(pytestconfig.getoption("--sweep"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Server:
+    """Return a PostgreSQL server, started once for this session."""
+    return server()
+
+
+@pytest.fixture
+def database(postgres: Server) -> str:
+    """Return the address of a database of the test's own, with an empty store in it."""
+    return postgres.fresh_store()

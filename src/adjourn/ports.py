@@ -51,6 +51,10 @@ class View(Protocol):
         """Return the tasks of a pool that can be started, oldest first."""
         ...
 
+    def abandoned(self) -> list[Run]:
+        """Return the runs whose supervisor let its lease run out; none where supervisors hold locks instead."""
+        ...
+
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
         ...
@@ -167,6 +171,22 @@ class Change(View, Protocol):
         """Put `new` in the place of `old`, or raise Outdated if the task is not `old` any more."""
         ...
 
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Return the oldest task of a pool that can be started, that fits, and that nobody else is taking at this moment."""
+        ...
+
+    def hold(self, run: Run) -> None:
+        """Let the run's supervisor have its task from now on, or raise Outdated if another has it."""
+        ...
+
+    def fence(self, run: Run) -> None:
+        """Raise Outdated if the run's supervisor does not have its task any more."""
+        ...
+
+    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+        """Take the task from the run's supervisor for good; or raise Outdated if its lease should be over and is not."""
+        ...
+
     def add_run(self, run: Run) -> None:
         """Keep a new run."""
         ...
@@ -185,6 +205,10 @@ class Change(View, Protocol):
 
     def add_ask(self, ask: Ask) -> None:
         """Keep a new ask."""
+        ...
+
+    def hold_asks(self, ask_ids: Sequence[str]) -> None:
+        """Say which asks will be changed, so that two who change the same never wait for each other in a circle."""
         ...
 
     def save_ask(self, old: Ask, new: Ask) -> None:

@@ -1,6 +1,6 @@
 """The only place where a task changes."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -140,18 +140,27 @@ class Controller:
     def claim(self, task_id: str, *, supervisor: str) -> Claimed:
         """Take a queued task for one run. Of many who try, one gets it."""
         with self._steps() as step:
-            task = step.tx.task(task_id)
-            state = state_after(task, Move.START)
-            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
-            run = step.new_run(task, call=call.number, supervisor=supervisor)
-            started = step.save(task, state=state, runs=run.number)
-            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
-            return Claimed(task=started, run=run, call=call)
+            return self._claim(step, step.tx.task(task_id), supervisor=supervisor)
+
+    def claim_next(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Claimed | None:
+        """Take the oldest queued task of a pool that fits and that nobody else is taking, if there is one."""
+        with self._steps() as step:
+            task = step.tx.next_queued(pool, supervisor=supervisor, fits=fits)
+            return self._claim(step, task, supervisor=supervisor) if task else None
+
+    def _claim(self, step: Steps, task: Task, *, supervisor: str) -> Claimed:
+        state = state_after(task, Move.START)
+        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+        run = step.new_run(task, call=call.number, supervisor=supervisor)
+        started = step.save(task, state=state, runs=run.number)
+        step.tx.hold(run)
+        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        return Claimed(task=started, run=run, call=call)
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
         with self._steps() as step:
-            task, current = step.running(run.id)
+            task, current = step.held(run)
             call = step.move_call(task.id, current.call, CallMove.EXECUTE)
             executing = step.save_run(current, shim=shim)
             step.tell(task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
@@ -163,9 +172,11 @@ class Controller:
             task, current = step.running(run.id)
             if current != run:
                 raise Conflict(f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}")
+            step.tx.wrest(current, only_if_over=self._processes.supervisor_lives(run.supervisor))
             call = step.tx.call(task.id, run.call)
             step.tx.save_call(call, msgspec.structs.replace(call, claimed_by=supervisor, version=call.version + 1))
             adopted = step.save_run(current, supervisor=supervisor)
+            step.tx.hold(adopted)
             step.tell(task.id, "run_adopted", run=run.number)
             return adopted
 
@@ -174,30 +185,32 @@ class Controller:
     def finish(self, run: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
         """Record how a run ended, and what that means for its task."""
         with self._steps() as step:
-            task, current = step.running(run.id)
-            if exit.left and inside.is_known(step.tx, task, exit.left):
-                exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
-            if exit.left and exit.may_leave_asks:
-                inside.register_left(step, task, current, exit.left)
-                task = step.tx.task(task.id)
-            outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
-            ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
-            return endings.conclude(step, task, ended, outcome)
+            return self._finish(step, *step.held(run), exit)
+
+    def _finish(self, step: Steps, task: Task, current: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
+        if exit.left and inside.is_known(step.tx, task, exit.left):
+            exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
+        if exit.left and exit.may_leave_asks:
+            inside.register_left(step, task, current, exit.left)
+            task = step.tx.task(task.id)
+        outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
+        ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
+        return endings.conclude(step, task, ended, outcome)
 
     def release(self, run: Run, *, why: str) -> Task:
         """Give back a run whose call provably did not start."""
         with self._steps() as step:
-            return endings.release(step, *step.running(run.id), why=why)
+            return endings.release(step, *step.held(run), why=why)
 
     def fail_to_start(self, run: Run, *, why: str, tries: int = TRIES) -> Task:
         """Give back a run that could not be started; after some tries, fail its task."""
         with self._steps() as step:
-            return endings.fail_to_start(step, *step.running(run.id), why=why, tries=tries)
+            return endings.fail_to_start(step, *step.held(run), why=why, tries=tries)
 
     def lose(self, run: Run) -> Task:
         """Ask a person what became of a call whose process vanished without a result."""
         with self._steps() as step:
-            return endings.lose(step, *step.running(run.id))
+            return endings.lose(step, *step.held(run))
 
     # --- inside a run ----------------------------------------------------------------------------------------------
 
@@ -254,6 +267,7 @@ class Controller:
     def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
         """Record replies, all or none. The first reply to an ask wins; everyone else is told who, when and what."""
         with self._steps() as step:
+            step.tx.hold_asks([reply.ask_id for reply in replies])
             return self._decide(step, replies, by=by)
 
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
@@ -456,7 +470,8 @@ class Controller:
         """Return the runs whose supervisor is gone."""
         with self._store.read() as view:
             running = [view.run(task.id, task.runs) for task in view.running()]
-        return [run for run in running if not self._processes.supervisor_lives(run.supervisor)]
+            abandoned = {run.id for run in view.abandoned()}
+        return [run for run in running if run.id in abandoned or not self._processes.supervisor_lives(run.supervisor)]
 
     def _expire(self) -> list[Task]:
         with self._store.read() as view:
@@ -481,17 +496,20 @@ class Controller:
             return None  # another command settled it first, or its runner is not installed here
 
     def _settle_orphan(self, run: Run) -> Task | None:
-        if run.shim is None:
-            return self.release(run, why="its supervisor died before the gate opened")
-        match self._processes.shim_state(run.id, run.shim):
-            case NeverStarted():
-                return self.release(run, why="its supervisor died before the gate opened")
-            case Ended(exit=exit):
-                return self.finish(run, exit)
-            case Vanished():
-                return self.lose(run)
-            case StillRuns() | _:
-                return None
+        state = self._processes.shim_state(run.id, run.shim) if run.shim else NeverStarted()
+        if isinstance(state, StillRuns):
+            return None
+        lives = self._processes.supervisor_lives(run.supervisor)
+        with self._steps() as step:
+            held = step.running(run.id)
+            step.tx.wrest(held[1], only_if_over=lives)
+            match state:
+                case NeverStarted():
+                    return endings.release(step, *held, why="its supervisor died before the gate opened")
+                case Ended(exit=exit):
+                    return self._finish(step, *held, exit)
+                case Vanished() | _:
+                    return endings.lose(step, *held)
 
 
 def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

@@ -17,6 +17,7 @@ from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
 from adjourn.ports import Turn
+from adjourn.stores.locks import NoLeases
 
 _FEW = 3
 
@@ -83,7 +84,7 @@ class Ear:
         os.close(self._writer)
 
 
-class Rows:
+class Rows(NoLeases):
     """All rows, as of one moment."""
 
     def __init__(self) -> None:
@@ -130,6 +131,10 @@ class Rows:
         """Return the tasks of a pool that can be started, oldest first."""
         fitting = (task for task in self._tasks.values() if task.state is TaskState.QUEUED and task.spec.pool == pool)
         return list(fitting)[:limit]
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+        """Return the oldest task of a pool that can be started and that fits."""
+        return next((task for task in self.queued(pool=pool, limit=len(self._tasks)) if fits(task)), None)
 
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""

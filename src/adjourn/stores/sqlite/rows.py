@@ -1,21 +1,22 @@
 """Turns rows into values and values into rows."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import Call, Word, exact, portable
-from adjourn.core.digest import sha256
+from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Terms
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
-from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
+from adjourn.core.task import PauseReason, Run, RunState, Task, Wish, number_of_run, run_id, task_of_run
 from adjourn.ports import Turn
+from adjourn.stores.bodies import event_body, event_of, moment_of, name_or_none, prefix_range, short_digest, spec_body, spec_of
+from adjourn.stores.locks import NoLeases
 from adjourn.stores.sqlite.database import Database, Values
 
 _BITS = 20
@@ -35,26 +36,7 @@ class _AskBody(msgspec.Struct, array_like=True):
     replaces: str | None = None
 
 
-class _EventBody(msgspec.Struct, array_like=True):
-    """An event without its task."""
-
-    kind: str
-    by: str
-    at: int
-    facts: dict[str, str | int | None]
-
-
-class _ExactWords(msgspec.Struct):
-    """The words of a spec that come from the operating system, which need not be UTF-8."""
-
-    argv: list[Word]
-    workspace: Word
-
-
-_specs = msgspec.json.Decoder(Spec)
-_exact_words = msgspec.json.Decoder(_ExactWords)
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
-_event_bodies = msgspec.msgpack.Decoder(_EventBody)
 _shims = msgspec.json.Decoder(ProcessId)
 
 
@@ -67,7 +49,7 @@ with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-
     SQL = _named(_file.read())
 
 
-class Rows:
+class Rows(NoLeases):
     """All rows of the database: a view inside a read, a change inside a transaction."""
 
     def __init__(self, db: Database) -> None:
@@ -80,7 +62,7 @@ class Rows:
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
-        row = self._one("task_by_id", _name(task_id))
+        row = self._one("task_by_id", name_or_none(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         return _task(row)
@@ -92,7 +74,7 @@ class Rows:
 
     def tasks_like(self, prefix: str) -> list[str]:
         """Return a few ids of tasks that the prefix fits."""
-        return [row[0] for row in self._all("tasks_like", *_range(prefix))]
+        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
 
     def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
         """Return the newest tasks first."""
@@ -109,6 +91,14 @@ class Rows:
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
         return [_task(row) for row in self._all("queued", pool, limit)]
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+        """Return the oldest task of a pool that can be started and that fits."""
+        page, limit = self.queued(pool=pool, limit=1), 1
+        while not any(map(fits, page)) and len(page) == limit:
+            limit *= 16  # seldom: most often the first one fits
+            page = self.queued(pool=pool, limit=limit)
+        return next(filter(fits, page), None)
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
@@ -130,7 +120,7 @@ class Rows:
             _blob(task.slot),
             task.spec.pool,
         )
-        self._run("insert_spec", no, _spec_body(task.spec))
+        self._run("insert_spec", no, spec_body(task.spec))
 
     def save_task(self, old: Task, new: Task) -> None:
         """Replace a task."""
@@ -154,7 +144,7 @@ class Rows:
             name=old.id,
         )
         if new.spec is not old.spec:
-            self._run("update_spec", no, _spec_body(new.spec))
+            self._run("update_spec", no, spec_body(new.spec))
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +161,7 @@ class Rows:
 
     def run_of_checkpoint(self, prefix: str) -> Run | None:
         """Return the one run whose checkpoint the prefix names."""
-        found = self._all("runs_like", *_range(prefix))
+        found = self._all("runs_like", *prefix_range(prefix))
         if len(found) != 1:
             return None
         no = found[0][0]
@@ -283,14 +273,14 @@ class Rows:
 
     def ask(self, ask_id: str) -> Ask:
         """Return the ask, or raise NotFound."""
-        row = self._one("ask_by_id", _name(ask_id))
+        row = self._one("ask_by_id", name_or_none(ask_id))
         if row is None:
             raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
         return self._ask(row)
 
     def asks_like(self, prefix: str) -> list[str]:
         """Return a few ids of asks that begin with the prefix."""
-        return [row[0] for row in self._all("asks_like", *_range(prefix))]
+        return [row[0] for row in self._all("asks_like", *prefix_range(prefix))]
 
     def asks(self, task_id: str) -> list[Ask]:
         """Return all asks of a task."""
@@ -320,7 +310,7 @@ class Rows:
         return [self._ask(row) for row in self._all("open_asks", *place, limit)]
 
     def _place(self, ask_id: str) -> Values:
-        row = self._one("ask_place", _name(ask_id))
+        row = self._one("ask_place", name_or_none(ask_id))
         if row is None:
             raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
         return row
@@ -381,7 +371,7 @@ class Rows:
 
     def count_turns(self, run_id: str, key: str) -> int:
         """Return how often a run has asked for that key."""
-        ((count,),) = self._all("count_turns", self._run_key(run_id), _short_digest(key))
+        ((count,),) = self._all("count_turns", self._run_key(run_id), short_digest(key))
         return int(count)
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
@@ -392,7 +382,7 @@ class Rows:
     def add_turn(self, turn: Turn) -> None:
         """Remember a turn."""
         kind = turn.key.partition(":")[0] + ":"
-        self._run("insert_turn", self._run_key(turn.run_id), _short_digest(turn.key), kind, turn.thing, int(turn.left_open))
+        self._run("insert_turn", self._run_key(turn.run_id), short_digest(turn.key), kind, turn.thing, int(turn.left_open))
 
     def close_turn(self, run_id: str, thing: str) -> None:
         """Remember that a run got what it had asked for."""
@@ -425,27 +415,27 @@ class Rows:
 
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""
-        return [_event(task_id, body) for (body,) in self._all("events", self._no(task_id))]
+        return [event_of(task_id, body) for (body,) in self._all("events", self._no(task_id))]
 
     def trail(self) -> list[Sealed]:
         """Return the audit trail of the whole store."""
         rows = self._all("trail")
         return [
-            Sealed(event=_event(task_id, body) if body is not None else None, link=link, seal=seal)
+            Sealed(event=event_of(task_id, body) if body is not None else None, link=link, seal=seal)
             for task_id, body, link, seal in rows
         ]
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         """Return what happened after a place of the trail."""
         rows = self._all("happened", after, limit)
-        return [Happened(place=no, event=_event(task_id, body), seal=seal) for no, task_id, body, seal in rows]
+        return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, task_id, body, seal in rows]
 
     def place_before(self, moment: int) -> int:
         """Return the place after which everything happened at that moment or later."""
         place = _NEWEST
         while page := self._all("events_before", place):
             for no, body in page:
-                if _event_bodies.decode(body).at < moment:
+                if moment_of(body) < moment:
                     return int(no)
             place = page[-1][0]
         return 0
@@ -465,8 +455,7 @@ class Rows:
         link = link_after(head, event)
         self._seal = seal_after(self._last_seal(), link)
         self._heads[event.task_id] = (no, link)
-        body = _EventBody(kind=event.kind, by=event.by, at=event.at, facts=event.facts)
-        self._run("insert_event", no, msgspec.msgpack.encode(body), self._seal)
+        self._run("insert_event", no, event_body(event), self._seal)
 
     def flush(self) -> None:
         """Write the heads of the chains that grew; the transaction is about to commit."""
@@ -505,7 +494,7 @@ class Rows:
     def _forget_events(self, task_id: str, no: int) -> None:
         link = GENESIS
         for event_no, body in self._all("trail_of", no):
-            link = link_after(link, _event(task_id, body))
+            link = link_after(link, event_of(task_id, body))
             self._run("forget_event", event_no, link)
 
     # --- the small steps -------------------------------------------------------------------------------------------
@@ -528,7 +517,7 @@ class Rows:
     def _no(self, task_id: str) -> int:
         if task_id in self._numbers:
             return self._numbers[task_id]
-        row = self._one("task_no", _name(task_id))
+        row = self._one("task_no", name_or_none(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         self._numbers[task_id] = int(row[0])
@@ -548,7 +537,7 @@ class Rows:
 def _task(row: Values) -> Task:
     return Task(
         id=row[1],
-        spec=_spec(row[2]),
+        spec=spec_of(row[2]),
         state=TaskState(row[3]),
         version=row[4],
         session_id=row[5],
@@ -563,23 +552,6 @@ def _task(row: Values) -> Task:
         message=row[14],
         slot=_hex(row[15]),
     )
-
-
-def _spec_body(spec: Spec) -> bytes:
-    try:
-        return msgspec.json.encode(spec)
-    except UnicodeEncodeError:
-        exact = {"argv": [portable(word) for word in spec.argv], "workspace": portable(spec.workspace)}
-        return msgspec.json.encode(msgspec.structs.asdict(spec) | exact)
-
-
-def _spec(body: bytes) -> Spec:
-    try:
-        return _specs.decode(body)
-    except msgspec.ValidationError:
-        words = _exact_words.decode(body)
-        spec = msgspec.json.decode(body, type=dict[str, object])
-        return msgspec.convert(spec | {"argv": [exact(word) for word in words.argv], "workspace": exact(words.workspace)}, Spec)
 
 
 def _run(task_id: str, row: Values) -> Run:
@@ -650,25 +622,6 @@ def _ask(task_id: str, row: Values) -> Ask:
     )
 
 
-def _event(task_id: str, body: bytes) -> Event:
-    event = _event_bodies.decode(body)
-    return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
-
-
-def _name(word: str) -> str | None:
-    """Return a name as SQLite can look for it: a word that is not UTF-8 names nothing."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return None
-    return word
-
-
-def _range(prefix: str) -> tuple[str | None, str]:
-    """Return the first string that begins with the prefix, and one that comes after all of those."""
-    return _name(prefix), f"{_name(prefix)}\U0010ffff"
-
-
 def _blob(hexadecimal: str | None) -> bytes | None:
     return bytes.fromhex(hexadecimal) if hexadecimal else None
 
@@ -679,7 +632,3 @@ def _hex(blob: bytes | None) -> str | None:
 
 def _json(shim: ProcessId | None) -> str | None:
     return msgspec.json.encode(shim).decode() if shim else None
-
-
-def _short_digest(key: str) -> bytes:
-    return sha256(key.encode("utf-8", "surrogatepass"))[:16]

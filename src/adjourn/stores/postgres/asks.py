@@ -1,0 +1,160 @@
+"""Asks, turns and documents, as rows."""
+
+from collections.abc import Sequence
+
+from adjourn.core.ask import Ask
+from adjourn.core.errors import NotFound
+from adjourn.ports import Turn
+from adjourn.stores.bodies import short_digest
+from adjourn.stores.postgres.database import Values
+from adjourn.stores.postgres.shapes import Shape
+from adjourn.stores.postgres.steps import BITS, LAST, Steps, prefix_range, word, words
+
+_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", "call", "expires_at", "settled_at", "level")
+_SLOT = _COLUMNS.index("slot")
+_ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
+
+
+class AskRows(Steps):
+    """What is kept of asks, of what a run asked for, and of documents."""
+
+    # --- asks ------------------------------------------------------------------------------------------------------
+
+    def ask(self, ask_id: str) -> Ask:
+        """Return the ask, or raise NotFound."""
+        if self._changes and ask_id not in self._held_asks:
+            self.hold_asks([ask_id])
+        row = self._one("ask_by_id", word(ask_id))
+        if row is None:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
+        return self._ask(row)
+
+    def hold_asks(self, ask_ids: Sequence[str]) -> None:
+        """Keep everyone else from changing the tasks of these asks."""
+        names = words(ask_ids)
+        self._run("lock_asks", names)
+        for task_id, no in self._all("tasks_of_asks", names):
+            self._remember(task_id, no)
+        self._held_asks.update(names)
+
+    def asks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of asks that begin with the prefix."""
+        return [row[0] for row in self._all("asks_like", *prefix_range(prefix))]
+
+    def asks(self, task_id: str) -> list[Ask]:
+        """Return all asks of a task."""
+        return [self._ask(row) for row in self._all("asks", *self._span(task_id))]
+
+    def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
+        """Return the asks that one run opened."""
+        return [self._ask(row) for row in self._all("asks_of_run", *self._span(task_id), run)]
+
+    def open_asks_of(self, task_id: str) -> list[Ask]:
+        """Return the open asks of a task."""
+        return [self._ask(row) for row in self._all("open_asks_of", *self._span(task_id))]
+
+    def ask_in_slot(self, slot: str) -> Ask | None:
+        """Return the newest ask in that slot that was not withdrawn."""
+        row = self._one("ask_in_slot", bytes.fromhex(slot))
+        return self._ask(row) if row else None
+
+    def ask_numbered(self, task_id: str, number: int) -> Ask | None:
+        """Return the n-th ask of a task, if there is one."""
+        row = self._one("ask_by_no", self._key(task_id, number))
+        return self._ask(row) if row else None
+
+    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first."""
+        place = self._place(after) if after else (-1, -1)
+        return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+
+    def _place(self, ask_id: str) -> Values:
+        row = self._one("ask_place", word(ask_id))
+        if row is None:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
+        return row
+
+    def expired_asks(self, *, now: int) -> list[Ask]:
+        """Return the open asks whose time is over."""
+        if self._changes:
+            self._run("lock_expired_asks", now)
+        return [self._ask(row) for row in self._all("expired_asks", now)]
+
+    def count_open_asks(self) -> int:
+        """Return how many asks are open."""
+        ((count,),) = self._all("count_open_asks")
+        return int(count)
+
+    def add_ask(self, ask: Ask) -> None:
+        """Keep a new ask."""
+        no = self._key(ask.task_id, ask.number)
+        self._run("insert_ask", no, *_columns(ask), _ASKS.body(ask))
+        self._run("insert_ask_body", no, _ASKS.apart(ask))
+
+    def save_ask(self, old: Ask, new: Ask) -> None:
+        """Replace an ask."""
+        no = self._key(old.task_id, old.number)
+        now = (new.state.value, new.call, new.expires_at, new.settled_at, new.level, _ASKS.body(new))
+        self._swap("update_ask", no, old.state.value, *now, name=old.id)
+        if _ASKS.apart(old) != _ASKS.apart(new):
+            self._run("update_ask_body", no, _ASKS.apart(new))
+
+    def _ask(self, row: Values) -> Ask:
+        no, *columns, body, apart = row
+        columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
+        return _ASKS.value(tuple(columns), apart, body, task_id=self._task_id(no >> BITS), number=no & LAST)
+
+    # --- turns -----------------------------------------------------------------------------------------------------
+
+    def count_turns(self, run_id: str, key: str) -> int:
+        """Return how often a run has asked for that key."""
+        ((count,),) = self._all("count_turns", self._run_key(run_id), short_digest(key))
+        return int(count)
+
+    def turns_left_open(self, run_id: str) -> list[Turn]:
+        """Return what a run asked for and did not get."""
+        rows = self._all("turns_left_open", self._run_key(run_id))
+        return [
+            Turn(run_id=run_id, key=kind.decode("utf-8", "surrogatepass"), thing=thing, left_open=True) for kind, thing in rows
+        ]
+
+    def add_turn(self, turn: Turn) -> None:
+        """Remember a turn."""
+        kind = turn.key.partition(":")[0] + ":"
+        key = (short_digest(turn.key), kind.encode("utf-8", "surrogatepass"))
+        self._run("insert_turn", self._run_key(turn.run_id), *key, turn.thing, turn.left_open)
+
+    def close_turn(self, run_id: str, thing: str) -> None:
+        """Remember that a run got what it had asked for."""
+        self._run("close_turn", self._run_key(run_id), thing)
+
+    # --- documents -------------------------------------------------------------------------------------------------
+
+    def document(self, task_id: str, name: str) -> bytes | None:
+        """Return what a task keeps under that name, if anything."""
+        row = self._one("document", self._no(task_id), name)
+        return bytes(row[0]) if row else None
+
+    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep a document of a task."""
+        no = self._no(task_id)
+        self._run("drop_document", no, name)
+        if body is not None:
+            self._run("insert_document", no, name, body)
+
+    def shared_document(self, name: str) -> bytes | None:
+        """Return what the store keeps under that name, if anything."""
+        if self._changes:
+            self._run("lock_shared_document", name)
+        row = self._one("shared_document", name)
+        return bytes(row[0]) if row else None
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        """Keep a document that belongs to no task."""
+        self._run("keep_shared_document", name, body)
+
+
+def _columns(ask: Ask) -> list[object]:
+    columns = _ASKS.columns(ask)
+    columns[_SLOT] = bytes.fromhex(columns[_SLOT]) if columns[_SLOT] else None
+    return columns

@@ -1,0 +1,156 @@
+"""The PostgreSQL store: many machines, one database, every commit on disk before it is acknowledged."""
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+import psycopg
+
+from adjourn.core.errors import StoreProblem
+from adjourn.stores.postgres.asks import AskRows
+from adjourn.stores.postgres.database import Database, translated
+from adjourn.stores.postgres.engine import EngineRows
+from adjourn.stores.postgres.install import require_schema
+from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.trail import TrailRows
+
+LEASE = 30.0  # seconds
+_MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _MOMENT
+_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; " + _MOMENT
+_STATUS = b"SELECT pg_xact_status($1::xid8)"
+_READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
+
+
+class Rows(EngineRows, AskRows, TrailRows):
+    """All rows of the database: a view inside a read, a change inside a transaction."""
+
+
+class PostgresStore:
+    """Keeps tasks in a database that several machines share."""
+
+    def __init__(self, url: str, *, listen_url: str | None = None, lease: float = LEASE) -> None:
+        self.lease = lease
+        self._url = url
+        self._listen_url = listen_url or url
+        # Whoever names another URL for listening has a pooler at the first one, which need not know prepared statements.
+        with translated("the database"):
+            self._db = Database(url, prepares=listen_url is None)
+        self._ears: list[Ear] = []
+        self._clock = (0, 0.0)
+        with translated(self.name):
+            require_schema(self._db)
+
+    @property
+    def name(self) -> str:
+        """The database as people may see it."""
+        return self._db.name
+
+    def now(self) -> int:
+        """Return the time in milliseconds by the clock of the database: those of the machines may differ."""
+        if not self._clock[0]:
+            with self.read():
+                pass
+        moment, seen = self._clock
+        return moment + int((time.monotonic() - seen) * 1000)
+
+    @contextmanager
+    def read(self) -> Generator[Rows, None, None]:
+        """Open a view of one moment."""
+        with translated(self.name):
+            self._begin(_READ)
+            try:
+                yield Rows(self._db, changes=False, lease=self.lease)
+            finally:
+                self._roll_back()
+
+    @contextmanager
+    def change(self) -> Generator[Rows, None, None]:
+        """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        with translated(self.name):
+            self._begin(_CHANGE)
+            rows = Rows(self._db, changes=True, lease=self.lease)
+            try:
+                yield rows
+                number = rows.finish()
+            except BaseException:
+                self._roll_back()
+                raise
+            self._commit(number)
+
+    def _begin(self, statements: bytes) -> None:
+        """Begin, on a new connection if the old one broke meanwhile: nothing was said on it yet."""
+        was_open = self._db.is_open
+        try:
+            ((moment,),) = self._db.last(statements)
+        except psycopg.OperationalError:
+            if not was_open or self._db.is_open:
+                raise
+            ((moment,),) = self._db.last(statements)
+        self._clock = (int(moment), time.monotonic())
+        for ear in self._ears:
+            ear.mend()
+
+    def _roll_back(self) -> None:
+        with suppress(psycopg.Error):
+            if self._db.is_in_transaction:
+                self._db.all(b"ROLLBACK")
+
+    def _commit(self, number: str) -> None:
+        """Commit. Where the reply is lost, ask the database what became of it: the same answer as if it had come."""
+        try:
+            self._db.all(b"COMMIT")
+        except psycopg.OperationalError as error:
+            if self._db.is_open:
+                raise
+            self._read_back(number, error)
+
+    def _read_back(self, number: str, error: psycopg.Error) -> None:
+        match self._status_of(number):
+            case "committed":
+                return
+            case "aborted":
+                raise StoreProblem(f"{self.name} went away before this was saved", way_out="say it again") from error
+            case _:
+                sentence = f"{self.name} went away while this was saved: nobody knows yet whether it was"
+                raise StoreProblem(
+                    sentence, way_out="adjourn tasks, to see whether it counts, before you say it again"
+                ) from error
+
+    def _status_of(self, number: str) -> str | None:
+        deadline = time.monotonic() + _READ_BACK
+        pause = 0.05
+        while True:
+            status = self._seen_status(number)
+            if status in {"committed", "aborted"} or time.monotonic() > deadline:
+                return status
+            time.sleep(pause)
+            pause = min(2 * pause, 2.0)
+
+    def _seen_status(self, number: str) -> str | None:
+        try:
+            ((status,),) = self._db.all(_STATUS, number)
+        except psycopg.OperationalError:
+            return None
+        except psycopg.Error:
+            return "aborted"  # a copy of the database that never heard of it
+        return str(status)
+
+    def listen(self) -> Ear:
+        """Return an ear that hears every commit from now on."""
+        ear = Ear(self._listen_url, forget=self._ears.remove)
+        self._ears.append(ear)
+        return ear
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._db.close()
+
+
+def place_of(url: str, *, state_home: str) -> str:
+    """Return where this machine keeps the files of a database's runs: the same for everyone who names the database alike."""
+    from adjourn.core.digest import sha256
+    from adjourn.stores.postgres.database import shown
+
+    return os.path.join(state_home, "adjourn", sha256(shown(url).encode()).hex()[:16])
