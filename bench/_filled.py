@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import adjourn
-from adjourn.controller import Controller
+from adjourn.controller import Claimed, Controller
 from adjourn.core.ask import Principal, Question
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
@@ -22,6 +22,7 @@ from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.rows import Rows
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import STORE, find_runner, now
+from adjourn.wiring.judging import open_gate
 
 _BATCH = 500  # tasks that share a transaction
 _BOOT = "6f1d8a52-07c3-4c5e-9a44-5b2b1f0f7c11"
@@ -58,6 +59,7 @@ def waits_with(argv: tuple[str, ...]) -> Waiting:
 def _running(controller: Controller, argv: tuple[str, ...], number: int, workspace: str) -> Run:
     task = controller.start(Spec(runner="command", argv=argv, workspace=workspace), by=_PERSON)
     claimed = controller.claim(task.id, supervisor=_new_id())
+    assert isinstance(claimed, Claimed)
     shim = ProcessId(boot_id=_BOOT, pid=4_000 + number % 28_000, start_time=1_000_000 + number)
     return controller.execute(claimed.run, shim=shim)
 
@@ -92,7 +94,14 @@ def copy_of(place: Path) -> Generator[Path, None, None]:
 def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/srv/people/someone/src/shop") -> list[str]:
     """Fill a store through the controller, many tasks to a commit, and return the tasks' ids."""
     store = _Hasty(str(root))
-    controller = Controller(store, clock=now, new_id=_new_id, find_runner=find_runner, processes=LocalProcesses(str(root)))
+    controller = Controller(
+        store,
+        clock=now,
+        new_id=_new_id,
+        find_runner=find_runner,
+        processes=LocalProcesses(str(root)),
+        open_gate=lambda: open_gate(str(root)),
+    )
     ids: list[str] = []
     started = time.monotonic()
     gc.disable()

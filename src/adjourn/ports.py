@@ -7,13 +7,16 @@ from typing import Protocol
 import msgspec
 
 from adjourn.core.ask import Ask
-from adjourn.core.call import Call
+from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Judgement
+from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.states import CallState, TaskState
-from adjourn.core.task import Milliseconds, Run, Task
+from adjourn.core.surroundings import Surroundings
+from adjourn.core.task import Milliseconds, Run, Spec, Task
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
@@ -171,10 +174,6 @@ class Change(View, Protocol):
         """Put `new` in the place of `old`, or raise Outdated if the task is not `old` any more."""
         ...
 
-    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
-        """Return the oldest task of a pool that can be started, that fits, and that nobody else is taking at this moment."""
-        ...
-
     def hold(self, run: Run) -> None:
         """Let the run's supervisor have its task from now on, or raise Outdated if another has it."""
         ...
@@ -271,12 +270,57 @@ class Store(Protocol):
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         ...
 
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Return the oldest task of a pool that can be started and fits; machines that share it are offered different ones."""
+        ...
+
     def listen(self) -> Listener:
         """Return an ear that hears every change from now on."""
         ...
 
     def close(self) -> None:
         """Let go of the store."""
+        ...
+
+
+class Leases(Protocol):
+    """Says that supervisors are alive, where machines share the work; on a connection of its own, for any thread."""
+
+    @property
+    def length(self) -> float:
+        """How many seconds a lease lasts that is not renewed."""
+        ...
+
+    def beat(self, supervisor: str) -> set[str]:
+        """Renew all leases of a supervisor, and return the runs that it still has."""
+        ...
+
+    def leave(self, supervisor: str) -> None:
+        """Say that a supervisor is gone."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+class Heart(Protocol):
+    """Keeps the leases of one supervisor, and hands each new deadline to the shims of its runs."""
+
+    def deadline(self) -> float:
+        """Return the deadline of a lease that is taken from now on, in seconds since this machine started."""
+        ...
+
+    def watch(self, run_id: str, place: str, *, deadline: float) -> None:
+        """Hand a run's shim this deadline, and all later ones."""
+        ...
+
+    def forget(self, run_id: str) -> None:
+        """Let a run's lease be."""
+        ...
+
+    def close(self) -> None:
+        """Stop, and say so to all."""
         ...
 
 
@@ -319,6 +363,30 @@ class Runner(Protocol):
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
+        ...
+
+
+class Gate(Protocol):
+    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
+
+    def opening(self, spec: Spec) -> Opening:
+        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
+        ...
+
+    def opening_again(self, view: View, task: Task) -> Opening:
+        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        ...
+
+    def look(self, command: Command) -> Surroundings:
+        """Return what a command depends on, as it is now."""
+        ...
+
+    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
+        """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not."""
         ...
 
 

@@ -20,10 +20,11 @@ from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, RunState, Task
 from adjourn.files import private_directory, write_all
-from adjourn.ports import Ended, NeverStarted, NewId
+from adjourn.ports import Ended, Heart, NeverStarted, NewId
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
+from adjourn.process.look import search_path
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About
 
@@ -77,6 +78,7 @@ class Supervisor:
         path: str | None,
         about: About,
         tries: int = TRIES,
+        start_heart: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
         self._forks = forks
@@ -89,9 +91,12 @@ class Supervisor:
         self._lock_path = supervisor_lock(root, self.name)
         self._lock = lock.hold(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
+        self._heart = start_heart(self.name) if start_heart else None
 
     def close(self) -> None:
         """Stop being a supervisor."""
+        if self._heart:
+            self._heart.close()
         with suppress(FileNotFoundError):
             os.unlink(self._lock_path)
         self._lock.close()
@@ -123,11 +128,18 @@ class Supervisor:
         with self._controller.store.read() as view:
             return view.run(task.id, task.runs).state is RunState.WAITING
 
+    def can_run(self, task: Task) -> bool:
+        """Say whether a task of a shared pool can run on this machine: where its workspace is missing, it is for another."""
+        return self._heart is None or os.path.isdir(task.spec.workspace)
+
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
         require_workspace(task)
+        deadline = self._heart.deadline() if self._heart else None
         claimed = self._controller.claim(task.id, supervisor=self.name)
-        shim = self._prepare(claimed)
+        if isinstance(claimed, Task):
+            return claimed  # what was let through has changed: a person is asked again
+        shim = self._prepare(claimed, deadline=deadline)
         active = Active(claimed.run, shim, place=run_directory(self._root, claimed.run.id))
         try:
             return self._through_the_gate(active, shim, may_start=may_start)
@@ -135,15 +147,17 @@ class Supervisor:
             active.leave()
             raise
 
-    def _prepare(self, claimed: Claimed) -> Shim:
+    def _prepare(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         try:
-            return self._forks.fork_shim(self._spec(claimed))
+            shim = self._forks.fork_shim(self._spec(claimed, deadline=deadline))
         except (ShimFailed, OSError) as error:
             self._controller.fail_to_start(claimed.run, why=str(error), tries=self._tries)
             sentence = f"task {claimed.task.id} could not be started: {error}"
             raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
+        self._keep_alive(claimed.run, deadline)
+        return shim
 
-    def _spec(self, claimed: Claimed) -> ShimSpec:
+    def _spec(self, claimed: Claimed, *, deadline: float | None) -> ShimSpec:
         """Build what the shim starts from the stored bytes, and from nothing else."""
         command = command_of(claimed.call.body)
         grace = _grace(claimed.task, os.environ)
@@ -157,6 +171,7 @@ class Supervisor:
             env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace) | answers | command.env,
             grace=grace,
             grant=claimed.grant,
+            deadline=deadline,
         )
 
     def _through_the_gate(self, active: Active, shim: Shim, *, may_start: Callable[[], bool]) -> Active | Task:
@@ -179,12 +194,18 @@ class Supervisor:
         shim = adopt(run_directory(self._root, run.id), run.shim) if run.shim else None
         if shim is None:
             return None
+        deadline = self._heart.deadline() if self._heart else None
         try:
             taken = self._controller.adopt(run, supervisor=self.name)
         except AdjournError:
             shim.close()
             raise
+        self._keep_alive(run, deadline)
         return Active(taken, shim, place=run_directory(self._root, run.id))
+
+    def _keep_alive(self, run: Run, deadline: float | None) -> None:
+        if self._heart and deadline is not None:
+            self._heart.watch(run.id, run_directory(self._root, run.id), deadline=deadline)
 
     def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
@@ -213,6 +234,8 @@ class Supervisor:
 
     def end(self, active: Active) -> Task:
         """Report how a run ended whose shim is gone."""
+        if self._heart:
+            self._heart.forget(active.run.id)
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)
@@ -292,8 +315,7 @@ def child_environment(
         for name, value in inherited.items()
         if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
     }
-    if path:
-        environment["PATH"] = os.pathsep.join([path, environment.get("PATH", os.defpath)])
+    environment["PATH"] = search_path(path, environment)
     run = claimed.run
     ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 from adjourn import exchange
 from adjourn.clarifications import files
 from adjourn.controller import Claimed, Controller
+from adjourn.controller.gate import PolicyGate
 from adjourn.core.ask import Principal, Question, Reply, Verb
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.identity import ProcessId
@@ -15,6 +16,7 @@ from adjourn.ports import ShimState, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.wiring.inside import Draft, Inside
+from tests.stateful.world import Disk, Rulebook
 
 TEN = 1_768_730_400_000  # 2026-01-18T10:00:00Z
 ADA = Principal(name="uid:1000")
@@ -62,6 +64,7 @@ class Scene:
             new_id=self._new_id,
             find_runner=lambda _: CommandRunner(),
             processes=NoProcesses(),
+            open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
         )
         spec = Spec(runner="command", argv=("agent",), workspace=self.root)
         self.task: Task = self.controller.start(spec, by=ADA)
@@ -87,7 +90,9 @@ class Scene:
 
     def begin(self) -> Inside:
         """Start the task's next run."""
-        self.claimed: Claimed = self.controller.claim(self.task.id, supervisor="s")
+        claimed = self.controller.claim(self.task.id, supervisor="s")
+        assert isinstance(claimed, Claimed)
+        self.claimed = claimed
         exchange.prepare_run(self.controller, self.root, self.claimed.run, place=self.root)
         self.controller.execute(self.claimed.run, shim=SHIM)
         exchange.announce_resumed(self.controller, self.root, self.claimed.run)

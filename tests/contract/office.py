@@ -3,6 +3,7 @@
 from typing import Any
 
 from adjourn.controller import Claimed, Controller
+from adjourn.controller.gate import PolicyGate
 from adjourn.core.ask import Ask, Principal, Question, Reply, Verb
 from adjourn.core.events import Event
 from adjourn.core.outcome import Exit
@@ -10,7 +11,7 @@ from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
 from adjourn.ports import Store
 from adjourn.runners.command import CommandRunner
-from tests.stateful.world import FakeProcesses, Ids, Process, shim_of
+from tests.stateful.world import Disk, FakeProcesses, Ids, Process, Rulebook, shim_of
 from tests.unit.values import NOON, a_spec
 
 ME = Principal(name="uid:1000")
@@ -27,8 +28,15 @@ class Office:
     def __init__(self, store: Store) -> None:
         self.now = NOON
         self.processes = FakeProcesses()
+        self.rules = Rulebook()
+        self.disk = Disk()
         self.controller = Controller(
-            store, clock=lambda: self.now, new_id=Ids(), find_runner=lambda _: CommandRunner(), processes=self.processes
+            store,
+            clock=lambda: self.now,
+            new_id=Ids(),
+            find_runner=lambda _: CommandRunner(),
+            processes=self.processes,
+            open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
         )
 
     def start(self, **words: Any) -> Task:
@@ -42,9 +50,15 @@ class Office:
             self.controller.leave_open(run.id, child)
         return child
 
+    def claim(self, task: Task, *, supervisor: str = "anna-0") -> Claimed:
+        """Take a queued task whose command is still what was let through."""
+        claimed = self.controller.claim(task.id, supervisor=supervisor)
+        assert isinstance(claimed, Claimed)
+        return claimed
+
     def begin(self, task: Task, *, supervisor: str = "anna-0") -> Claimed:
         """Start a queued task's process."""
-        claimed = self.controller.claim(task.id, supervisor=supervisor)
+        claimed = self.claim(task, supervisor=supervisor)
         self.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
         process = self.processes.of_run[claimed.run.id] = Process(claimed.run, claimed.call)
         process.open_gate()

@@ -140,7 +140,7 @@ def test_a_rejection_fails_a_command_with_its_reason(office: Office) -> None:
     failed = office.reply(ask, Verb.REJECT, "no window")
     assert (failed.state, failed.message) == (TaskState.FAILED, "rejected by uid:1000: no window")
     with pytest.raises(MoveRefused):
-        office.controller.claim(task.id, supervisor="anna-0")
+        office.claim(task)
 
 
 def test_a_rejection_lets_an_agent_go_on_where_the_task_says_so(office: Office) -> None:
@@ -296,9 +296,9 @@ def test_a_run_may_stop_what_it_started_and_nothing_else(office: Office, act: st
 
 def test_of_two_who_start_one_gets_it(office: Office) -> None:
     task = office.start()
-    office.controller.claim(task.id, supervisor="anna-0")
+    office.claim(task)
     with pytest.raises(MoveRefused):
-        office.controller.claim(task.id, supervisor="bela-0")
+        office.claim(task, supervisor="bela-0")
     assert [run.supervisor for run in office.runs(task)] == ["anna-0"]
 
 
@@ -308,7 +308,7 @@ def test_nothing_starts_by_itself(office: Office, exit_: Exit) -> None:
     task = office.run(office.start(), exit_)
     office.controller.recover()
     with pytest.raises(MoveRefused):
-        office.controller.claim(task.id, supervisor="anna-0")
+        office.claim(task)
     assert len(office.runs(task)) == 1
 
 
@@ -422,7 +422,7 @@ def test_a_queued_task_can_be_paused_and_goes_on_with_what_was_approved(office: 
 
 def test_a_supervisor_that_died_before_the_gate_opened_costs_nothing(office: Office) -> None:
     task = office.start()
-    office.controller.claim(task.id, supervisor="anna-0")
+    office.claim(task)
     office.processes.kill("anna-0")
     (recovered,) = office.controller.recover()
     assert (recovered.state, recovered.next_call) == (TaskState.QUEUED, 1)
@@ -452,7 +452,7 @@ def test_a_run_that_vanished_asks_a_person_and_never_starts_again_by_itself(offi
     with pytest.raises(Conflict):
         office.controller.resume(task.id, Resumption(approve_all=True), by=ME)
     with pytest.raises(MoveRefused):
-        office.controller.claim(task.id, supervisor="bela-0")
+        office.claim(task, supervisor="bela-0")
 
 
 @pytest.mark.parametrize(
@@ -479,7 +479,7 @@ def test_to_run_it_again_keeps_the_call_and_its_approval(office: Office) -> None
 
 
 def test_what_never_started_is_no_question(office: Office) -> None:
-    claimed = office.controller.claim(office.start().id, supervisor="anna-0")
+    claimed = office.claim(office.start())
     office.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
     task = office.controller.release(claimed.run, why="the gate stayed shut")
     assert task.state is TaskState.QUEUED
@@ -535,14 +535,14 @@ def test_a_start_that_fails_is_tried_three_times_and_no_more(office: Office) -> 
     """C-R12: only starts that provably did not happen are tried again."""
     task = office.start()
     for expected in (TaskState.QUEUED, TaskState.QUEUED, TaskState.FAILED):
-        run = office.controller.claim(task.id, supervisor="anna-0").run
+        run = office.claim(task).run
         assert office.controller.fail_to_start(run, why="no room").state is expected
     assert "in 3 tries: no room" in (office.task(task.id).message or "")
 
 
 def test_a_start_that_succeeds_begins_the_count_again(office: Office) -> None:
     task = office.start()
-    office.controller.fail_to_start(office.controller.claim(task.id, supervisor="anna-0").run, why="no room")
+    office.controller.fail_to_start(office.claim(task).run, why="no room")
     waiting = office.run(task, ASKS_90)
     assert waiting.tries == 0
 
@@ -558,7 +558,7 @@ def test_a_queued_task_that_can_never_start_is_given_up(office: Office) -> None:
     task = office.controller.give_up(office.start().id, why="its workspace is gone")
     assert (task.state, task.message) == (TaskState.FAILED, "its workspace is gone")
     with pytest.raises(MoveRefused):
-        office.controller.claim(task.id, supervisor="anna-0")
+        office.claim(task)
 
 
 # --- expiry ------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from adjourn.controller import Controller
+from adjourn.controller import Claimed, Controller
 from adjourn.core.ask import Principal
 from adjourn.core.events import first_broken
 from adjourn.core.identity import ProcessId
@@ -25,6 +25,7 @@ def waiting_task(controller: Controller, root: Path) -> Order:
     """Return a task that left with exit code 90, and what it asks."""
     task = controller.start(a_spec(), by=Principal(name="uid:0"))
     claimed = controller.claim(task.id, supervisor="first")
+    assert isinstance(claimed, Claimed)
     controller.execute(claimed.run, shim=SHIM)
     controller.finish(claimed.run, Exit(code=90))
     (ask,) = controller.scene(task.id).open_asks

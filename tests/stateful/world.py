@@ -12,13 +12,16 @@ from typing import Any
 import msgspec
 
 from adjourn.controller import Controller
+from adjourn.controller.gate import PolicyGate
 from adjourn.core.ask import Ask
-from adjourn.core.call import Call
+from adjourn.core.call import Call, Command
 from adjourn.core.errors import AdjournError
 from adjourn.core.events import Event, Sealed
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
+from adjourn.core.policy import NO_POLICY, Policy
 from adjourn.core.states import CallState
+from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import DEFAULT_POOL, Run, Task, run_id
 from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Store, Vanished
 from adjourn.runners.command import CommandRunner
@@ -72,6 +75,26 @@ class FakeProcesses:
     def living(self, name: str) -> str:
         """Return the supervisor of that name that lives: whoever follows a dead one is another."""
         return next(each for each in (f"{name}-{number}" for number in count()) if each not in self.dead)
+
+
+class Rulebook:
+    """The policy in force, whatever the workspace."""
+
+    def __init__(self) -> None:
+        self.policy = NO_POLICY
+
+    def current(self, _workspace: str) -> Policy:
+        return self.policy
+
+
+class Disk:
+    """The files that every command depends on."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+
+    def look(self, _command: Command) -> Surroundings:
+        return Surroundings(program="/bin/deploy", files=dict(self.files))
 
 
 def shim_of(run_id: str) -> ProcessId:
@@ -145,6 +168,8 @@ class World:
     def __init__(self, database: str | None = None) -> None:
         self.now = NOON
         self.processes = FakeProcesses()
+        self.rules = Rulebook()
+        self.disk = Disk()
         self._steps = 0
         self._ids = (Ids(), Ids())
         self._home = mkdtemp(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
@@ -186,7 +211,12 @@ class World:
 
     def _controller(self, store: Store, ids: Ids) -> Controller:
         return Controller(
-            store, clock=lambda: self.now, new_id=ids, find_runner=lambda _: CommandRunner(), processes=self.processes
+            store,
+            clock=lambda: self.now,
+            new_id=ids,
+            find_runner=lambda _: CommandRunner(),
+            processes=self.processes,
+            open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
         )
 
     def _agreed_rows(self) -> Rows:

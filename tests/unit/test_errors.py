@@ -17,6 +17,7 @@ def tree(kind: type[AdjournError] = AdjournError) -> Iterator[type[AdjournError]
 
 EXIT_CODES = {
     "AdjournError": 1,
+    "BadPolicy": 2,
     "Misuse": 2,
     "NotFound": 3,
     "Ambiguous": 3,

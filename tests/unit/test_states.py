@@ -46,6 +46,7 @@ uncertain  it_ran > done    it_did_not > failed    run_again > approved
 ASKS = """
 pending    approve > approved    reject > rejected    answer > answered    settle > settled    expire > expired
 pending    withdraw > withdrawn
+approved   withdraw > withdrawn
 """
 
 
@@ -127,8 +128,9 @@ def test_only_an_approved_call_can_be_claimed_and_only_a_claimed_one_executed() 
 
 
 def test_a_settled_ask_is_settled_for_good() -> None:
-    """C-R14: the first decision wins, for there is no way out of a settled state."""
-    assert {state for state, _ in ASK_TRANSITIONS} == {AskState.PENDING}
+    """C-R14: the first decision wins: no other follows, and only an approval whose call has changed is taken back."""
+    settled = {(state, move) for state, move in ASK_TRANSITIONS if state is not AskState.PENDING}
+    assert settled == {(AskState.APPROVED, AskMove.WITHDRAW)}
 
 
 def test_a_refused_move_is_a_conflict_for_machines() -> None:

@@ -9,6 +9,7 @@ from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
+from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 
 
@@ -21,7 +22,10 @@ def command(session: Session, *, task: str, detach: bool) -> int:
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task))
     with supervising(session) as (controller, supervisor):
-        return report(session, controller, run_to_the_end(session, supervisor, _queued(session, controller, task)))
+        found = _queued(session, controller, task)
+        if found.state is TaskState.QUEUED:
+            found = run_to_the_end(session, supervisor, found)
+        return report(session, controller, found)
 
 
 def _queued(session: Session, controller: Controller, text: str) -> Task:

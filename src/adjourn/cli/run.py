@@ -32,6 +32,7 @@ _TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so t
 
 
 @verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=_TAKE_ALL)
+@click.option("--pause-on-approval", is_flag=True, help="Ask before it starts, unless the policy lets it run; exit 10.")
 @click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
 @click.option(
@@ -60,11 +61,13 @@ def command(
     grace: float,
     pool: str,
     expires: int | None,
+    pause_on_approval: bool,
 ) -> int:
     """Run COMMAND under adjourn. It exits 0 completed, 1 failed, 10 paused.
 
     A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
-    One that calls `adjourn ask` waits for the answer.
+    One that calls `adjourn ask` waits for the answer. With --pause-on-approval nothing of it starts before the policy or a
+    person has let it.
     """
     if context.args:
         raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *context.args))
@@ -80,6 +83,7 @@ def command(
         pool=pool,
         expires_after=expires,
         parent_run=_enclosing_run(session),
+        pause_on_approval=pause_on_approval,
     )
     if detach:
         return detached(session, lambda controller: _started(controller, session, spec))

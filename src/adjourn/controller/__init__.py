@@ -2,23 +2,40 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 import msgspec
 
-from adjourn.controller import endings, inside
+from adjourn.controller import endings, inside, openings
+from adjourn.controller.endings import OwnAsk
 from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, digest_of, grant_of, slot_of
+from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, StaleCheckpoint
+from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, Outdated, StaleCheckpoint
 from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Effect
+from adjourn.core.opening import Obstacle, Opening, Way
 from adjourn.core.outcome import Exit
 from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
-from adjourn.ports import Clock, Ended, FindRunner, NeverStarted, NewId, Processes, StillRuns, Store, Turn, Vanished, View
+from adjourn.ports import (
+    Clock,
+    Ended,
+    FindRunner,
+    Gate,
+    NeverStarted,
+    NewId,
+    Processes,
+    StillRuns,
+    Store,
+    Turn,
+    Vanished,
+    View,
+)
 
 TRIES = 3
 _LONGEST_VALUE = 4096
@@ -48,8 +65,18 @@ class Claimed(msgspec.Struct, frozen=True):
 class Controller:
     """Applies the rules. Every surface and every supervisor calls it; nothing else writes to the store."""
 
-    def __init__(self, store: Store, *, clock: Clock, new_id: NewId, find_runner: FindRunner, processes: Processes) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        new_id: NewId,
+        find_runner: FindRunner,
+        processes: Processes,
+        open_gate: Callable[[], Gate],
+    ) -> None:
         self._store = store
+        self._open_gate = open_gate
         self._clock = clock
         self._new_id = new_id
         self._find_runner = find_runner
@@ -59,6 +86,11 @@ class Controller:
     def store(self) -> Store:
         """The store, for reading."""
         return self._store
+
+    @cached_property
+    def _gate(self) -> Gate:
+        """What judges commands; made when the first is judged, for most who open a store only decide."""
+        return self._open_gate()
 
     @contextmanager
     def _steps(self) -> Generator[Steps, None, None]:
@@ -100,12 +132,15 @@ class Controller:
 
     def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
         """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
+        opening = self._gate.opening(spec)
         with self._steps() as step:
+            spec = openings.under_policy(step, spec, opening)
             if spec.parent_run and key:
-                return self._start_child(step, spec, by=by, key=key)
-            return self._create(step, spec, by=by)
+                return self._start_child(step, spec, opening, by=by, key=key)
+            return self._create(step, spec, opening, by=by)
 
-    def _create(self, step: Steps, spec: Spec, *, by: Principal, slot: str | None = None) -> Task:
+    def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
+        runs = opening.way is Way.RUN
         task = Task(
             id=step.new_id(),
             spec=spec,
@@ -113,19 +148,22 @@ class Controller:
             session_id=step.new_id(),
             created_at=step.now,
             updated_at=step.now,
-            calls=1,
+            calls=1 if runs else 0,
             next_call=1,
             slot=slot,
         )
         step.tx.add_task(task)
-        step.new_call(msgspec.structs.replace(task, calls=0), plain_command(spec), state=CallState.APPROVED, by=by.name)
-        step.tell(task.id, "task_created", by=by.name, parent=spec.parent_run)
+        step.tell(task.id, "task_created", by=by.name, parent=spec.parent_run, judged=opening.told)
+        if not runs:
+            return openings.enter(step, task, opening, by=by.name)
+        uncounted = msgspec.structs.replace(task, calls=0)
+        step.new_call(uncounted, opening.command, state=CallState.APPROVED, by=openings.let_through_by(opening, by.name))
         return task
 
-    def _start_child(self, step: Steps, spec: Spec, *, by: Principal, key: str) -> Task:
+    def _start_child(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, key: str) -> Task:
         parent, run = step.running(spec.parent_run or "")
         slot = slot_of(parent.session_id, key, 1 + step.tx.count_turns(run.id, key))
-        child = step.tx.task_in_slot(slot) or self._create(step, spec, by=by, slot=slot)
+        child = step.tx.task_in_slot(slot) or self._create(step, spec, opening, by=by, slot=slot)
         step.tx.add_turn(Turn(run_id=run.id, key=key, thing=child.id))
         return child
 
@@ -137,25 +175,30 @@ class Controller:
 
     # --- a run begins ----------------------------------------------------------------------------------------------
 
-    def claim(self, task_id: str, *, supervisor: str) -> Claimed:
-        """Take a queued task for one run. Of many who try, one gets it."""
+    def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
+        """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
+        seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
-            return self._claim(step, step.tx.task(task_id), supervisor=supervisor)
+            task = step.tx.task(task_id)
+            state = state_after(task, Move.START)
+            if step.tx.call(task.id, task.next_call or 0) != seen:
+                raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
+            if obstacle:
+                return openings.stop(step, task, obstacle)
+            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+            run = step.new_run(task, call=call.number, supervisor=supervisor)
+            started = step.save(task, state=state, runs=run.number)
+            step.tx.hold(run)
+            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+            return Claimed(task=started, run=run, call=call)
 
-    def claim_next(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Claimed | None:
-        """Take the oldest queued task of a pool that fits and that nobody else is taking, if there is one."""
-        with self._steps() as step:
-            task = step.tx.next_queued(pool, supervisor=supervisor, fits=fits)
-            return self._claim(step, task, supervisor=supervisor) if task else None
-
-    def _claim(self, step: Steps, task: Task, *, supervisor: str) -> Claimed:
-        state = state_after(task, Move.START)
-        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
-        run = step.new_run(task, call=call.number, supervisor=supervisor)
-        started = step.save(task, state=state, runs=run.number)
-        step.tx.hold(run)
-        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
-        return Claimed(task=started, run=run, call=call)
+    def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
+        """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            state_after(task, Move.START)
+            call = view.call(task.id, task.next_call or 0)
+            return call, self._gate.obstacle(view, task, call)
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
@@ -184,10 +227,11 @@ class Controller:
 
     def finish(self, run: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
         """Record how a run ended, and what that means for its task."""
+        own = self._own_ask(run, exit)
         with self._steps() as step:
-            return self._finish(step, *step.held(run), exit)
+            return self._finish(step, *step.held(run), exit, own)
 
-    def _finish(self, step: Steps, task: Task, current: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
+    def _finish(self, step: Steps, task: Task, current: Run, exit: Exit, own: OwnAsk) -> Task:  # noqa: A002 -- the word for it
         if exit.left and inside.is_known(step.tx, task, exit.left):
             exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
         if exit.left and exit.may_leave_asks:
@@ -195,7 +239,23 @@ class Controller:
             task = step.tx.task(task.id)
         outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
         ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
-        return endings.conclude(step, task, ended, outcome)
+        return endings.conclude(step, task, ended, outcome, own)
+
+    def _own_ask(self, run: Run, exit: Exit) -> OwnAsk:  # noqa: A002 -- the word for it
+        """Look at what a process that wants its own command approved depends on."""
+        if not exit.wants_a_person:
+            return OwnAsk()
+        with self._store.read() as view:
+            if view.turns_left_open(run.id):
+                return OwnAsk()  # it waits for answers, or for another task
+            task = view.task(run.task_id)
+            command = plain_command(task.spec)
+            judgement = self._gate.judge(view, task, COMMAND, command_body(command))
+        return OwnAsk(
+            files=self._gate.look(command).files,
+            terms=judgement.terms_of_ask,
+            expires_after=judgement.expiry(task.spec.expires_after),
+        )
 
     def release(self, run: Run, *, why: str) -> Task:
         """Give back a run whose call provably did not start."""
@@ -207,10 +267,16 @@ class Controller:
         with self._steps() as step:
             return endings.fail_to_start(step, *step.held(run), why=why, tries=tries)
 
-    def lose(self, run: Run) -> Task:
-        """Ask a person what became of a call whose process vanished without a result."""
+    def lose(self, run: Run, *, tries: int = TRIES) -> Task:
+        """Ask a person what became of a call whose process vanished, unless the policy says that a second run does no harm."""
         with self._steps() as step:
-            return endings.lose(step, *step.held(run))
+            return self._lose(step, *step.held(run), tries=tries)
+
+    def _lose(self, step: Steps, task: Task, current: Run, *, tries: int = TRIES) -> Task:
+        call = step.tx.call(task.id, current.call)
+        if self._gate.judge(step.tx, task, COMMAND, call.body).effect is not Effect.UNKNOWN and task.tries + 1 < tries:
+            return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
+        return endings.lose(step, task, current)
 
     # --- inside a run ----------------------------------------------------------------------------------------------
 
@@ -234,7 +300,9 @@ class Controller:
     def propose(self, run_id: str, proposal: Proposal) -> tuple[Ask, Call]:
         """Put a call of a running process before a person; an approved one is handed out to it, once."""
         with self._steps() as step:
-            return inside.propose(step, *step.running(run_id), proposal)
+            task, run = step.running(run_id)
+            judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
+            return inside.propose(step, task, run, proposal, judgement)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""
@@ -309,6 +377,8 @@ class Controller:
         if ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
             choices = ", ".join(visible(choice) for choice in ask.choices)
             raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
+        if ask.gate and reply.verb is Verb.APPROVE and reply.text is not None:
+            raise Misuse(f"ask {ask.id} takes no value: its command has not started yet", way_out=_proper_verb(ask))
         if reply.verb is Verb.APPROVE and len((reply.text or "").encode()) > _LONGEST_VALUE:
             raise Misuse(
                 f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment", way_out=_proper_verb(ask)
@@ -324,7 +394,11 @@ class Controller:
         if step.tx.call(task.id, ask.call or 0).tool != COMMAND:
             step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
             return
-        body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE))
+        if ask.gate:
+            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
+            return
+        files = command_of(step.tx.call(task.id, ask.call or 0).body).files
+        body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE, files=files))
         step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
@@ -377,7 +451,14 @@ class Controller:
             return task
         if not allows(task.state, Move.RESUME):
             raise Conflict(f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task))
-        return step.enqueue(task, Move.RESUME, by=by.name)
+        return self._queue(step, task, Move.RESUME, by=by)
+
+    def _queue(self, step: Steps, task: Task, move: Move, *, by: Principal) -> Task:
+        """Queue a task that a person wants to go on. A command that needs approval needs a new one: none is used twice."""
+        if not task.spec.pause_on_approval:
+            return step.enqueue(task, move, by=by.name)
+        opening = self._gate.opening_again(step.tx, task)
+        return openings.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
     def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
         """Queue a task from nothing, with a new session. Its history stays."""
@@ -393,7 +474,7 @@ class Controller:
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
-            return step.enqueue(fresh, Move.RESTART, by=by.name)
+            return self._queue(step, fresh, Move.RESTART, by=by)
 
     def _require_certainty(self, view: View, task: Task) -> None:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
@@ -499,17 +580,18 @@ class Controller:
         state = self._processes.shim_state(run.id, run.shim) if run.shim else NeverStarted()
         if isinstance(state, StillRuns):
             return None
+        own = self._own_ask(run, state.exit) if isinstance(state, Ended) else OwnAsk()
         lives = self._processes.supervisor_lives(run.supervisor)
         with self._steps() as step:
-            held = step.running(run.id)
-            step.tx.wrest(held[1], only_if_over=lives)
+            task, current = step.running(run.id)
+            step.tx.wrest(current, only_if_over=lives)
             match state:
                 case NeverStarted():
-                    return endings.release(step, *held, why="its supervisor died before the gate opened")
+                    return endings.release(step, task, current, why="its supervisor died before the gate opened")
                 case Ended(exit=exit):
-                    return self._finish(step, *held, exit)
+                    return self._finish(step, task, current, exit, own)
                 case Vanished() | _:
-                    return endings.lose(step, *held)
+                    return self._lose(step, task, current)
 
 
 def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

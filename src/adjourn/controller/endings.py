@@ -1,8 +1,13 @@
 """How the end of a run changes its task."""
 
+from typing import TypedDict, Unpack
+
+import msgspec
+
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
-from adjourn.core.call import DEFAULT_VALUE, Call
+from adjourn.core.call import DEFAULT_VALUE, Call, Command
+from adjourn.core.judgement import Terms
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
@@ -30,7 +35,25 @@ _EVENTS = {
 }
 
 
-def conclude(step: Steps, task: Task, run: Run, outcome: Outcome) -> Task:
+class Approval(TypedDict, total=False):
+    """What else there is to say of an ask for approval."""
+
+    manifest: str | None
+    gate: bool
+    terms: Terms
+    expires_after: int | None
+    replaces: str | None
+
+
+class OwnAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes part of the ask of a process that wants its own command approved."""
+
+    files: dict[str, str] = {}
+    terms: Terms = Terms()
+    expires_after: int | None = None
+
+
+def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
     """Apply what a run's exit meant."""
     if task.wish is Wish.CANCEL and isinstance(outcome, Waits | WantsApproval):
         outcome = Interrupted()  # it left by itself, but nobody wants it back
@@ -49,7 +72,9 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome) -> Task:
             return _wait(step, task, run)
         case WantsApproval(manifest=manifest):
             step.move_call(task.id, run.call, CallMove.FINISH)
-            return _ask_for_approval(step, task, run, manifest=manifest)
+            command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
+            told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
+            return ask_for_approval(step, task, run, command, prompt=f"exit code {run.exit_code}", **told)
         case Interrupted():
             return interrupt(step, task, run)
 
@@ -73,12 +98,11 @@ def _wait(step: Steps, task: Task, run: Run) -> Task:
     return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call.number)
 
 
-def _ask_for_approval(step: Steps, task: Task, run: Run, *, manifest: str | None) -> Task:
-    command = approved_command(task.spec, DEFAULT_VALUE)
+def ask_for_approval(step: Steps, task: Task, run: Run, command: Command, *, prompt: str, **told: Unpack[Approval]) -> Task:
+    """End a run by asking whether this command may run."""
     call = step.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = step.save(task, calls=call.number)
-    prompt = f"exit code {run.exit_code}"
-    _, asked = step.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, manifest=manifest)
+    _, asked = step.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told)
     return end_run(step, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.controller.steps import ASKED, Asked, Steps
+from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
 from adjourn.core.ask import Ask, AskKind, Proposal, Question
 from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.errors import AlreadyDone
-from adjourn.core.states import AskState, CallMove, CallState
+from adjourn.core.judgement import Judgement
+from adjourn.core.states import AskMove, AskState, CallMove, CallState
 from adjourn.core.task import Run, Task
 from adjourn.ports import Turn, View
 
@@ -89,11 +90,11 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
 # --- approvals -------------------------------------------------------------------------------------------------------------
 
 
-def propose(step: Steps, task: Task, run: Run, proposal: Proposal) -> tuple[Ask, Call]:
+def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
     slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_proposal(step, proposal, slot=slot) or _new_proposal(step, task, run, proposal, slot=slot)
+    found = _earlier_proposal(step, proposal, slot=slot) or _new_proposal(step, task, run, proposal, judgement, slot=slot)
     step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     call = step.tx.call(task.id, found.call or 0)
     if call.state is CallState.APPROVED:
@@ -118,13 +119,21 @@ def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | No
     return None
 
 
-def _new_proposal(step: Steps, task: Task, run: Run, proposal: Proposal, *, slot: str) -> Ask:
+def _new_proposal(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str) -> Ask:
     number = task.asks + 1
     call = step.new_tool_call(task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number)
     counted = step.save(task, calls=call.number)
     asked = Asked(prompt=proposal.prompt, key=proposal.key, slot=slot, call=call.number, manifest=proposal.prompt)
-    found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=proposal.expires_after, **asked)
-    return found
+    asked["terms"] = judgement.terms_of_ask
+    expires_after = judgement.expiry(proposal.expires_after)
+    found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked)
+    return _turned_down(step, found, call, judgement) if judgement.is_turned_down else found
+
+
+def _turned_down(step: Steps, found: Ask, call: Call, judgement: Judgement) -> Ask:
+    """Reject what the policy never allows, at once."""
+    step.move_call(call.task_id, call.number, CallMove.REJECT)
+    return step.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
 
 
 def hand_out(step: Steps, run: Run, call: Call) -> Call:

@@ -5,9 +5,10 @@ from typing import Required, TypedDict, Unpack
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, digest_of
+from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, command_of, digest_of
 from adjourn.core.errors import Conflict, MoveRefused, NotFound
 from adjourn.core.events import Event
+from adjourn.core.judgement import Terms
 from adjourn.core.outcome import Standing
 from adjourn.core.states import (
     ENDED,
@@ -26,6 +27,8 @@ from adjourn.core.task import OnRejection, Run, RunState, Spec, Task, number_of_
 from adjourn.ports import Change, NewId, View
 
 ADJOURN = "adjourn"
+POLICY = "policy"
+POLICY_OF = "policy:"  # and the digest: under this name the store keeps a policy
 ASKED = "ask:"
 LEFT = "left:"
 _IDLE = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
@@ -43,6 +46,9 @@ class Asked(TypedDict, total=False):
     slot: str
     call: int
     manifest: str | None
+    gate: bool
+    terms: Terms
+    replaces: str | None
 
 
 class Steps:
@@ -79,6 +85,11 @@ class Steps:
         )
         self.tell(queued.id, _QUEUEING[move], by=by, call=call.number, digest=call.digest)
         return queued
+
+    def requeue(self, task: Task, move: Move, *, by: str) -> Task:
+        """Make a move that leads to the queue, for a command that is still to be judged."""
+        self.tell(task.id, _QUEUEING[move], by=by)
+        return self.save(task, state=after(task.state, move), message=None, wish=None, next_call=task.calls + 1)
 
     def go_on(self, task: Task, *, by: str) -> Task:
         """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
@@ -195,7 +206,19 @@ class Steps:
     def next_call(self, task: Task, *, by: str) -> Call:
         """Return the call to run next: the one that was approved, else the task's own command once more."""
         approved = [call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND]
-        return approved[-1] if approved else self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
+        if approved:
+            return approved[-1]
+        if task.spec.pause_on_approval and task.runs:
+            return self._carried_on(task)
+        return self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
+
+    def _carried_on(self, task: Task) -> Call:
+        """Return the next call of a command that was let through, left to wait, and goes on: its very bytes, and its approval."""
+        last = self.tx.call(task.id, self.tx.run(task.id, task.runs).call)
+        command = msgspec.structs.replace(command_of(last.body), argv=task.spec.argv, env={})
+        ask = self.tx.ask_numbered(task.id, last.ask) if last.ask else None
+        gate = ask.number if ask and ask.gate else None
+        return self.new_call(task, command, state=CallState.APPROVED, by=last.approved_by, ask=gate)
 
     def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
         """Move a call along its table."""
@@ -228,7 +251,7 @@ class Steps:
             **what,
         )
         self.tx.add_ask(ask)
-        self.tell(task.id, "ask_opened", ask=ask.id, ask_kind=kind.value, call=ask.call)
+        self.tell(task.id, "ask_opened", ask=ask.id, ask_kind=kind.value, call=ask.call, replaces=ask.replaces)
         return ask, self.save(task, asks=ask.number)
 
     def _deadline(self, task: Task, kind: AskKind, own: int | None) -> int | None:
@@ -275,7 +298,7 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
         settled_asks=any(not ask.is_open for ask in asks),
         open_children=tuple(child.id for child in children if child.state not in ENDED),
         ended_children=any(child.state in ENDED for child in children),
-        was_approved=approval is not None,
+        was_approved=approval is not None and not approval.gate,
         approved_manifest=approval.manifest if approval else None,
     )
 
@@ -305,7 +328,7 @@ def plain_command(spec: Spec) -> Command:
     return Command(argv=spec.argv, cwd=spec.workspace)
 
 
-def approved_command(spec: Spec, value: str) -> Command:
+def approved_command(spec: Spec, value: str, *, files: dict[str, str]) -> Command:
     """Return the command that an approval with that value starts."""
     decision = (f"--approval-decision={value}",) if spec.decision_arg else ()
-    return Command(argv=(*spec.argv, *decision), cwd=spec.workspace, env={AUTO_APPROVAL: value})
+    return Command(argv=(*spec.argv, *decision), cwd=spec.workspace, env={AUTO_APPROVAL: value}, files=files)

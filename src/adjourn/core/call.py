@@ -168,3 +168,21 @@ def exact(word: Word) -> str:
     from base64 import b64decode
 
     return b64decode(word.bytes).decode("utf-8", "surrogateescape")
+
+
+def exact_word(word: Json) -> str | None:
+    """Return the word that a JSON value carries, or None if it carries none."""
+    match word:
+        case str():
+            return word
+        case {"bytes": str(encoded), **rest} if not rest:
+            return _exact_or_none(encoded)
+        case _:
+            return None
+
+
+def _exact_or_none(encoded: str) -> str | None:
+    try:
+        return exact(Bytes(encoded))
+    except ValueError:
+        return None

@@ -2,6 +2,7 @@
 
 AdjournError
 ├── Misuse              2  the words of the command do not fit
+│   └── BadPolicy       2  a policy file says something that means nothing
 ├── NotFound            3  no such task, ask, call or checkpoint
 │   └── Ambiguous       3  several begin with that prefix
 ├── Conflict            4  someone was first, or it is not the time for this
@@ -39,6 +40,12 @@ class Misuse(AdjournError):
 
     code = "usage"
     exit_code = exits.USAGE
+
+
+class BadPolicy(Misuse):
+    """A policy file says something that means nothing; nothing runs before it is put right."""
+
+    code = "bad_policy"
 
 
 class NotFound(AdjournError):

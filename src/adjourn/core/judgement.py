@@ -56,6 +56,20 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     expires_after: Milliseconds | None = None
     why: tuple[str, ...] = ()
 
+    @property
+    def is_turned_down(self) -> bool:
+        """Whether not even a person may let the call run."""
+        return self.action is Action.NEVER and self.never is Never.REJECT
+
+    @property
+    def terms_of_ask(self) -> Terms:
+        """The terms on which a person may let the call run."""
+        return msgspec.structs.replace(self.terms, by_name=self.action is Action.NEVER)
+
+    def expiry(self, *others: Milliseconds | None) -> Milliseconds | None:
+        """Return how long an ask about the call stays open: the shortest span that anybody set."""
+        return min((span for span in (self.expires_after, *others) if span is not None), default=None)
+
 
 _ACTIONS = tuple(Action)
 _NEVERS = tuple(Never)
@@ -65,13 +79,12 @@ _EFFECTS = tuple(Effect)
 
 def strictest(one: Judgement, other: Judgement) -> Judgement:
     """Return what satisfies both judgements: in each respect the stricter of the two."""
-    spans = [span for span in (one.expires_after, other.expires_after) if span is not None]
     return Judgement(
         action=max(one.action, other.action, key=_ACTIONS.index),
         never=max(one.never, other.never, key=_NEVERS.index),
         effect=max(one.effect, other.effect, key=_EFFECTS.index),
         terms=_strictest_terms(one.terms, other.terms),
-        expires_after=min(spans, default=None),
+        expires_after=one.expiry(other.expires_after),
         why=tuple(dict.fromkeys((*one.why, *other.why))),
     )
 

@@ -4,6 +4,7 @@ import msgspec
 
 from adjourn.core.clarification import Left
 
+_NEEDS_A_PERSON = frozenset({10, 90})
 _LEAVING = frozenset({0, 10, 90})
 
 
@@ -16,6 +17,11 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     output: str = ""
     left: Left | None = None
+
+    @property
+    def wants_a_person(self) -> bool:
+        """Whether it left with an exit code that may ask for approval of the command itself."""
+        return self.code in _NEEDS_A_PERSON and self.may_leave_asks
 
     @property
     def may_leave_asks(self) -> bool:

@@ -150,6 +150,7 @@ ASK_TRANSITIONS: dict[tuple[AskState, AskMove], AskState] = {
     (AskState.PENDING, AskMove.SETTLE): AskState.SETTLED,
     (AskState.PENDING, AskMove.EXPIRE): AskState.EXPIRED,
     (AskState.PENDING, AskMove.WITHDRAW): AskState.WITHDRAWN,
+    (AskState.APPROVED, AskMove.WITHDRAW): AskState.WITHDRAWN,  # what it approved is not what would run any more
 }
 
 State = TypeVar("State", bound=StrEnum)

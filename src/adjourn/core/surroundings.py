@@ -9,6 +9,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What was found on disk when a command was looked at, and what no digest covers, in words."""
 
     program: str | None = None
+    programs: dict[str, str] = {}  # every program that the words name (`core.reading.programs_of`), and where it really is
     files: dict[str, str] = {}  # path to `sha256:…`, or to why there is no digest
     uncovered: tuple[str, ...] = ()
 

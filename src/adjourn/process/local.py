@@ -57,11 +57,28 @@ class LocalProcesses:
             kill_leftovers(place, run_id)
             return Vanished()
         remove_group(place)
+        if result.started and result.killed == "lease":
+            return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
         if not (result.started or result.error or result.interrupted):
             return NeverStarted()
         exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=_readable(result.error))
         left = self._left_by(self._root, task_of_run(run_id)) if self._left_by and exit_.may_leave_asks else None
         return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
+
+
+class SharedProcesses(LocalProcesses):
+    """Processes of this machine and of others that share the store: of those, only the leases tell."""
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether a supervisor may be alive: one of this machine is dead for sure once it lost its lock."""
+        path = supervisor_lock(self._root, supervisor)
+        return not os.path.lexists(path) or lock.is_held(path)
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; on another machine it has killed its tree by the time that its lease was over."""
+        from adjourn.process.identity import boot_id
+
+        return super().shim_state(run_id, shim) if shim.boot_id == boot_id() else Vanished()
 
 
 def _readable(error: str | None) -> str | None:

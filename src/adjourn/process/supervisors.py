@@ -14,6 +14,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_at: int
     pool: str | None = None  # a worker's; a foreground command has none
     max_active: int = 1
+    host: str = ""  # where several machines share the work
 
 
 def living(root: str) -> dict[str, About]:
@@ -21,11 +22,6 @@ def living(root: str) -> dict[str, About]:
     place = os.path.join(root, "supervisors")
     found = {name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)}
     return {name: about for name, about in found.items() if about}
-
-
-def has_worker(root: str, pool: str) -> bool:
-    """Say whether a worker of that pool is alive."""
-    return any(about.pool == pool for about in living(root).values())
 
 
 def _names(place: str) -> list[str]:

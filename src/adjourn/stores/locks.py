@@ -1,8 +1,9 @@
 """What a store of one machine says of leases: nothing. There a supervisor is alive while it holds its lock."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from adjourn.core.task import Run
+from adjourn.core.task import Run, Task
+from adjourn.ports import View
 
 
 class NoLeases:
@@ -23,3 +24,11 @@ class NoLeases:
 
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
         """Have all of them: nobody else writes meanwhile."""
+
+
+def oldest_fitting(view: View, pool: str, fits: Callable[[Task], bool]) -> Task | None:
+    """Return the oldest task of a pool that can be started and that fits; most often it is the first."""
+    limit = 1
+    while len(page := view.queued(pool=pool, limit=limit)) == limit and not any(map(fits, page)):
+        limit *= 16
+    return next(filter(fits, page), None)

@@ -17,7 +17,7 @@ from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
 from adjourn.ports import Turn
-from adjourn.stores.locks import NoLeases
+from adjourn.stores.locks import NoLeases, oldest_fitting
 
 _FEW = 3
 
@@ -44,6 +44,11 @@ class MemoryStore:
             self._rows = rows
         for ear in self._ears:
             ear.wake()
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+        """Return the oldest task of a pool that can be started and that fits."""
+        with self.read() as view:
+            return oldest_fitting(view, pool, fits)
 
     def listen(self) -> "Ear":
         """Return an ear that hears every change from now on."""
@@ -131,10 +136,6 @@ class Rows(NoLeases):
         """Return the tasks of a pool that can be started, oldest first."""
         fitting = (task for task in self._tasks.values() if task.state is TaskState.QUEUED and task.spec.pool == pool)
         return list(fitting)[:limit]
-
-    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
-        """Return the oldest task of a pool that can be started and that fits."""
-        return next((task for task in self.queued(pool=pool, limit=len(self._tasks)) if fits(task)), None)
 
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""

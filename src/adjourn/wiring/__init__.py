@@ -2,13 +2,16 @@
 
 import os
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from adjourn.controller import Controller
 from adjourn.core.clarification import Left
-from adjourn.core.errors import Misuse
-from adjourn.ports import Runner
-from adjourn.process.local import LocalProcesses
-from adjourn.process.supervisors import About, has_worker, living
+from adjourn.core.errors import Misuse, StoreProblem
+from adjourn.ports import Gate, Runner
+from adjourn.process import supervisors
+from adjourn.process.local import LocalProcesses, SharedProcesses
+from adjourn.process.supervisors import About
 from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = [
@@ -18,6 +21,7 @@ __all__ = [
     "find_root",
     "find_runner",
     "has_worker",
+    "is_shared",
     "living",
     "new_id",
     "now",
@@ -25,6 +29,8 @@ __all__ = [
 ]
 
 STORE = ".adjourn"
+_SHARED = ("postgresql://", "postgres://")
+_ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -40,7 +46,14 @@ def new_id() -> str:
 
 
 def find_root(given: str | None) -> str:
-    """Return the store's directory: the one given, the nearest upwards, or where a new one belongs."""
+    """Return the store's directory: the one given, the nearest upwards, or where a new one belongs.
+
+    Of a store that machines share, it is the place of its files on this machine.
+    """
+    if given and given.startswith(_SHARED):
+        with _postgres_is_there():
+            from adjourn.wiring.shared import place_for
+        return place_for(given)
     if given:
         return os.path.abspath(given)
     here = os.getcwd()
@@ -57,10 +70,69 @@ def _upwards(place: str) -> list[str]:
     return places
 
 
+def is_shared(root: str) -> bool:
+    """Say whether the store is a database that machines share."""
+    return os.path.lexists(os.path.join(root, _ADDRESS))
+
+
+@contextmanager
+def _postgres_is_there() -> Generator[None, None, None]:
+    try:
+        yield
+    except ImportError as error:
+        raise StoreProblem(
+            f"PostgreSQL needs what is not installed: {error.name}", way_out="pip install 'adjourn[postgres]'"
+        ) from error
+
+
+def _open_shared_controller(root: str) -> Controller:
+    with _postgres_is_there():
+        from adjourn.wiring.shared import open_shared
+    store = open_shared(root)
+    return Controller(
+        store,
+        clock=store.now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=SharedProcesses(root, left_by=_left_by),
+        open_gate=lambda: _gate(find_root(None)),  # the project's policy lies in the project
+    )
+
+
+def living(root: str) -> dict[str, About]:
+    """Return the supervisors that are alive, on all machines, and what each says of itself."""
+    if is_shared(root):
+        from adjourn.wiring.shared import living_everywhere
+
+        return living_everywhere(root)
+    return supervisors.living(root)
+
+
+def has_worker(root: str, pool: str) -> bool:
+    """Say whether a worker of that pool is alive."""
+    return any(about.pool == pool for about in living(root).values())
+
+
 def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
+    if is_shared(root):
+        return _open_shared_controller(root)
     store = SqliteStore(root)
-    return Controller(store, clock=now, new_id=new_id, find_runner=find_runner, processes=LocalProcesses(root, left_by=_left_by))
+    return Controller(
+        store,
+        clock=now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=LocalProcesses(root, left_by=_left_by),
+        open_gate=lambda: _gate(root),
+    )
+
+
+def _gate(root: str) -> Gate:
+    """Make what judges commands. Seldom: most who open a store only decide."""
+    from adjourn.wiring.judging import open_gate
+
+    return open_gate(root)
 
 
 def _left_by(root: str, task_id: str) -> Left | None:
@@ -92,5 +164,6 @@ def find_runner(name: str) -> Runner:
 def back_up(controller: Controller, target: str) -> None:
     """Copy the store into a new file."""
     store = controller.store
-    if isinstance(store, SqliteStore):
-        store.back_up(target)
+    if not isinstance(store, SqliteStore):
+        raise Misuse("a database that machines share has a backup of its own", way_out="pg_dump --schema=adjourn --schema=absurd")
+    store.back_up(target)

@@ -17,13 +17,13 @@ from adjourn.notifiers.table import BadTable, Table, key_of, read_table
 from adjourn.ports import Notifier
 from adjourn.process import lock
 from adjourn.wiring import now, open_controller
+from adjourn.wiring.user_files import config_directory, require_trust
 
 WAY_OUT = "adjourn notify --check"
 LAST_ROUND = 5.0  # seconds for what is due when a worker stops
 _LARGEST = 1024 * 1024
 _EARLIER: Milliseconds = 86_400_000  # a notifier that is new to a store is told of the last day, if it was configured then
 _NOT_AGAIN_BEFORE = 5.0  # seconds between two starts of the process that delivers
-_OTHERS_MAY_WRITE = 0o002
 
 
 class Configured(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +37,8 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def config_path() -> str:
-    """Return where the user's config is. A relative XDG_CONFIG_HOME is void: it would be the project's."""
-    home = os.environ.get("XDG_CONFIG_HOME", "")
-    base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "adjourn", "config.toml")
+    """Return where the user's config is."""
+    return os.path.join(config_directory(), "config.toml")
 
 
 def configured() -> list[Configured]:
@@ -48,7 +46,7 @@ def configured() -> list[Configured]:
     path = config_path()
     try:
         with open(path, "rb") as file:
-            _require_trust(path, os.fstat(file.fileno()))
+            require_trust(path, os.fstat(file.fileno()))
             return _notifiers(path, file.read(_LARGEST), since=_mtime(file.fileno()))
     except FileNotFoundError:
         return []
@@ -58,12 +56,6 @@ def configured() -> list[Configured]:
 
 def _mtime(fd: int) -> Milliseconds:
     return os.fstat(fd).st_mtime_ns // 1_000_000
-
-
-def _require_trust(path: str, found: os.stat_result) -> None:
-    """Refuse a file that others could have written: it names commands that are run."""
-    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _OTHERS_MAY_WRITE:
-        raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
 
 
 def _notifiers(path: str, content: bytes, *, since: Milliseconds) -> list[Configured]:

@@ -1,13 +1,15 @@
 """Puts a supervisor together."""
 
 import os
-import sys
+from functools import partial
 
 from adjourn.controller import TRIES, Controller
+from adjourn.ports import Heart
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
-from adjourn.wiring import new_id, now, open_controller
+from adjourn.wiring import is_shared, new_id, now, open_controller
+from adjourn.wiring.judging import scripts_directory
 
 
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
@@ -19,12 +21,19 @@ def open_supervising(root: str, about: About, *, tries: int) -> tuple[Controller
     """Make a supervisor that says this about itself."""
     forks = ForkServer.start()
     controller = open_controller(root)
-    return controller, Supervisor(controller, forks, root=root, new_id=new_id, path=scripts_directory(), about=about, tries=tries)
+    return controller, Supervisor(
+        controller,
+        forks,
+        root=root,
+        new_id=new_id,
+        path=scripts_directory(),
+        about=about,
+        tries=tries,
+        start_heart=partial(_start_heart, root, about) if is_shared(root) else None,
+    )
 
 
-def scripts_directory() -> str | None:
-    """Return where this very adjourn is installed as a command, if it is."""
-    for candidate in (os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "adjourn")):
-        if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return os.path.dirname(candidate)
-    return None
+def _start_heart(root: str, about: About, supervisor: str) -> Heart:
+    from adjourn.wiring.shared import start_heart
+
+    return start_heart(root, about, supervisor=supervisor)

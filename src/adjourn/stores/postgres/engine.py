@@ -24,6 +24,7 @@ class EngineRows(TaskRows, Steps):
         if not self._one("has_queue", pool):
             return None
         ((queue,),) = self._all("queue_of", pool)
+        self._run("repair", pool)
         put_back: list[tuple[int, float]] = []
         found = None
         while found is None and (claimed := self._one("claim_next", queue, supervisor, int(self._lease))):

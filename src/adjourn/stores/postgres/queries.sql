@@ -299,6 +299,9 @@ SELECT adjourn.wrest($1, $2);
 -- name: claim_next
 SELECT (params ->> 'task')::bigint FROM absurd.claim_task($1, $2, $3, 1);
 
+-- name: repair
+SELECT adjourn.repair($1);
+
 -- name: has_queue
 SELECT 1 FROM absurd.queues WHERE queue_name = adjourn.queue_of($1);
 
@@ -312,7 +315,8 @@ WHERE task.state = 'running' AND adjourn.lease_end(task.pool, task.engine_run) <
 
 -- name: appear
 INSERT INTO adjourn.supervisor (name, machine, host, body, alive_until)
-VALUES ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5));
+VALUES ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))
+ON CONFLICT (name) DO UPDATE SET alive_until = excluded.alive_until;
 
 -- name: leave
 DELETE FROM adjourn.supervisor WHERE name = $1;

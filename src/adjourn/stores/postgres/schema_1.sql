@@ -287,12 +287,27 @@ BEGIN
     END IF;
 END $$;
 
--- Says that a supervisor is alive, and extends the leases of its runs. Returns the runs that it still holds.
+-- Offers a task again that somebody took and did not start before the lease was over.
+CREATE FUNCTION adjourn.repair(pool_name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    stuck bigint;
+    queue text := adjourn.queue_of(pool_name);
+BEGIN
+    FOR stuck IN EXECUTE format(
+        'SELECT task.no FROM absurd.%1$I r JOIN absurd.%2$I t USING (task_id)
+         JOIN adjourn.task ON task.no = (t.params ->> ''task'')::bigint AND task.engine_run = r.run_id
+         JOIN adjourn.family ON family.no = task.family
+         WHERE r.state = ''failed'' AND task.state = ''queued'' FOR UPDATE OF family SKIP LOCKED', 'r_' || queue, 't_' || queue
+    ) LOOP
+        PERFORM adjourn.put_back(stuck, 0);
+    END LOOP;
+END $$;
+
+-- Extends the leases of a supervisor's runs, and returns those that it still holds.
 CREATE FUNCTION adjourn.beat(holder text, seconds integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 DECLARE
     held record;
 BEGIN
-    UPDATE adjourn.supervisor SET alive_until = clock_timestamp() + make_interval(secs => seconds) WHERE name = holder;
     FOR held IN
         SELECT run.no, task.pool, task.engine_run FROM adjourn.run JOIN adjourn.task ON task.no = run.no >> 20
         WHERE run.supervisor = holder AND run.state = 'running' AND task.engine_run IS NOT NULL ORDER BY run.no

@@ -1,18 +1,19 @@
 """The PostgreSQL store: many machines, one database, every commit on disk before it is acknowledged."""
 
-import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 import psycopg
 
 from adjourn.core.errors import StoreProblem
+from adjourn.core.task import Task
 from adjourn.stores.postgres.asks import AskRows
 from adjourn.stores.postgres.database import Database, translated
 from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import require_schema
 from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.steps import SQL
 from adjourn.stores.postgres.trail import TrailRows
 
 LEASE = 30.0  # seconds
@@ -137,20 +138,29 @@ class PostgresStore:
             return "aborted"  # a copy of the database that never heard of it
         return str(status)
 
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Take the oldest task of a pool that fits out of its queue, for the length of a lease. Nobody is woken for that."""
+        with translated(self.name):
+            self._begin(_CHANGE)
+            try:
+                found = Rows(self._db, changes=True, lease=self.lease).next_queued(pool, supervisor=supervisor, fits=fits)
+                self._db.all(b"COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+            return found
+
     def listen(self) -> Ear:
         """Return an ear that hears every commit from now on."""
         ear = Ear(self._listen_url, forget=self._ears.remove)
         self._ears.append(ear)
         return ear
 
+    def supervisors(self) -> list[tuple[str, str, bytes]]:
+        """Return who is alive, on which host, and what each says of itself."""
+        with translated(self.name):
+            return [(name, host, body) for name, _, host, body in self._db.all(SQL["living"])]
+
     def close(self) -> None:
         """Let go of the store."""
         self._db.close()
-
-
-def place_of(url: str, *, state_home: str) -> str:
-    """Return where this machine keeps the files of a database's runs: the same for everyone who names the database alike."""
-    from adjourn.core.digest import sha256
-    from adjourn.stores.postgres.database import shown
-
-    return os.path.join(state_home, "adjourn", sha256(shown(url).encode()).hex()[:16])

@@ -1,7 +1,7 @@
 """Turns rows into values and values into rows."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -91,14 +91,6 @@ class Rows(NoLeases):
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
         return [_task(row) for row in self._all("queued", pool, limit)]
-
-    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
-        """Return the oldest task of a pool that can be started and that fits."""
-        page, limit = self.queued(pool=pool, limit=1), 1
-        while not any(map(fits, page)) and len(page) == limit:
-            limit *= 16  # seldom: most often the first one fits
-            page = self.queued(pool=pool, limit=limit)
-        return next(filter(fits, page), None)
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""

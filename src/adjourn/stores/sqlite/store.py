@@ -2,13 +2,15 @@
 
 import fcntl
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import apsw
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
+from adjourn.core.task import Task
 from adjourn.files import private_directory
+from adjourn.stores.locks import oldest_fitting
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
@@ -80,6 +82,11 @@ class SqliteStore:
             yield
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+        """Return the oldest task of a pool that can be started and that fits."""
+        with self.read() as view:
+            return oldest_fitting(view, pool, fits)
 
     def listen(self) -> Ear:
         """Return an ear that hears every commit from now on."""

@@ -1,0 +1,117 @@
+"""Judges a command by policies and files: before anything of it starts, and once more before its gate opens."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from adjourn.controller.steps import POLICY_OF, plain_command
+from adjourn.core.ask import Ask
+from adjourn.core.call import COMMAND, Call, Command, arguments_of, command_body, command_of
+from adjourn.core.judgement import Action, Judgement, is_stricter
+from adjourn.core.opening import Obstacle, Opening
+from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
+from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
+from adjourn.core.task import Spec, Task
+from adjourn.ports import Clock, View
+
+Observe = Callable[[Command], Surroundings]
+
+
+class Policies(Protocol):
+    """Knows which rules hold where."""
+
+    def current(self, workspace: str) -> Policy:
+        """Return all rules that hold for a workspace now, or raise BadPolicy: where a file is wrong, nothing runs."""
+        ...
+
+
+class PolicyGate:
+    """Knows the policies and the files of this machine. What it finds takes effect inside a transaction."""
+
+    def __init__(self, policies: Policies, observe: Observe, clock: Clock) -> None:
+        self._policies = policies
+        self._observe = observe
+        self._clock = clock
+
+    def opening(self, spec: Spec) -> Opening:
+        """Look at a new task's command and judge it."""
+        policy = self._policies.current(spec.workspace)
+        if policy == NO_POLICY and not spec.pause_on_approval:
+            return Opening(command=plain_command(spec), judgement=Judgement(), is_gated=False)
+        opening = self._opening(spec, lambda seen, body: self._judge(policy, spec, body, seen))
+        return msgspec.structs.replace(opening, policy=encode_policy(policy)) if policy != NO_POLICY else opening
+
+    def opening_again(self, view: View, task: Task) -> Opening:
+        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        return self._opening(task.spec, lambda seen, body: self._judge_since(view, task, COMMAND, body, seen))
+
+    def _opening(self, spec: Spec, judge: Callable[[Surroundings, bytes], Judgement]) -> Opening:
+        command = plain_command(spec)
+        seen = self._observe(command)
+        looked_at = msgspec.structs.replace(command, files=seen.files)
+        return Opening(
+            command=looked_at if spec.pause_on_approval else command,
+            judgement=judge(seen, command_body(looked_at)),
+            is_gated=spec.pause_on_approval,
+        )
+
+    def look(self, command: Command) -> Surroundings:
+        """Return what a command depends on, as it is now."""
+        return self._observe(command)
+
+    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
+        """Say what the policies in force say of a call that a process itself puts before a person."""
+        return self._judge_since(view, task, tool, body, NOTHING_SEEN)
+
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not."""
+        began_under, today = self._in_force(view, task)
+        shown = command_of(call.body)
+        if not shown.files and began_under == today == NO_POLICY:
+            return None
+        seen = self._observe(shown)
+        ask = view.ask_numbered(task.id, call.ask) if call.ask else None
+        judgement = self._judge_since(view, task, COMMAND, call.body, seen)
+        approved = _approved_as(ask) or self._judge(began_under, task.spec, call.body, seen)
+        changes = differences(shown.files, seen.files) if shown.files else []
+        if _is_barred(task, ask, judgement, approved):
+            changes += ["the policy is stricter than when it was let through", *judgement.why]
+        if not changes:
+            return None
+        command = msgspec.structs.replace(shown, files=seen.files if shown.files else {})
+        opening = Opening(command=command, judgement=judgement, is_gated=task.spec.pause_on_approval or ask is not None)
+        return Obstacle(call=call, ask=ask, opening=opening, changes=tuple(changes))
+
+    def _in_force(self, view: View, task: Task) -> tuple[Policy, Policy]:
+        kept = view.shared_document(f"{POLICY_OF}{task.spec.policy}") if task.spec.policy else None
+        return decode_policy(kept) if kept else NO_POLICY, self._policies.current(task.spec.workspace)
+
+    def _judge(self, policy: Policy, spec: Spec, body: bytes, seen: Surroundings) -> Judgement:
+        arguments = arguments_of(body)
+        return policy.judge(COMMAND, arguments, surroundings=seen, workspace=spec.workspace, now=self._clock())
+
+    def _judge_since(self, view: View, task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
+        return judge_since(
+            *self._in_force(view, task),
+            tool,
+            arguments_of(body),
+            surroundings=seen,
+            workspace=task.spec.workspace,
+            task=task.id,
+            now=self._clock(),
+        )
+
+
+def _is_barred(task: Task, ask: Ask | None, judgement: Judgement, approved: Judgement) -> bool:
+    """Say whether what let a call through is not enough any more."""
+    if ask is None and not task.spec.pause_on_approval:
+        return judgement.action is Action.NEVER
+    return is_stricter(judgement, than=approved)
+
+
+def _approved_as(ask: Ask | None) -> Judgement | None:
+    """Return what a person's approval is worth: the terms on which it was given."""
+    if ask is None:
+        return None
+    return Judgement(action=Action.NEVER if ask.terms.by_name else Action.PROMPT, terms=ask.terms)

@@ -1,0 +1,293 @@
+"""How a policy judges a call: command by command, strictly where something is let pass, generously where it is not."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from adjourn.core.call import Json, canonical
+from adjourn.core.judgement import Action, Approver, Effect, Judgement, Terms
+from adjourn.core.policy import Allowance, Policy
+from adjourn.core.reading import Step, all_steps, possible_commands, programs_of, steps_of
+from adjourn.core.render import visible
+from adjourn.core.rule import Rule
+from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
+from adjourn.core.task import Milliseconds
+from adjourn.core.when import stamp
+
+_ACTIONS = tuple(Action)
+_EFFECTS: tuple[Effect, ...] = tuple(Effect)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What rules say of one command of a call, or of a call that is no command."""
+
+    step: Step | None
+    loosening: tuple[Rule, ...]
+    is_auto: bool
+    effect: Effect
+    doubts: tuple[str, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """A judgement, and all that led to it."""
+
+    judgement: Judgement
+    findings: tuple[Finding, ...]
+    tightening: tuple[Rule, ...]
+    allowance: Allowance | None = None
+
+
+def explain(
+    policy: Policy,
+    tool: str,
+    arguments: Mapping[str, Json],
+    *,
+    surroundings: Surroundings = NOTHING_SEEN,
+    workspace: str,
+    task: str | None = None,
+    now: Milliseconds,
+) -> Explanation:
+    """Judge a call, and say what led to it."""
+    case = _Case(policy, tool, arguments, surroundings=surroundings, workspace=workspace)
+    return _concluded(policy, case, case.allowance(task=task, now=now))
+
+
+def allowed_call(tool: str, arguments: Mapping[str, Json]) -> bytes:
+    """Return what an always-allow rule compares: of a command its words, of any other call all arguments."""
+    step = steps_of(tool, arguments)
+    decides = {"argv": arguments["argv"]} if step and "argv" in arguments else dict(arguments)
+    return canonical({"arguments": decides, "tool": tool})
+
+
+def rule_gist(rule: Rule) -> str:
+    """Write a rule on one line, as a person may safely see it."""
+    words = "" if rule.argv is None else " " + " ".join(_shown_word(word) for word in rule.argv)
+    table = "".join(f" {visible(key)}={_shown_word(text)}" for key, text in sorted((rule.arguments or {}).items()))
+    says = [rule.action.value if rule.action else "", *_attributes(rule)]
+    return f"{visible(rule.tool)}{words}{table}: {', '.join(filter(None, says))}"
+
+
+def rule_place(rule: Rule) -> str:
+    """Say where a rule stands."""
+    return f"{visible(rule.source)}:{rule.line}"
+
+
+def _shown_word(word: str) -> str:
+    shown = visible(word)
+    return shown if shown and " " not in shown else f'"{shown}"'
+
+
+def _attributes(rule: Rule) -> Iterator[str]:
+    if rule.approver is not None:
+        yield f"approver {rule.approver}"
+    if rule.not_requester:
+        yield "not the requester"
+    if rule.signed:
+        yield "signed"
+    if rule.effect is not None:
+        yield f"effect {rule.effect}"
+    if rule.expires_after is not None:
+        yield f"expires after {rule.expires_after // 1000} s"
+
+
+# --- one call -------------------------------------------------------------------------------------------------------------
+
+
+class _Case:
+    """One call before a policy."""
+
+    def __init__(
+        self, policy: Policy, tool: str, arguments: Mapping[str, Json], *, surroundings: Surroundings, workspace: str
+    ) -> None:
+        self.policy = policy
+        self.tool = tool
+        self.arguments = arguments
+        self.surroundings = surroundings
+        self.workspace = workspace
+        self.step = steps_of(tool, arguments)
+        self.findings: list[Finding] = []
+
+    def allowance(self, *, task: str | None, now: Milliseconds) -> Allowance | None:
+        """Return an always-allow rule that holds here and now."""
+        if not self.policy.allowances:
+            return None
+        candidates = self.policy.allowed.get(allowed_call(self.tool, self.arguments), ())
+        return next((each for each in candidates if self._holds(each, task=task, now=now)), None)
+
+    def _holds(self, each: Allowance, *, task: str | None, now: Milliseconds) -> bool:
+        is_in_scope = each.task == task if each.task else each.workspace == self.workspace
+        programs = programs_of(self.tool, self.arguments)
+        return is_in_scope and now < each.until and {name: self.where(name) for name in programs} == each.programs
+
+    @property
+    def is_command(self) -> bool:
+        return self.step is not None
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """What keeps the call from being auto, whatever the rules say."""
+        return tuple(why for step in all_steps(self.step) for why in step.unread) if self.step else ()
+
+    def tightening(self) -> tuple[Rule, ...]:
+        """Return the rules that ask or forbid, matched by whatever may be a command in it."""
+        index = self.policy.generous
+        found = {id(rule): rule for rule in index.of_call(self.tool, self.arguments, holds_commands=self.is_command)}
+        for words in possible_commands(self.step) if self.step else ():
+            for rule in index.of_words(self.tool, words, programs=self._names_of(words)):
+                found[id(rule)] = rule
+        return tuple(found.values())
+
+    def _names_of(self, words: tuple[str, ...]) -> Iterator[str]:
+        """Yield the further names of a program: without its directory, and where it really is."""
+        if words:
+            resolved = self.where(words[0])
+            for name in (words[0], *([resolved] if resolved else ())):
+                yield from (name, name.rpartition("/")[2])
+
+    def where(self, program: str) -> str | None:
+        """Return where a program was found, if anybody looked."""
+        if program in self.surroundings.programs:
+            return self.surroundings.programs[program]
+        is_outermost = self.step is not None and self.step.words[:1] == (program,)
+        return self.surroundings.program if is_outermost else None
+
+    def find(self) -> Finding:
+        """Return what the rules that let pass say of the whole call."""
+        by_call = tuple(self.policy.strict.of_call(self.tool, self.arguments, holds_commands=self.is_command))
+        if self.step is None:
+            finding = Finding(step=None, loosening=by_call, is_auto=_allows(by_call), effect=_effect(by_call))
+            self.findings.append(finding)
+            return finding
+        return self._find_step(self.step, by_call)
+
+    def _find_step(self, step: Step, by_call: tuple[Rule, ...]) -> Finding:
+        at = len(self.findings)
+        rules = (*by_call, *self.policy.strict.of_words(self.tool, step.words)) if step.words else by_call
+        stranger = self._stranger(step)
+        trusted = tuple(rule for rule in rules if not stranger or rule.trusts_a_path)
+        inner = [self._find_step(each, by_call) for each in step.inner]
+        finding = _settled(step, trusted, inner, stranger="" if trusted else stranger)
+        self.findings.insert(at, finding)
+        return finding
+
+    def _stranger(self, step: Step) -> str:
+        """Say why the program may not be the one that a bare name means, if so."""
+        if not step.words:
+            return ""
+        shown, where = visible(step.words[0]), self.where(step.words[0])
+        if where is None:
+            return f"where {shown} is was not found out"
+        if _is_inside(where, self.workspace):
+            return f"{shown} is {visible(where)}, inside the workspace"
+        return ""
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    return not path.startswith("/") or path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def _settled(step: Step, rules: tuple[Rule, ...], inner: list[Finding], *, stranger: str) -> Finding:
+    """Put together what a command's own rules say and what is said of those that it starts."""
+    exact = tuple(rule for rule in rules if rule.is_exact)
+    needs_own = not step.is_shell
+    is_known = not step.unread and not step.unsure and not stranger
+    by_parts = (
+        is_known and (not needs_own or _allows(rules)) and (needs_own or bool(inner)) and all(each.is_auto for each in inner)
+    )
+    is_auto = not step.unread and not stranger and (_allows(exact) or by_parts)
+    return Finding(
+        step=step,
+        loosening=rules,
+        is_auto=is_auto,
+        effect=_effect_of_parts(step, rules, exact, inner, is_known=is_known),
+        doubts=(*step.unread, *step.unsure, *([stranger] if stranger else ())),
+    )
+
+
+def _effect_of_parts(
+    step: Step, rules: tuple[Rule, ...], exact: tuple[Rule, ...], inner: list[Finding], *, is_known: bool
+) -> Effect:
+    if _effect(exact) is not Effect.UNKNOWN and not step.unread:
+        return _effect(rules)
+    if not is_known or (step.is_shell and not inner):
+        return Effect.UNKNOWN
+    effects = [each.effect for each in inner]
+    return max(effects if step.is_shell else [_effect(rules), *effects], key=_EFFECTS.index)
+
+
+def _allows(rules: tuple[Rule, ...]) -> bool:
+    return any(rule.action is Action.AUTO for rule in rules)
+
+
+def _effect(rules: tuple[Rule, ...]) -> Effect:
+    """Return the strictest effect that rules agree on; where none speaks, nobody knows."""
+    said = [rule.effect for rule in rules if rule.effect is not None]
+    return max(said, key=_EFFECTS.index) if said else Effect.UNKNOWN
+
+
+# --- the conclusion -------------------------------------------------------------------------------------------------------
+
+
+def _concluded(policy: Policy, case: _Case, allowance: Allowance | None) -> Explanation:
+    finding, tightening = case.find(), case.tightening()
+    terms = Terms(
+        approver=Approver.HUMAN if any(rule.approver is Approver.HUMAN for rule in tightening) else Approver.ANY,
+        not_requester=any(rule.not_requester for rule in tightening),
+        signed=any(rule.signed for rule in tightening),
+    )
+    allowance = allowance if terms == Terms() and not case.unread else None
+    action = _action(tightening, is_auto=finding.is_auto and not case.unread, is_allowed=allowance is not None)
+    judgement = Judgement(
+        action=action,
+        never=policy.never,
+        effect=_least(finding.effect, tightening),
+        terms=msgspec.structs.replace(terms, by_name=action is Action.NEVER),
+        expires_after=min((rule.expires_after for rule in tightening if rule.expires_after is not None), default=None),
+        why=_why(action, case, tightening, allowance),
+    )
+    return Explanation(judgement=judgement, findings=tuple(case.findings), tightening=tightening, allowance=allowance)
+
+
+def _action(tightening: tuple[Rule, ...], *, is_auto: bool, is_allowed: bool) -> Action:
+    strictest_rule = max((rule.action for rule in tightening if rule.action), key=_ACTIONS.index, default=Action.AUTO)
+    if strictest_rule is Action.NEVER:
+        return Action.NEVER
+    if is_allowed:
+        return Action.AUTO
+    return Action.PROMPT if strictest_rule is Action.PROMPT or not is_auto else Action.AUTO
+
+
+def _least(effect: Effect, tightening: tuple[Rule, ...]) -> Effect:
+    said = [rule.effect for rule in tightening if rule.effect is not None]
+    return effect if effect is Effect.UNKNOWN else max([effect, *said], key=_EFFECTS.index)
+
+
+def _why(action: Action, case: _Case, tightening: tuple[Rule, ...], allowance: Allowance | None) -> tuple[str, ...]:
+    """Name what decided: the rules of the action that won, else what was missing for auto; then the rules that set terms."""
+    setting = [rule for rule in tightening if rule.action is not Action.NEVER and rule.action is not Action.PROMPT]
+    if allowance and action is Action.AUTO:
+        decided = [f"always-allow rule {allowance.id}, until {stamp(allowance.until)}"]
+    elif action is Action.AUTO:
+        decided = [_cited(rule) for finding in case.findings for rule in finding.loosening if rule.action is Action.AUTO]
+    else:
+        decided = [_cited(rule) for rule in tightening if rule.action is action] or _missing(case)
+    return tuple(dict.fromkeys([*decided, *(_cited(rule) for rule in setting)]))
+
+
+def _cited(rule: Rule) -> str:
+    return f"{rule_place(rule)}: {rule_gist(rule)}"
+
+
+def _missing(case: _Case) -> list[str]:
+    lacking = [finding for finding in case.findings if not finding.is_auto]
+    doubts = [doubt for finding in lacking for doubt in finding.doubts]
+    return doubts or [f"no rule lets {_name(finding, case)} run by itself" for finding in lacking if not _is_held_up(finding)]
+
+
+def _is_held_up(finding: Finding) -> bool:
+    """Say whether only something that it starts keeps a command from running by itself."""
+    return finding.step is not None and (finding.step.is_shell or _allows(finding.loosening)) and bool(finding.step.inner)
+
+
+def _name(finding: Finding, case: _Case) -> str:
+    return visible(finding.step.words[0]) if finding.step and finding.step.words else visible(case.tool)

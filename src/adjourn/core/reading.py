@@ -1,0 +1,162 @@
+"""Which commands a call would run, as far as its words tell: itself, what a shell makes of its text, what a wrapper starts."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from adjourn.core.call import COMMAND, Json, exact_word
+from adjourn.core.shell import LONGEST_GUESS, Words, guesses, read_text
+
+SHELL_TOOLS = frozenset({"run_command", "bash", "shell"})
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
+_OTHER_SHELLS = frozenset({"ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "tcsh", "xonsh", "yash"})
+_DEEPEST = 8
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One command that would run, and those that it would run in turn."""
+
+    words: Words
+    is_shell: bool = False
+    inner: tuple["Step", ...] = ()
+    unread: tuple[str, ...] = ()  # what in a shell text is not understood: no rule makes up for it
+    unsure: tuple[str, ...] = ()  # why it is not known what it starts: only a rule without wildcards makes up for it
+    text: str = ""  # where further commands may hide
+
+
+def steps_of(tool: str, arguments: Mapping[str, Json]) -> Step | None:
+    """Return the command that a call would run, or None if the call is no command."""
+    if tool == COMMAND:
+        return _step_of_list(arguments.get("argv"))
+    if tool.casefold() not in SHELL_TOOLS:
+        return None
+    match arguments.get("command"):
+        case str(text):
+            return _text_step((), text, depth=0)
+        case given:
+            return _step_of_list(given)
+
+
+def all_steps(step: Step) -> Iterator[Step]:
+    """Yield a step and all below it."""
+    yield step
+    for inner in step.inner:
+        yield from all_steps(inner)
+
+
+def programs_of(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return the programs of a call as its words name them: whoever looks at the surroundings finds where each of them is."""
+    step = steps_of(tool, arguments)
+    return tuple(dict.fromkeys(each.words[0] for each in all_steps(step) if each.words)) if step else ()
+
+
+def possible_commands(step: Step) -> Iterator[Words]:
+    """Yield every run of words that may be a command: rules that forbid or ask are tried on all of them."""
+    for each in all_steps(step):
+        yield each.words
+        if each.unsure:
+            yield from (each.words[start : start + LONGEST_GUESS] for start in range(1, len(each.words)))
+        if each.text:
+            yield from guesses(each.text)
+
+
+def _step_of_list(given: Json) -> Step:
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        return Step(words=(), is_shell=True, unread=("its words cannot be read",))
+    words = tuple(exact_word(word) for word in given)
+    if None in words:
+        return Step(words=(), is_shell=True, unread=("its words cannot be read",))
+    return _step(tuple(word for word in words if word is not None), depth=0)
+
+
+def _step(words: Words, *, depth: int) -> Step:
+    name = words[0].rpartition("/")[2]
+    if depth > _DEEPEST:
+        return Step(words=words, is_shell=True, unread=(f"commands are nested more than {_DEEPEST} deep",))
+    if name in _SHELLS or name in _OTHER_SHELLS:
+        return _shell_step(words, name, depth=depth)
+    if name == "find" and not _FIND_STARTS.isdisjoint(words):
+        return Step(words=words, unsure=("find starts commands of its own",))
+    reader = _WRAPPERS.get(name)
+    return _wrapped(words, name, reader, depth=depth) if reader else Step(words=words)
+
+
+# --- shells ---------------------------------------------------------------------------------------------------------------
+
+
+def _shell_step(words: Words, name: str, *, depth: int) -> Step:
+    texts = [word for option, word in pairwise(words[1:]) if _takes_text(option)]
+    if not texts:
+        return Step(words=words)
+    if name in _SHELLS and len(words) == len(("sh", "-c", "text")) and words[1] == "-c":
+        return _text_step(words, words[2], depth=depth)
+    return Step(words=words, is_shell=True, unread=(f"{name} is not called as `{name} -c TEXT`",), text="\n".join(words[1:]))
+
+
+def _takes_text(option: str) -> bool:
+    return option.startswith("-") and not option.startswith("--") and "c" in option
+
+
+def _text_step(words: Words, text: str, *, depth: int) -> Step:
+    read = read_text(text)
+    if read.doubts:
+        return Step(words=words, is_shell=True, unread=read.doubts, text=text)
+    return Step(words=words, is_shell=True, inner=tuple(_step(command, depth=depth + 1) for command in read.commands))
+
+
+# --- wrappers -------------------------------------------------------------------------------------------------------------
+
+_Reader = Callable[[Words], int | None]  # where the inner command begins; 0 if there is none, None if that is not known
+_FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+def _wrapped(words: Words, name: str, reader: _Reader, *, depth: int) -> Step:
+    start = reader(words)
+    if start is None:
+        return Step(words=words, unsure=(f"what {name} would start cannot be told from its words",), text=_texts(words))
+    inner = (_step(words[start:], depth=depth + 1),) if start else ()
+    return Step(words=words, inner=inner)
+
+
+def _texts(words: Words) -> str:
+    """Return the words that may be shell text for somebody."""
+    return "\n".join(word for word in words[1:] if " " in word or "\t" in word or "\n" in word)
+
+
+def _plain(words: Words) -> int | None:
+    return None if _is_option(words, 1) or (len(words) > 1 and "=" in words[1]) else int(len(words) > 1)
+
+
+def _is_option(words: Words, at: int) -> bool:
+    return words[at : at + 1] == ("",) or (len(words) > at and words[at].startswith(("-", "+")))
+
+
+def _timeout(words: Words) -> int | None:
+    is_plain = len(words) > 2 and words[1].removesuffix("s").replace(".", "", 1).isdigit() and not _is_option(words, 2)  # noqa: PLR2004 -- timeout, time, command
+    return 2 if is_plain else None
+
+
+def _nice(words: Words) -> int | None:
+    if words[1:2] == ("-n",):
+        return 3 if len(words) > 3 and words[2].isdigit() and not _is_option(words, 3) else None  # noqa: PLR2004 -- nice, -n, number, command
+    return _plain(words)
+
+
+def _unknown(words: Words) -> int | None:
+    del words
+    return None
+
+
+# xargs adds words that nobody has seen; the others have options of which too many start commands.
+_TOO_MANY_WAYS = (
+    "busybox chpst chroot chrt command daemonize entr eval exec fakeroot firejail flock ionice ltrace nsenter parallel "
+    "pkexec proxychains rlwrap runuser script setpriv ssh stdbuf strace su systemd-run taskset time torsocks toybox unshare "
+    "unbuffer watch xargs"
+)
+_WRAPPERS: dict[str, _Reader] = {
+    **dict.fromkeys(("doas", "env", "nohup", "setsid", "sudo"), _plain),
+    "nice": _nice,
+    "timeout": _timeout,
+    **dict.fromkeys(_TOO_MANY_WAYS.split(), _unknown),
+}

@@ -1,0 +1,160 @@
+"""What a rule of a policy says, and an index that finds the rules that match a call."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from adjourn.core.call import Json, canonical
+from adjourn.core.judgement import Action, Approver, Effect
+from adjourn.core.pattern import REST, Pattern, read_pattern
+from adjourn.core.task import Milliseconds
+
+ANY_TOOL = "*"
+TEXT_KEYS = frozenset({"argv", "command"})  # the arguments that hold commands; a pattern over their text allows nothing
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rule: which calls it is about, and what it says of them."""
+
+    tool: str = ANY_TOOL
+    argv: tuple[str, ...] | None = None
+    arguments: dict[str, str] | None = None
+    action: Action | None = None
+    approver: Approver | None = None
+    not_requester: bool = False
+    signed: bool = False
+    effect: Effect | None = None
+    expires_after: Milliseconds | None = None
+    source: str = ""
+    line: int = 0
+
+    @property
+    def loosens(self) -> bool:
+        """Whether it lets something pass that would not without it; then it is matched strictly."""
+        return self.action is Action.AUTO or self.effect is not None
+
+    @property
+    def tightens(self) -> bool:
+        """Whether it asks or forbids; then it is matched generously."""
+        is_about_asking = self.approver is not None or self.not_requester or self.signed or self.expires_after is not None
+        return self.action in {Action.PROMPT, Action.NEVER} or is_about_asking
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it leaves no word of a command open."""
+        words = self.argv
+        return words is not None and REST not in words[-1:] and all(read_pattern(word).is_literal for word in words)
+
+    @property
+    def trusts_a_path(self) -> bool:
+        """Whether it names its program by a path, so that nothing else can stand in for it."""
+        return bool(self.argv) and "/" in self.argv[0] and read_pattern(self.argv[0]).is_literal if self.argv else False
+
+
+class Index:
+    """Finds the rules that match without looking at all of them: a tree over the words of their patterns."""
+
+    def __init__(self, rules: Iterable[Rule], *, strictly: bool) -> None:
+        self._strictly = strictly
+        self._tools = _Node()
+        for rule in rules:
+            self._add(rule)
+
+    def _add(self, rule: Rule) -> None:
+        node = self._tools.below(rule.tool)
+        if rule.argv is not None:
+            is_open = rule.argv[-1:] == (REST,)
+            for word in rule.argv[:-1] if is_open else rule.argv:
+                node = node.below(word)
+            (node.with_more if is_open else node.whole).append(rule)
+        elif rule.arguments:
+            key = min(rule.arguments)
+            node.keyed.setdefault(key, _Node()).below(rule.arguments[key]).whole.append(rule)
+        else:
+            node.always.append(rule)
+
+    def of_call(self, tool: str, arguments: Mapping[str, Json], *, holds_commands: bool) -> Iterator[Rule]:
+        """Yield the rules that match by the tool alone, or by its arguments."""
+        for node in self._tools.fitting(tool, strictly=False):
+            yield from node.always
+            for key in node.keyed.keys() & arguments.keys():
+                for found in node.keyed[key].fitting(_text(arguments[key]), strictly=self._strictly):
+                    yield from (rule for rule in found.whole if self._fits(rule, arguments, holds_commands=holds_commands))
+
+    def _fits(self, rule: Rule, arguments: Mapping[str, Json], *, holds_commands: bool) -> bool:
+        wanted = rule.arguments or {}
+        if self._strictly and holds_commands and not TEXT_KEYS.isdisjoint(wanted):
+            return False
+        return wanted.keys() <= arguments.keys() and all(
+            read_pattern(pattern).matches(_text(arguments[key]), strictly=self._strictly) for key, pattern in wanted.items()
+        )
+
+    def of_words(self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()) -> Iterator[Rule]:
+        """Yield the rules that match a command; its program may go by further names."""
+        reached = self._tools.fitting(tool, strictly=False)
+        for number, word in enumerate(words):
+            for node in reached:
+                yield from node.with_more
+            names = {word, *programs} if number == 0 else {word}
+            reached = [found for node in reached for name in names for found in node.fitting(name, strictly=self._strictly)]
+            if not reached:
+                return
+        for node in reached:
+            yield from node.with_more
+            yield from node.whole
+
+
+class _Node:
+    """A place in the tree: what may follow, and the rules that end here."""
+
+    __slots__ = ("always", "by_head", "by_tail", "heads", "keyed", "literals", "open", "patterns", "tails", "whole", "with_more")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.patterns: dict[str, _Node] = {}
+        self.by_head: dict[str, list[tuple[Pattern, _Node]]] = {}
+        self.by_tail: dict[str, list[tuple[Pattern, _Node]]] = {}
+        self.heads: set[int] = set()
+        self.tails: set[int] = set()
+        self.open: list[tuple[Pattern, _Node]] = []
+        self.keyed: dict[str, _Node] = {}
+        self.always: list[Rule] = []
+        self.whole: list[Rule] = []
+        self.with_more: list[Rule] = []
+
+    def below(self, text: str) -> "_Node":
+        pattern = read_pattern(text)
+        if pattern.is_literal:
+            return self.literals.setdefault(pattern.head, _Node())
+        if text not in self.patterns:
+            self.patterns[text] = _Node()
+            self._file(pattern, self.patterns[text])
+        return self.patterns[text]
+
+    def _file(self, pattern: Pattern, node: "_Node") -> None:
+        """Keep a pattern where words that begin or end like it will find it."""
+        if pattern.head:
+            self.heads.add(len(pattern.head))
+            self.by_head.setdefault(pattern.head, []).append((pattern, node))
+        elif pattern.tail:
+            self.tails.add(len(pattern.tail))
+            self.by_tail.setdefault(pattern.tail, []).append((pattern, node))
+        else:
+            self.open.append((pattern, node))
+
+    def fitting(self, word: str, *, strictly: bool) -> "list[_Node]":
+        found = [self.literals[word]] if word in self.literals else []
+        if self.patterns:
+            found += [node for pattern, node in self._candidates(word) if pattern.matches(word, strictly=strictly)]
+        return found
+
+    def _candidates(self, word: str) -> "Iterator[tuple[Pattern, _Node]]":
+        for length in self.heads:
+            yield from self.by_head.get(word[:length], ())
+        for length in self.tails:
+            yield from self.by_tail.get(word[-length:], ())
+        yield from self.open
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else canonical(value).decode()

@@ -1,0 +1,120 @@
+"""Looks at what a command depends on: the program that PATH finds, and the files that its words name."""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+
+from adjourn.core.call import COMMAND, Command, arguments_of, command_body
+from adjourn.core.surroundings import Surroundings
+
+LARGEST = 256 << 20
+MOST = 100
+_CHUNK = 1 << 20
+_INTERPRETERS = 3  # a script's interpreter may be a script, and `env` names yet another program
+_SHEBANG = 4096
+_OURS = "--approval-decision="  # added by adjourn, with a value that names no file
+
+
+def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
+    """Return the PATH of a run's process: that of its supervisor, behind this very adjourn."""
+    path = inherited.get("PATH", os.defpath)
+    return os.pathsep.join([first, path]) if first else path
+
+
+def look_at(command: Command, *, path: str) -> Surroundings:
+    """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given."""
+    from adjourn.core.reading import all_steps, steps_of  # seldom needed: most commands only decide
+
+    step = steps_of(COMMAND, arguments_of(command_body(command)))
+    commands = [each.words for each in all_steps(step) if each.words] if step else []
+    place = Place(command.cwd, path)
+    programs = {words[0]: program for words in commands if (program := place.program(words[0]))}
+    found = [file for program in programs.values() for file in place.interpreted(program)]
+    found += [file for words in commands for word in words[1:] for file in place.named(word)]
+    files = list(dict.fromkeys(found))
+    outermost = programs.get(command.argv[0])
+    return Surroundings(
+        program=outermost and _spelled(outermost),
+        programs={name: _spelled(program) for name, program in programs.items()},
+        files={_spelled(file): _state(file) for file in files[:MOST]},
+        uncovered=tuple(map(_spelled, files[MOST:])),
+    )
+
+
+class Place:
+    """Where words mean files: a working directory and a PATH."""
+
+    def __init__(self, cwd: str, path: str) -> None:
+        self._cwd = cwd
+        self._path = path.split(os.pathsep)
+
+    def program(self, word: str) -> str | None:
+        """Return the file that an exec of that word would start, if there is one."""
+        places = [""] if "/" in word else self._path
+        files = (os.path.normpath(os.path.join(self._cwd, place, word)) for place in places)
+        return next((file for file in files if os.path.isfile(file) and os.access(file, os.X_OK)), None)
+
+    def interpreted(self, program: str) -> Iterator[str]:
+        """Yield a program, and the chain of programs that would read it."""
+        for _ in range(_INTERPRETERS):
+            yield program
+            words = _shebang(program)
+            if words and os.path.basename(words[0]) == "env" and len(words) > 1:
+                yield words[0]
+                words = [word for word in words[1].split() if not word.startswith("-") and "=" not in word]
+            found = self.program(words[0]) if words else None
+            if found is None:
+                return
+            program = found
+
+    def named(self, word: str) -> Iterator[str]:
+        """Yield the files that a word names, by itself or after an equals sign."""
+        if word.startswith(_OURS):
+            return
+        for name in dict.fromkeys((word, word.partition("=")[2])):
+            file = os.path.normpath(os.path.join(self._cwd, name))
+            if name and os.path.exists(file):
+                yield file
+
+
+def _shebang(program: str) -> list[str]:
+    """Return the interpreter that a script names in its first line, and the one argument it may give it."""
+    try:
+        with open(program, "rb") as file:
+            head = file.read(_SHEBANG)
+    except OSError:
+        return []
+    if not head.startswith(b"#!"):
+        return []
+    return os.fsdecode(head[2:].split(b"\n", 1)[0]).strip().split(maxsplit=1)
+
+
+def _state(file: str) -> str:
+    """Return a file's digest, or why it has none. What is no file is not even opened: that alone may have an effect."""
+    try:
+        about = os.stat(file)
+        if stat.S_ISDIR(about.st_mode):
+            return "not covered: a directory"
+        if not stat.S_ISREG(about.st_mode):
+            return "not covered: not a regular file"
+        return _digest(file) if about.st_size <= LARGEST else f"not covered: larger than {LARGEST >> 20} MB"
+    except OSError as error:
+        return f"not covered: {(error.strerror or 'unreadable').lower()}"
+
+
+def _digest(file: str) -> str:
+    from hashlib import sha256  # OpenSSL's, for programs are large; loaded only here
+
+    digest = sha256()
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        while chunk := os.read(fd, _CHUNK):
+            digest.update(chunk)
+    finally:
+        os.close(fd)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _spelled(path: str) -> str:
+    """Return a path as JSON can hold it."""
+    return path.encode("utf-8", "backslashreplace").decode()

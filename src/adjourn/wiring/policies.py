@@ -1,0 +1,235 @@
+"""Reads the policies of the user and of the project from their files."""
+
+import os
+import stat
+from collections.abc import Iterator
+
+import msgspec
+
+from adjourn.core.errors import BadPolicy, Misuse
+from adjourn.core.judgement import Never
+from adjourn.core.policy import NO_POLICY, Allowance, Policy, Source
+from adjourn.core.rule import Rule
+from adjourn.wiring.user_files import config_directory, require_trust
+
+POLICY = "policy.toml"
+RULES = "rules.toml"
+_STORE = ".adjourn"
+_LARGEST = 4 * 1024 * 1024
+_MOST_FILES = 32
+
+Signature = tuple[int, ...] | None
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """A file that may hold rules."""
+
+    path: str
+    is_project: bool
+
+
+class FilePolicies:
+    """Reads policy files when they are needed, and again only when one of them has changed."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._kept: dict[str, tuple[dict[str, Signature], Policy]] = {}
+
+    def current(self, workspace: str) -> Policy:
+        """Return all rules that hold for a workspace now; a few looks at the directory if there are none."""
+        seen, policy = self._kept.get(workspace, ({}, NO_POLICY))
+        found = origins(self._root, workspace)
+        paths = {*seen, *(origin.path for origin in found), rules_path()}
+        now = {path: _signature(path) for path in paths}
+        if not any(now.values()):
+            return NO_POLICY
+        if seen != now or not seen:
+            seen, policy = read_all(found)
+            self._kept[workspace] = seen, policy
+        return policy
+
+
+def user_path() -> str:
+    """Return where the user's policy is."""
+    return os.path.join(config_directory(), POLICY)
+
+
+def rules_path() -> str:
+    """Return where the user's always-allow rules are."""
+    return os.path.join(config_directory(), RULES)
+
+
+def origins(root: str, workspace: str) -> list[Origin]:
+    """Return the files that may hold rules for a workspace, whether they are there or not."""
+    project = os.path.join(root, POLICY)
+    nearest = _nearest(workspace)
+    found = [Origin(user_path(), is_project=False), Origin(project, is_project=True)]
+    return found if nearest in {None, project} else [*found, Origin(nearest or "", is_project=True)]
+
+
+def _nearest(workspace: str) -> str | None:
+    place = workspace
+    while True:
+        candidate = os.path.join(place, _STORE, POLICY)
+        if os.path.lexists(candidate):
+            return candidate
+        above = os.path.dirname(place)
+        if above == place:
+            return None
+        place = above
+
+
+def _signature(path: str) -> Signature:
+    """Return what changes whenever a file does."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return (-(error.errno or 0),)
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+
+
+def read_all(found: list[Origin]) -> tuple[dict[str, Signature], Policy]:
+    """Return the policy of these files together, and what they looked like; raise BadPolicy if anything is wrong."""
+    gathered = gather(found)
+    gathered.read_rules()
+    if gathered.problems:
+        first, *more = gathered.problems
+        others = f" (and {len(more)} more)" if more else ""
+        raise BadPolicy(f"{first}{others}", way_out="adjourn policy check")
+    return gathered.seen, gathered.policy()
+
+
+def gather(found: list[Origin]) -> "Gathering":
+    """Read files and all that they include, and gather what they say and what is wrong."""
+    gathered = Gathering()
+    for origin in found:
+        if _signature(origin.path) is None:
+            gathered.seen[origin.path] = None
+        else:
+            gathered.read(origin)
+    return gathered
+
+
+class Gathering:
+    """What several files say together."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.rules: list[Rule] = []
+        self.allowances: tuple[Allowance, ...] = ()
+        self.sources: list[Source] = []
+        self.seen: dict[str, Signature] = {}
+        self._nevers: list[Never] = [Never.PAUSE]
+
+    def policy(self) -> Policy:
+        """Return the policy of all that was read."""
+        never = Never.REJECT if Never.REJECT in self._nevers else Never.PAUSE
+        return Policy(rules=tuple(self.rules), allowances=self.allowances, never=never, sources=tuple(self.sources))
+
+    def read(self, origin: Origin) -> None:
+        """Read a file and what it includes."""
+        directory = os.path.dirname(origin.path)
+        if origin.is_project and os.path.islink(directory):
+            self.problems.append(f"{directory}: it is a symbolic link, and a project's policy may not be behind one")
+        else:
+            self._read(origin, within=directory, chain=())
+
+    def read_rules(self) -> None:
+        """Read the user's always-allow rules."""
+        path = rules_path()
+        self.seen[path] = _signature(path)
+        if self.seen[path] is not None:
+            from adjourn.wiring.rules import read_allowances
+
+            self.allowances = read_allowances(path, self.problems)
+            self.sources.append(Source(path=path, kind="rules", rules=len(self.allowances)))
+
+    def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
+        from adjourn.core.policy_text import read_policy
+
+        path = origin.path
+        self.seen[path] = _signature(path)
+        if len(self.seen) > _MOST_FILES:
+            self.problems.append(f"{path}: more than {_MOST_FILES} files are included")
+            return
+        text = _text(origin, self.problems)
+        if text is None:
+            return
+        content = read_policy(text, source=path, is_project=origin.is_project)
+        self.problems += map(str, content.problems)
+        self.rules += content.rules
+        self._nevers.append(content.never)
+        self.sources.append(Source(path=path, kind="project" if origin.is_project else "user", rules=len(content.rules)))
+        for include in content.includes:
+            self._include(origin, include.path, f"{path}:{include.place.line}:{include.place.column}", within=within, chain=chain)
+
+    def _include(self, origin: Origin, name: str, place: str, *, within: str, chain: tuple[str, ...]) -> None:
+        target = os.path.normpath(os.path.join(os.path.dirname(origin.path), name))
+        if target in {*chain, origin.path}:
+            files = (*chain, origin.path)
+            way = " includes ".join([*files[files.index(target) :], target])
+            self.problems.append(f"{place}: the includes go round in a circle: {way}")
+        elif origin.is_project and _leaves(target, within):
+            self.problems.append(f"{place}: a project's policy may include only files below {within}")
+        elif target not in self.seen:
+            self._read(Origin(target, origin.is_project), within=within, chain=(*chain, origin.path))
+
+
+def _leaves(target: str, directory: str) -> bool:
+    real = os.path.realpath(directory)
+    return os.path.realpath(target) != os.path.join(real, os.path.relpath(target, directory)) or not target.startswith(
+        directory.rstrip("/") + "/"
+    )
+
+
+def _text(origin: Origin, problems: list[str]) -> str | None:
+    """Return the text of a file, or say why it cannot be one."""
+    try:
+        return read_text(origin.path, follows=not origin.is_project)
+    except Misuse as error:
+        problems.append(error.sentence)
+        return None
+
+
+def read_text(path: str, *, follows: bool) -> str:
+    """Return the text of a plain file of a fitting size; a user's file must be the user's own."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (0 if follows else os.O_NOFOLLOW)
+    try:
+        fd = os.open(path, flags)
+    except OSError as error:
+        raise Misuse(f"{path}: {_reason(error, path)}") from error
+    with open(fd, "rb") as file:
+        found = os.fstat(fd)
+        _require_plain(path, found)
+        if follows:
+            require_trust(path, found)
+        return _decoded(path, file.read(_LARGEST + 1))
+
+
+def _reason(error: OSError, path: str) -> str:
+    if os.path.islink(path) and not os.path.exists(path):
+        return "it is a symbolic link that leads nowhere"
+    return "it is a symbolic link, and a project's policy may not be one" if os.path.islink(path) else str(error.strerror)
+
+
+def _require_plain(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Misuse(f"{path}: it is not a plain file")
+    if found.st_size > _LARGEST:
+        raise Misuse(f"{path}: it has {found.st_size:,} bytes, and {_LARGEST:,} are the most")
+
+
+def _decoded(path: str, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = len(content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")) + 1
+        raise Misuse(f"{path}:{line}:{column}: it is not UTF-8") from error
+
+
+def missing_files(found: list[Origin]) -> Iterator[str]:
+    """Yield the files that are not there."""
+    yield from (origin.path for origin in found if _signature(origin.path) is None)

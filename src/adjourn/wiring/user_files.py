@@ -1,0 +1,20 @@
+"""The user's own files: where they are, and whether others could have written them."""
+
+import os
+
+from adjourn.core.errors import Misuse
+
+_OTHERS_MAY_WRITE = 0o002
+
+
+def config_directory() -> str:
+    """Return where the user's files are. A relative XDG_CONFIG_HOME is void: it would be the project's."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "adjourn")
+
+
+def require_trust(path: str, found: os.stat_result) -> None:
+    """Refuse a file that others could have written: what it says is followed."""
+    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _OTHERS_MAY_WRITE:
+        raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
