@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 from psycopg import RawCursor, errors
+from psycopg.conninfo import conninfo_to_dict
 
 from adjourn.core.errors import AdjournError, StoreProblem, StoreRefused
 
@@ -42,6 +43,7 @@ class Database:
     def connection(self) -> "psycopg.Connection[Values]":
         """The connection, made if need be."""
         if self._connection is None or self._connection.closed:
+            self.close()
             self._connection = psycopg.connect(
                 self._url,
                 autocommit=True,
@@ -75,10 +77,10 @@ class Database:
 
 def shown(url: str) -> str:
     """Return a database's address without its password."""
-    words = psycopg.conninfo.conninfo_to_dict(url)
+    words = conninfo_to_dict(url)
     host = words.get("host") or words.get("hostaddr") or "localhost"
-    port = f":{words['port']}" if words.get("port") else ""
-    return f"postgresql://{host}{port}/{words.get('dbname', '')}"
+    where = f"{host}:{words['port']}" if words.get("port") else str(host)
+    return f"the database {words.get('dbname') or ''} at {where}"
 
 
 @contextmanager
@@ -105,6 +107,7 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
         "{name} has not the schema of this program: {said}",
         "adjourn store migrate",
     ),
+    ((psycopg.ProgrammingError,), "{name} cannot be used: {said}", "check the URL of the store"),
     ((psycopg.OperationalError,), "{name} cannot be reached: {said}", "check the server and the URL, and say it again"),
     ((psycopg.Error,), "{name} cannot be used: {said}", "check the server, and say it again"),
 ]
@@ -112,10 +115,10 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
 
 def _problem(name: str, error: psycopg.Error) -> StoreProblem:
     said = " ".join(str(error).split())
-    if _is_refusal(error, said):
-        return StoreRefused(f"{name} does not let us in: {said}", way_out="check user and password in the URL of the store")
     if "too many" in said or "remaining connection slots" in said:
         error = errors.TooManyConnections()
+    elif _is_refusal(error, said):
+        return StoreRefused(f"{name} does not let us in: {said}", way_out="check user and password in the URL of the store")
     sentence, way_out = next((sentence, way_out) for kinds, sentence, way_out in _SENTENCES if isinstance(error, kinds))
     kind = StoreRefused if isinstance(error, errors.InsufficientPrivilege) else StoreProblem
     return kind(sentence.format(name=name, said=said), way_out=way_out)

@@ -9,7 +9,7 @@ import psycopg
 from adjourn.core.errors import StoreProblem
 from adjourn.core.task import Task
 from adjourn.stores.postgres.asks import AskRows
-from adjourn.stores.postgres.database import Database, translated
+from adjourn.stores.postgres.database import Database, shown, translated
 from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import require_schema
 from adjourn.stores.postgres.listener import Ear
@@ -19,7 +19,7 @@ from adjourn.stores.postgres.trail import TrailRows
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _MOMENT
-_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; " + _MOMENT
+_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _MOMENT
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
 _READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
 
@@ -36,17 +36,20 @@ class PostgresStore:
         self._url = url
         self._listen_url = listen_url or url
         # Whoever names another URL for listening has a pooler at the first one, which need not know prepared statements.
-        with translated("the database"):
-            self._db = Database(url, prepares=listen_url is None)
+        with translated("the store"):
+            self.name = shown(url)
+        self._db = Database(url, prepares=listen_url is None)
         self._ears: list[Ear] = []
         self._clock = (0, 0.0)
-        with translated(self.name):
-            require_schema(self._db)
+        self._open()
 
-    @property
-    def name(self) -> str:
-        """The database as people may see it."""
-        return self._db.name
+    def _open(self) -> None:
+        try:
+            with translated(self.name):
+                require_schema(self._db)
+        except BaseException:
+            self._db.close()
+            raise
 
     def now(self) -> int:
         """Return the time in milliseconds by the clock of the database: those of the machines may differ."""
