@@ -22,11 +22,12 @@ from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.rows import Rows
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import STORE, find_runner, now
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 from adjourn.wiring.judging import open_gate
 
 _BATCH = 500  # tasks that share a transaction
 _BOOT = "6f1d8a52-07c3-4c5e-9a44-5b2b1f0f7c11"
-_PERSON = Principal(name="uid:1000")
+_PERSON = Principal(name=f"uid:{os.getuid()}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 Waiting = Callable[[Controller, int, str], Task]
@@ -101,6 +102,8 @@ def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/s
         find_runner=find_runner,
         processes=LocalProcesses(str(root)),
         open_gate=lambda: open_gate(str(root)),
+        authoriser=FileAuthoriser(str(root)),
+        signatures=FileSignatures(str(root)),
     )
     ids: list[str] = []
     started = time.monotonic()

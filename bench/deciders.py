@@ -24,7 +24,7 @@ GOAL = 2.0
 _PROCESSES = 32
 _COMMAND = ("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90; echo ran >> ran')
 _LOST = 4  # the exit code of whoever came second
-_PERSON = Principal(name="uid:1000")
+_PERSON = Principal(name=f"uid:{os.getuid()}")
 
 
 class Turn(NamedTuple):

@@ -298,7 +298,8 @@ MEANINGS = {
     "AskDoc.manifest": "The last JSON object that the process printed before it left, as it printed it.",
     "AskDoc.created_at": "When it was asked.",
     "AskDoc.settled_at": "When it was settled.",
-    "AskDoc.settled_by": "Who settled it: `uid:N`, or `adjourn`.",
+    "AskDoc.settled_by": "Who settled it: `uid:N`, `key:NAME`, `webhook:NAME`, `file:uid:N`, or `adjourn`.",
+    "AskDoc.level": "How much the reply is worth, `L0` to `L2`: see [security](../security.md).",
     "AskDoc.reply": "The value, the reason, the answer or the verdict.",
     "RunDoc.run_id": "The run: the task id, a dot, and its number.",
     "RunDoc.task_id": "Its task.",
@@ -521,6 +522,7 @@ FILES = (
         0o600,
         "The answers: written by a person, or by adjourn before a resume. Removed when the run that got them has ended.",
     ),
+    Kept("clarifications/TASK.refused.json", 0o600, "Why the response that lies there was not taken; `show` says it."),
     Kept("checkpoints", 0o700, "What agents left that wait for a clarification."),
     Kept("checkpoints/TASK.checkpoint.json", 0o600, "The newest checkpoint of this task; its schema is in the how-to."),
     Kept("runs", 0o700, "What the runs left."),
@@ -544,7 +546,11 @@ FILES = (
     Kept("notify/NAME.lock", 0o600, "Held while that notifier is being told."),
     Kept("notify.lock", 0o600, "Held by the process that delivers beside a worker: one per store."),
     Kept("wake", 0o700, "Sockets of commands that wait for a change."),
-    Kept("wake/NAME", 0o600, "One command's socket. It gets a datagram after each commit."),
+    Kept(
+        "wake/NAME",
+        0o600,
+        "One command's socket. It gets a datagram after each commit. `udp-PORT-…` stands for a port of this machine instead.",
+    ),
 )
 
 
@@ -574,6 +580,8 @@ READ = {
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
+    "ADJOURN_WAKE": "`udp` has this command listen for changes on a port of this machine; by itself only where sockets "
+    "with names do not work.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
 }
 GIVEN = {

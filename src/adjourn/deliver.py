@@ -73,10 +73,11 @@ class Courier:
                 self._box = self._box.without_pauses()
                 self._is_news = True
             while goes_on() and (happened := self._next()):
-                if self._tell(happened):
-                    delivered += 1
-                else:
-                    failed += 1
+                why = self._refusal(happened)
+                if why and not goes_on():
+                    break  # broken off: nobody knows whether it was taken, so it is told again
+                self._remember(happened, why)
+                delivered, failed = (delivered, failed + 1) if why else (delivered + 1, failed)
             self._save()
         return self._told(delivered=delivered, failed=failed)
 
@@ -139,9 +140,8 @@ class Courier:
 
     # --- one try ---------------------------------------------------------------------------------------------------
 
-    def _tell(self, happened: Happened) -> bool:
-        """Try once, and remember what came of it."""
-        why = self._refusal(happened)
+    def _remember(self, happened: Happened, why: str | None) -> None:
+        """Take down what came of one try."""
         self._is_news = True
         if why is None:
             self._box = self._box.delivered(happened.place)
@@ -149,7 +149,6 @@ class Courier:
             self._box = self._box.failed(happened.place, task_id=happened.event.task_id, now=self._clock(), why=why)
         if why or time.monotonic() - self._saved_at > _RECORD_S:
             self._save()
-        return why is None
 
     def _refusal(self, happened: Happened) -> str | None:
         try:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 import msgspec
 
 from adjourn.clarifications import files, log
-from adjourn.clarifications.text import NotYet
+from adjourn.clarifications.tree import NotYet
 from adjourn.controller import Controller
 from adjourn.controller.inside import CHECKPOINT, RESPONSE, clarification_of
 from adjourn.core.ask import Principal
 from adjourn.core.clarification import (
     Checkpoint,
     Clarification,
+    Refusal,
     checkpoint_of,
     encoded_checkpoint,
     formatted_questions,
@@ -21,12 +22,13 @@ from adjourn.core.clarification import (
     resume_prompt,
 )
 from adjourn.core.digest import sha256
-from adjourn.core.errors import AdjournError, Conflict, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
+from adjourn.core.render import visible
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.files import write_whole
 
-Refuse = Callable[[str], None]
+Refuse = Callable[[Refusal], None]
 
 
 # --- responses come in -----------------------------------------------------------------------------------------------------
@@ -39,20 +41,49 @@ def take_responses(controller: Controller, root: str, *, refuse: Refuse) -> list
 
 def take_response(controller: Controller, root: str, task_id: str, *, refuse: Refuse) -> bool:
     """Give the answers in one task's response file to its asks, if it is there, whole, right and new."""
+    digest = ""
     try:
         found = files.read_plain(files.response_path(root, task_id))
-        return found is not None and _take(controller, task_id, found)
+        digest = sha256(found.content).hex() if found else ""
+        return found is not None and _take(controller, root, task_id, found)
     except NotYet as reason:
-        log.say(f"the response for {task_id} is not whole yet: {reason}")
+        log.say(f"the response for {visible(task_id)} is not whole yet: {reason}")
     except StoreProblem:
         raise
     except AdjournError as error:
-        refuse(f"the response for {task_id} is refused: {error.sentence}")
+        refuse(Refusal(task_id=task_id, digest=digest, why=error.sentence))
     return False
 
 
-def _take(controller: Controller, task_id: str, found: files.Found) -> bool:
-    digest = _digest(found.content)
+def once(root: str, say: Callable[[str], None]) -> Refuse:
+    """Return what tells of each refused response once, whoever looks at it how often; `why_refused` says it again."""
+
+    def refuse(refusal: Refusal) -> None:
+        if files.note_refusal(root, refusal):
+            say(refusal.sentence)
+
+    return refuse
+
+
+def why_refused(root: str, task_id: str) -> str | None:
+    """Say what is wrong with the response that lies there for a task, if one does and something is."""
+    noted = files.noted_refusal(root, task_id)
+    try:
+        found = files.read_plain(files.response_path(root, task_id))
+        if found is None:
+            return None
+        if noted and noted.digest == sha256(found.content).hex():
+            return noted.why
+        files.response_of(found.content, task_id=task_id)
+    except NotYet as reason:
+        return f"it is not whole yet: {reason}"
+    except Misuse as error:
+        return error.sentence
+    return None
+
+
+def _take(controller: Controller, root: str, task_id: str, found: files.Found) -> bool:
+    digest = sha256(found.content)
     with controller.store.read() as view:
         task = view.task(task_id)
         asks = view.asks(task_id)
@@ -62,6 +93,7 @@ def _take(controller: Controller, task_id: str, found: files.Found) -> bool:
         raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
     response = files.response_of(found.content, task_id=task_id)
     controller.respond(task_id, replies_to(response, asks), digest=digest, by=Principal(name=f"file:uid:{found.owner}"))
+    files.remove(files.refused_path(root, task_id))
     log.say(log.READY.format(agent=task_id))
     return True
 
@@ -71,18 +103,9 @@ def clear_taken(controller: Controller, root: str, task_id: str) -> None:
     taken = controller.kept(task_id, RESPONSE)
     if taken is None:
         return
-    path = files.response_path(root, task_id)
-    try:
-        found = files.read_plain(path)
-    except AdjournError:
-        return
-    if found and _digest(found.content) == taken:
-        files.remove(path)
+    if files.response_digest(root, task_id) == taken:
+        files.remove(files.response_path(root, task_id))
     controller.keep(task_id, RESPONSE, None)
-
-
-def _digest(content: bytes) -> bytes:
-    return sha256(content)
 
 
 # --- requests and checkpoints go out ---------------------------------------------------------------------------------------
@@ -100,14 +123,27 @@ def write_checkpoint(
     files.write_checkpoint(root, task.id, content)
 
 
+def recover(controller: Controller, root: str) -> list[Task]:
+    """Settle what dead supervisors left, as they would have done."""
+    settled = controller.recover()
+    for task in settled:
+        close_run(controller, root, task)
+    return settled
+
+
 def close_run(controller: Controller, root: str, task: Task) -> None:
     """Do what the end of a run asks for: say that it waits for a clarification, or take away what an ended task left."""
     if not files.is_used(root):
         return
     if task.state in ENDED:
-        files.remove(files.needed_path(root, task.id), files.response_path(root, task.id))
+        files.remove(*(kind(root, task.id) for kind in (files.needed_path, files.response_path, files.refused_path)))
     elif task.state is TaskState.WAITING:
         _announce(controller, task)
+
+
+def forget(root: str, task_id: str) -> None:
+    """Take away every file of a task's clarifications."""
+    files.remove(*files.all_paths(root, task_id))
 
 
 def _announce(controller: Controller, task: Task) -> None:
@@ -167,5 +203,5 @@ def _write_response(controller: Controller, root: str, task_id: str, answers: di
     if controller.kept(task_id, RESPONSE) is not None and os.path.lexists(files.response_path(root, task_id)):
         return
     content = files.write_response(root, task_id, answers, at=at)
-    controller.keep(task_id, RESPONSE, _digest(content))
+    controller.keep(task_id, RESPONSE, sha256(content))
     log.say(log.WRITTEN)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 
 from adjourn.core.ask import Question
-from adjourn.core.clarification import BRIEF_POLL_DURATION, Context, WorkState
+from adjourn.core.clarification import Context, WorkState
+from adjourn.core.errors import Misuse
 from adjourn.core.when import milliseconds
 
 
@@ -14,18 +15,18 @@ def ask(
     choices: Sequence[str] = (),
     key: str | None = None,
     expires_after: str | None = None,
-    linger: float = 0.0,
+    linger: float | str = 0.0,
     verbose: bool | None = None,
 ) -> str:
     """Return the answer to a question. If there is none yet, leave with exit code 10; the next run gets it here.
 
-    `expires_after` is a time such as "8h"; `linger` is how many seconds to wait for a quick answer before leaving.
+    `expires_after` is a time such as "8h"; `linger` is how long to wait for a quick answer: seconds, or such a time.
     """
     from adjourn.wiring.inside import Inside
 
     question = Question(prompt=prompt, key=key or prompt, choices=tuple(choices), expires_after=_span(expires_after))
     with Inside.open(verbose=verbose) as inside:
-        return inside.ask(question, linger=linger)
+        return inside.ask(question, linger=_seconds(linger))
 
 
 def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optional
@@ -38,13 +39,14 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
     next_phase: str = "implementation",
     estimated_remaining_work: str = "unknown",
     tokens_burned: int = 0,
-    linger: float = BRIEF_POLL_DURATION,
+    linger: float | str | None = None,
     meanwhile: Iterable[Callable[[], object]] = (),
     verbose: bool | None = None,
 ) -> dict[str, str]:
     """Return the answers to several questions by their ids: Q1, Q2 and so on for those that are mere texts.
 
     Without answers it writes the request, does what can be done `meanwhile`, lingers, writes the checkpoint and leaves.
+    It lingers as long as the store's `supervision.yaml` says, 60 seconds by default, unless `linger` says otherwise: 30, "5m".
     """
     from adjourn.wiring.inside import Draft, Inside
 
@@ -62,7 +64,7 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
         for number, item in enumerate(questions, start=1)
     ]
     with Inside.open(verbose=verbose) as inside:
-        return inside.clarify(numbered, draft, linger=linger, meanwhile=meanwhile)
+        return inside.clarify(numbered, draft, linger=None if linger is None else _seconds(linger), meanwhile=meanwhile)
 
 
 @contextmanager
@@ -88,4 +90,15 @@ def approval(
 
 
 def _span(text: str | None) -> int | None:
-    return milliseconds(text) if text is not None else None
+    return _milliseconds(text) if text is not None else None
+
+
+def _seconds(linger: float | str) -> float:
+    return _milliseconds(linger) / 1000 if isinstance(linger, str) else linger
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        return milliseconds(text)
+    except ValueError:
+        raise Misuse(f"{text!r} is not a length of time", way_out="write it as 90s, 15m, 8h or 2d") from None

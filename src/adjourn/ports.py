@@ -6,7 +6,8 @@ from typing import Protocol
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, Principal
+from adjourn.core.authority import Rights
 from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
@@ -146,8 +147,27 @@ class View(Protocol):
         """Return what happened to a task, oldest first."""
         ...
 
-    def trail(self) -> list[Sealed]:
-        """Return the audit trail of the whole store, oldest first."""
+    def requester(self, task_id: str) -> str:
+        """Return who asked for a task: whoever its first event says."""
+        ...
+
+    def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
+        """Return what happened to a task last, newest first."""
+        ...
+
+    def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
+        """Return the audit trail of the whole store, or so much of it after a place, oldest first.
+
+        What cannot be read is there, too, as an event that was forgotten and has no link.
+        """
+        ...
+
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task, as kept with the task."""
+        ...
+
+    def trail_head(self) -> tuple[int, bytes]:
+        """Return the place and the seal of the newest event; 0 and GENESIS where nothing has happened."""
         ...
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
@@ -390,6 +410,22 @@ class Gate(Protocol):
         ...
 
 
+class Authoriser(Protocol):
+    """Knows who has which scopes; whom it does not know has none."""
+
+    def rights(self, by: Principal) -> Rights:
+        """Return what somebody may do; to raise is to deny."""
+        ...
+
+
+class Signatures(Protocol):
+    """Knows whose signatures count."""
+
+    def signer(self, document: bytes, signature: str) -> str:
+        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        ...
+
+
 class NotDelivered(Exception):
     """A receiver did not take what it was told; the words say why."""
 
@@ -399,6 +435,10 @@ class Notifier(Protocol):
 
     def send(self, notice_id: str, body: bytes, *, at: Milliseconds) -> None:
         """Return when the receiver has taken the document, or raise NotDelivered; it never takes longer than its timeout."""
+        ...
+
+    def hang_up(self) -> None:
+        """Break off what is being sent, in whatever thread: nothing of it goes on."""
         ...
 
 

@@ -14,11 +14,12 @@ import msgspec
 from adjourn import exchange
 from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
-from adjourn.controller import TRIES, Claimed, Controller
+from adjourn.controller import Claimed, Controller
+from adjourn.core.ask import Principal
 from adjourn.core.call import command_of
-from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.core.errors import AdjournError, CannotResume, Conflict
 from adjourn.core.states import TaskState
-from adjourn.core.task import Run, RunState, Task
+from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports import Ended, Heart, NeverStarted, NewId
 from adjourn.process import lock
@@ -32,6 +33,7 @@ OUTPUT_MS = 100
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
 _NAME = 12  # enough to tell the supervisors of one store apart
+_UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Watcher = Callable[[str], None]
@@ -107,9 +109,43 @@ class Supervisor:
         gc.enable()  # short commands go without; this one may last
         with deferred_signals() as signals:
             ended = self._run_once(task, signals, watcher)
-            while self._has_its_reply(ended) and not signals.taken():
-                ended = self._run_once(ended, signals, watcher)
+            while self._has_its_reply(ended):
+                if signals.taken():
+                    return self._pause(ended)
+                mine = self._claim(ended)
+                if mine is None:
+                    return self._wait_for_another(ended, signals)
+                if mine.state is not TaskState.RUNNING:
+                    return mine
+                ended = self._run_once(mine, signals, watcher)
             return ended
+
+    def _claim(self, task: Task) -> Task | None:
+        try:
+            claimed = self._controller.claim(task.id, supervisor=self.name)
+        except Conflict:
+            return None  # a worker was faster
+        return claimed.task if isinstance(claimed, Claimed) else claimed
+
+    def _pause(self, task: Task) -> Task:
+        """Keep a task from going on that left at the very moment in which it was told to stop."""
+        try:
+            return self._controller.pause(task.id, by=Principal(name=f"uid:{os.getuid()}"))
+        except Conflict:
+            return self._controller.find(task.id)  # it has ended
+
+    def _wait_for_another(self, task: Task, signals: "Signals") -> Task:
+        """Wait until the worker that took the task has it run, and pass on to it that we are told to stop."""
+
+        def look() -> None:
+            if signals.taken():
+                self._pause(task)
+
+        return wait_until(self._controller, task.id, lambda seen: seen.state not in _UNDER_WAY, look=look)
+
+    def may_run(self, task: Task) -> bool:
+        """Say whether a task is there to be run: queued, or claimed for this very supervisor."""
+        return task.state is TaskState.QUEUED or self._controller.claimed(task.id, supervisor=self.name) is not None
 
     def _run_once(self, task: Task, signals: "Signals", watcher: Watcher | None) -> Task:
         active = self.begin(task, may_start=lambda: not signals.taken())
@@ -136,7 +172,8 @@ class Supervisor:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
         require_workspace(task)
         deadline = self._heart.deadline() if self._heart else None
-        claimed = self._controller.claim(task.id, supervisor=self.name)
+        mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
+        claimed = mine or self._controller.claim(task.id, supervisor=self.name)
         if isinstance(claimed, Task):
             return claimed  # what was let through has changed: a person is asked again
         shim = self._prepare(claimed, deadline=deadline)

@@ -3,37 +3,17 @@
 import select
 import time
 from collections.abc import Callable
-from enum import StrEnum
 
-import msgspec
-
-from adjourn.controller import TRIES, Controller
+from adjourn.controller import Controller
 from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
+from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
-from adjourn.exchange import Refuse
 from adjourn.ports import Listener, View
 from adjourn.supervise import Active, Signals, Supervisor
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
 _LONGEST = 60.0
-
-
-class Drain(StrEnum):
-    """What a worker does with its runs when it is told to stop."""
-
-    PAUSE = "pause"
-    FINISH = "finish"
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a worker works; the keys of `supervision.yaml`."""
-
-    poll_interval: float = 5.0
-    retries: int = TRIES
-    grace: float = 30.0
-    max_active: int = 4
-    drain: Drain = Drain.PAUSE
 
 
 Log = Callable[..., None]  # log(event, **facts)
@@ -42,7 +22,7 @@ Log = Callable[..., None]  # log(event, **facts)
 class Worker:
     """One process that runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what it does between two looks is handed in, each by its name
         self,
         controller: Controller,
         supervisor: Supervisor,
@@ -50,7 +30,8 @@ class Worker:
         settings: Settings,
         log: Log,
         on_settled: Callable[[Task], None],
-        look_for_responses: Callable[[Refuse], object],
+        recover: Callable[[], list[Task]],
+        look_for_responses: Callable[[], object],
         on_look: Callable[[], None] = lambda: None,
         pool: str = DEFAULT_POOL,
     ) -> None:
@@ -59,14 +40,15 @@ class Worker:
         self._settings = settings
         self._log = log
         self._on_settled = on_settled
+        self._recover = recover
         self._look_for_responses = look_for_responses
         self._on_look = on_look
         self._pool = pool
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
         self._not_before: dict[str, tuple[float, float]] = {}
+        self._is_draining = False
         self._drain_deadline: float | None = None
-        self._refused: set[str] = set()
         self._poll = select.poll()
 
     @property
@@ -102,16 +84,10 @@ class Worker:
     # --- what happens between two waits ----------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        for task in self._controller.recover():
+        for task in self._recover():
             self._log("settled", task=task.id, state=task.state)
             self._on_settled(task)
-        self._look_for_responses(self._refuse)
-
-    def _refuse(self, sentence: str) -> None:
-        """Say why a response file is not taken, once for each thing that is wrong with it."""
-        if sentence not in self._refused:
-            self._refused.add(sentence)
-            self._log("response_refused", error=sentence)
+        self._look_for_responses()
 
     def _take_over(self) -> None:
         """Adopt the runs whose supervisor died and whose shim lives: nothing of them is started again."""
@@ -221,6 +197,9 @@ class Worker:
 
     def _heed(self, stops: int) -> None:
         """Pass on requests to stop: a person's for one run, or ours for all of them."""
+        if stops and not self._is_draining:
+            self._is_draining = True
+            self._log("draining", active=self.active)
         drained = self._drained(stops)
         for active in self._active.values():
             try:

@@ -16,6 +16,7 @@ from adjourn.ports import ShimState, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.wiring.inside import Draft, Inside
+from tests.authorities import everybody
 from tests.stateful.world import Disk, Rulebook
 
 TEN = 1_768_730_400_000  # 2026-01-18T10:00:00Z
@@ -65,6 +66,7 @@ class Scene:
             find_runner=lambda _: CommandRunner(),
             processes=NoProcesses(),
             open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
+            **everybody(),
         )
         spec = Spec(runner="command", argv=("agent",), workspace=self.root)
         self.task: Task = self.controller.start(spec, by=ADA)
@@ -129,7 +131,7 @@ class Scene:
     def look(self) -> list[str]:
         """Look for responses as a worker does; return what was refused."""
         refused: list[str] = []
-        exchange.take_responses(self.controller, self.root, refuse=refused.append)
+        exchange.take_responses(self.controller, self.root, refuse=exchange.once(self.root, refused.append))
         return refused
 
     def state(self) -> str:

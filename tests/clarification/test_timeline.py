@@ -9,6 +9,7 @@ import pytest
 
 from adjourn import exchange
 from adjourn.clarifications import files, log
+from adjourn.core.outcome import Exit
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene
 
 ANSWERS = {"Q1": "answer 1", "Q2": "answer 2", "Q3": "answer 3"}
@@ -211,8 +212,73 @@ def test_a_pipe_a_link_and_a_directory_are_refused_unread(scene: Scene, tmp_path
     assert "not a plain file" in scene.look()[0]
     whole.unlink()
     whole.mkdir()
-    assert "not a plain file" in scene.look()[0]
+    assert scene.look() == [], "the same is wrong with it"
+    assert exchange.why_refused(scene.root, scene.task.id) == "it is not a plain file"
     assert scene.state() == "waiting"
+
+
+def test_a_refused_response_is_told_once_and_explained_as_long_as_it_lies_there(scene: Scene) -> None:
+    leave(scene)
+    whole = good(scene)
+    path = scene.answer_by_file(whole.replace("Q3", "Q4"))
+    assert len(scene.look()) == 1
+    path.touch()
+    assert scene.look() == []
+    assert exchange.why_refused(scene.root, scene.task.id) == "no question is called Q4"
+    scene.answer_by_file(whole.replace("Q3", "Q2"))
+    assert exchange.why_refused(scene.root, scene.task.id) is None, "what nobody has judged yet"
+    assert len(scene.look()) == 1, "another content is another refusal"
+    scene.answer_by_file(whole[:40])
+    assert "not whole yet" in (exchange.why_refused(scene.root, scene.task.id) or "")
+    scene.answer_by_file(whole)
+    assert scene.look() == []
+    assert scene.state() == "queued"
+    assert exchange.why_refused(scene.root, scene.task.id) is None
+    assert not os.path.exists(files.refused_path(scene.root, scene.task.id))
+
+
+def test_a_response_that_comes_before_its_question_is_refused_and_taken_when_it_fits(scene: Scene) -> None:
+    inside = scene.begin()
+    os.mkdir(os.path.dirname(files.response_path(scene.root, scene.task.id)))
+    scene.answer_by_file()
+    assert len(scene.look()) == 1
+    assert inside.clarify(QUESTIONS, DRAFT, linger=5) == {f"Q{number}": f"answer {number}" for number in (1, 2, 3)}
+
+
+def test_a_process_that_lingers_leaves_it_to_others_to_tell_what_is_wrong_with_a_response(scene: Scene) -> None:
+    inside = scene.begin()
+    scene.at[1] = lambda: scene.answer_by_file(good(scene).replace("Q3", "Q4"))
+    with pytest.raises(SystemExit):
+        inside.clarify(QUESTIONS, DRAFT, linger=10)
+    scene.end(10)
+    assert len(scene.look()) == 1
+
+
+def test_a_directory_in_the_place_of_a_file_ends_nobody(scene: Scene) -> None:
+    leave(scene)
+    scene.answer_by_command(**ANSWERS)
+    scene.begin()
+    path = files.response_path(scene.root, scene.task.id)
+    os.unlink(path)
+    os.mkdir(path)
+    assert scene.end(0).state == "succeeded"
+
+
+def test_a_response_that_was_taken_answers_no_later_request_though_its_supervisor_died(scene: Scene) -> None:
+    """B-R30: by files alone, and with nobody to take the old response away before the run's end is recorded."""
+    leave(scene)
+    scene.answer_by_file()
+    scene.look()
+    scene.begin()
+    checkpoint = Path(files.checkpoint_path(scene.root, scene.task.id))
+    checkpoint.write_text(checkpoint.read_text().replace("implementation", "tests"))
+    ended = scene.controller.finish(scene.claimed.run, Exit(code=0, left=files.left_by(scene.root, scene.task.id)))
+    assert ended.state == "waiting"
+    assert scene.look() == []
+    assert scene.state() == "waiting", "the same questions, and another round"
+    scene.answer_by_file(good(scene).replace("answer 1", "answer 4"))
+    scene.look()
+    assert scene.state() == "queued"
 
 
 def test_half_a_response_is_not_there_yet_at_any_length(scene: Scene) -> None:

@@ -13,7 +13,10 @@ import msgspec
 
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import AdjournError
-from adjourn.wiring import open_controller
+from adjourn.process.local import LocalProcesses
+from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring import Controller, find_runner, new_id, now, open_controller
+from tests.authorities import everybody
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,13 +111,19 @@ def open_and_close(root: str) -> None:
 
 def decide_and_start(order: Order, *, gate: str, name: str) -> Report:
     opening = tried(partial(open_and_close, order.root))
-    controller = open_controller(order.root)
+    controller = where_everybody_may(order.root)
     pass_gate(gate)
     reply = Reply(ask_id=order.ask, verb=Verb.APPROVE, text=name)
     decision = tried(partial(controller.decide, [reply], by=Principal(name=name)))
     claim = tried(partial(controller.claim, order.task, supervisor=name))
     controller.store.close()
     return Report(name=name, opening=opening, decision=decision, claim=claim)
+
+
+def where_everybody_may(root: str) -> Controller:
+    """Return a controller of the store for people of all names: whose process it is does not matter here."""
+    processes = LocalProcesses(root)
+    return Controller(SqliteStore(root), clock=now, new_id=new_id, find_runner=find_runner, processes=processes, **everybody())
 
 
 def pass_gate(gate: str) -> None:

@@ -11,6 +11,7 @@ from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
 from adjourn.ports import Store
 from adjourn.runners.command import CommandRunner
+from tests.authorities import everybody
 from tests.stateful.world import Disk, FakeProcesses, Ids, Process, Rulebook, shim_of
 from tests.unit.values import NOON, a_spec
 
@@ -25,7 +26,7 @@ INTERRUPTED = Exit(signal=2, interrupted=True)
 class Office:
     """Lets tasks run without processes, and people decide."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, **trust: Any) -> None:
         self.now = NOON
         self.processes = FakeProcesses()
         self.rules = Rulebook()
@@ -37,6 +38,7 @@ class Office:
             find_runner=lambda _: CommandRunner(),
             processes=self.processes,
             open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
+            **(everybody() | trust),
         )
 
     def start(self, **words: Any) -> Task:

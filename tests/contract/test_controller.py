@@ -384,6 +384,29 @@ def test_a_running_task_is_told_and_paused_when_its_process_has_left(office: Off
     assert (run.state, run.pause_reason, run.paused_at) == (RunState.PAUSED, "user_interrupt", office.now)
 
 
+@pytest.mark.parametrize("code", [0, 10, 90])
+def test_a_task_that_is_told_to_pause_as_it_leaves_with_its_answers_stays_paused(office: Office, code: int) -> None:
+    """D-R7: whoever said pause says when it goes on; the answers are not lost."""
+    claimed = office.begin(office.start())
+    ask = office.ask(claimed.run)
+    office.reply(ask, Verb.ANSWER, "eu")
+    office.controller.pause(claimed.task.id, by=ME)
+    paused = office.controller.finish(claimed.run, Exit(code=code))
+    assert (paused.state, paused.wish, paused.next_call) == (TaskState.PAUSED, None, None)
+    assert office.runs(paused)[0].pause_reason == "user_interrupt"
+    office.controller.resume(paused.id, by=ME)
+    assert office.ask(office.begin(paused).run).reply == "eu"
+
+
+@pytest.mark.parametrize("exit_", [ASKS_10, ASKS_90], ids=["10", "90"])
+def test_a_task_that_is_told_to_pause_as_it_leaves_to_wait_waits(office: Office, exit_: Exit) -> None:
+    """Nothing of it goes on before a person has said something."""
+    claimed = office.begin(office.start())
+    office.controller.pause(claimed.task.id, by=ME)
+    waiting = office.controller.finish(claimed.run, exit_)
+    assert (waiting.state, waiting.wish) == (TaskState.WAITING, None)
+
+
 @pytest.mark.parametrize("exit_", [INTERRUPTED, ASKS_10, ASKS_90], ids=["interrupted", "10", "90"])
 def test_a_running_task_is_canceled_however_its_process_leaves(office: Office, exit_: Exit) -> None:
     claimed = office.begin(office.start())

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from adjourn.core.webhook import signature
 from adjourn.notifiers.command import CommandNotifier
-from adjourn.notifiers.webhook import WebhookNotifier, signature
+from adjourn.notifiers.webhook import WebhookNotifier
 from adjourn.ports import NotDelivered
 from tests.needs import missing
 

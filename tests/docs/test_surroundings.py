@@ -49,6 +49,10 @@ def test_the_files_of_a_clarification_are_as_documented(tmp_path: Path) -> None:
     ask = "import adjourn, os; adjourn.clarify(['Why?'], linger=0); print(*os.environ)"
     adjourn(tmp_path, "run", "--", "python3", "-c", ask)
     task = next((tmp_path / ".adjourn" / "checkpoints").iterdir()).name.partition(".")[0]
+    response = tmp_path / ".adjourn" / "clarifications" / f"{task}.response.yaml"
+    response.write_text("resume_signal: false")
+    adjourn(tmp_path, "tasks")
+    response.unlink()
     documented = {kept.path: kept.mode for kept in generate.FILES}
     found = {pattern(path, tmp_path / ".adjourn"): mode(path) for path in everything(tmp_path / ".adjourn")}
     given = adjourn(tmp_path, "resume", task, "Because.").stdout.split()

@@ -48,6 +48,21 @@ def test_a_refused_response_is_told_and_changes_nothing(shell: Shell) -> None:
     assert "is refused" in told.err
     assert "takes one of: one, many" in told.err
     assert shell.state(task) == "waiting"
+    assert shell.adjourn("inbox").err == "", "once is enough"
+    assert "the response file is refused: ask " in shell.adjourn("show", task).out
+    assert "the response file is refused: ask " in shell.adjourn("show", task, "--output", "json").err
+    response(shell, task, Q1="yes", Q2="one", Q3="no")
+    assert "response file" not in shell.adjourn("show", task).out
+    assert shell.state(task) == "queued"
+
+
+def test_a_response_for_nobody_is_told_once(shell: Shell) -> None:
+    shell.json("run", "--", *researcher(shell), expect=10)
+    response(shell, "nobody\x1b[31m", Q1="yes")
+    told = shell.adjourn("tasks").err
+    assert "no task nobody" in told
+    assert "\x1b" not in told
+    assert shell.adjourn("tasks").err == ""
 
 
 def test_a_worker_finds_the_file_and_resumes(shell: Shell) -> None:
@@ -72,6 +87,25 @@ def test_a_foreign_agent_needs_the_files_only(shell: Shell) -> None:
     assert shell.lines("heard") == ['"one for one"']
     prompt = shell.adjourn("show", task, "--resume-prompt").out
     assert "Files created: file-watcher.spec.md, actor.ts" in prompt
+
+
+def test_a_foreign_agent_may_ask_again_under_the_same_name(shell: Shell) -> None:
+    """B-R31, B-R45: its second request is a new one, whatever its questions are called; the first answer is not its answer."""
+    shell.agent("foreign.sh")
+    script = shell.script(
+        'response="$ADJOURN_STORE/clarifications/$ADJOURN_TASK_ID.response.yaml"\n'
+        '[ -f "$response" ] && sed -n "s/.*answer: *//p" "$response" >> all && rm "$response"\n'
+        "[ -e all ] && [ $(wc -l < all) = 2 ] && exit 0\n"
+        "./foreign.sh\n"
+        'change="s/Which pattern/And who reviews it/; s/implementation/review/"\n'
+        '[ -e all ] && sed -i "$change" "$ADJOURN_STORE"/c*/"$ADJOURN_TASK_ID".*\n'
+        "exit 10"
+    )
+    task = shell.json("run", "--", script, expect=10)["task_id"]
+    again = shell.json("resume", task, "one for one", expect=10)
+    assert again["pause_reason"]["questions"][0]["text"] == "And who reviews it?"
+    shell.adjourn("resume", task, "Ada")
+    assert shell.lines("all") == ['"one for one"', '"Ada"']
 
 
 def test_a_run_that_follows_finds_answers_and_prompt_in_its_environment(shell: Shell) -> None:
@@ -110,3 +144,84 @@ def test_a_quick_answer_is_taken_in_the_same_process(shell: Shell, late: str) ->
     running.communicate(timeout=20)
     assert running.returncode == 0
     assert len(shell.runs(task)) == 1
+
+
+@pytest.mark.parametrize(("setting", "told"), [("0", "0s"), ("30s", "30s"), ("5m", "300s"), (None, "60s")])
+def test_how_long_an_agent_lingers_is_set_for_the_store(shell: Shell, setting: str | None, told: str) -> None:
+    """B-R8, B-R41: 30 s, 60 s and 5 min; answered at once, nobody waits that long here."""
+    shell.json("run", "--", "true")
+    if setting:
+        (shell.store / "supervision.yaml").write_text(f"linger: {setting}\n")
+    running = shell.start("run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])")
+    until(lambda: bool(shell.inbox()), what="it asks")
+    ask = shell.inbox()[0]
+    needed = shell.store / "clarifications" / f"{ask['task_id']}.needed.yaml"
+    until(needed.exists, what="the request is there")
+    assert f"brief_poll_duration: {told}\n" in needed.read_text()
+    shell.adjourn("answer", ask["id"], "this")
+    running.communicate(timeout=20)
+    assert len(shell.runs(ask["task_id"])) == 1
+
+
+def test_nonsense_in_supervision_yaml_is_told_to_an_agent_before_it_asks(shell: Shell) -> None:
+    shell.json("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text("linger: soon\n")
+    failed = shell.adjourn("run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])", expect=None)
+    assert failed.code == 1
+    assert "linger" in failed.err
+    assert shell.inbox() == []
+
+
+ASKING = """adjourn clarify "Which pattern?" "Who reviews it?" --linger 0s > answers || exit $?
+{ read -r pattern; read -r reviewer; } < answers
+echo "$pattern, reviewed by $reviewer" >> heard"""
+
+
+def test_a_shell_script_asks_several_questions_and_comes_back_with_the_answers(shell: Shell) -> None:
+    """B-R40, B-R45: as the library does."""
+    paused = shell.json("run", "--", shell.script(ASKING), expect=10)
+    assert [question["question_id"] for question in paused["pause_reason"]["questions"]] == ["Q1", "Q2"]
+    response(shell, paused["task_id"], Q2="Ada", Q1="one for one")
+    shell.adjourn("resume", paused["task_id"])
+    assert shell.lines("heard") == ["one for one, reviewed by Ada"]
+
+
+def test_a_shell_script_hands_over_a_request_and_a_checkpoint(shell: Shell) -> None:
+    """B-R12 to B-R17, B-R39 to B-R42."""
+    (shell.place / "request.yaml").write_text(
+        "reason: two patterns\nblocked_at: selection\nquestions:\n  - question_id: P\n    text: Which?\n    choices: [a, b]\n"
+        "parallel_work_available: |\n  Can implement:\n  - Tests\n"
+    )
+    (shell.place / "state.json").write_text(
+        '{"agentId": "x", "workState": {"completed": ["logs"]}, "metadata": {"tokensBurned": 7}, "filesCreated": ["a.md"]}'
+    )
+    script = shell.script("adjourn clarify --from request.yaml --checkpoint state.json --linger 0s --output json")
+    task = shell.json("run", "--", script, expect=10)["task_id"]
+    left = msgspec.json.decode((shell.store / "checkpoints" / f"{task}.checkpoint.json").read_bytes())
+    assert (left["agentId"], left["metadata"]["tokensBurned"]) == (task, 7)
+    assert left["workState"] == {"completed": ["logs"], "inProgress": [], "blocked": [], "parallelWorkAvailable": ["Tests"]}
+    assert left["context"]["filesCreated"] == ["a.md"]
+    assert "work_continues: true" in (shell.store / "clarifications" / f"{task}.needed.yaml").read_text()
+    assert shell.adjourn("answer", shell.inbox()[0]["id"], "c", expect=2).code == 2
+    done = shell.adjourn("resume", task, "b")
+    assert msgspec.json.decode(done.raw)["answers"] == {"P": "b"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("adjourn clarify", "name the questions"),
+        ("adjourn clarify Q --from /dev/null", "name the questions"),
+        ("adjourn clarify --from /dev/null", "it is empty"),
+        ("echo questions: | adjourn clarify --from -", "it asks nothing"),
+        ("adjourn clarify --from /dev/zero", "more than 1048576 bytes"),
+        ("adjourn clarify Q --checkpoint /bin/sh", "the checkpoint: "),
+        ("adjourn clarify Q --linger soon", "not a time"),
+        ("adjourn clarify $(printf '\\377')", "not UTF-8"),
+        ("env -u ADJOURN_RUN_ID adjourn clarify Q", "nobody is there to ask"),
+    ],
+)
+def test_a_request_that_makes_no_sense_asks_nobody(shell: Shell, words: str, why: str) -> None:
+    failed = shell.adjourn("run", "--", "sh", "-c", f"{words}; test $? = 2")
+    assert why in failed.err
+    assert shell.inbox() == []

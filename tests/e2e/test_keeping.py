@@ -23,6 +23,23 @@ def test_prune_forgets_what_ended_with_its_files_and_nothing_else(shell: Shell) 
     shell.adjourn("resume", waiting, "--approve-all")
 
 
+def test_prune_takes_every_file_of_a_task_away(shell: Shell) -> None:
+    """Requests, checkpoints, responses, manifests and output; what is another task's stays."""
+    other = shell.json("run", "--", "python3", shell.agent("researcher.py"), "0", expect=10)["task_id"]
+    gone = shell.json("run", "--", "python3", "researcher.py", "0", expect=10)["task_id"]
+    for task in (other, gone):
+        (shell.store / "clarifications" / f"{task}.response.yaml").write_text("agent_id: x\nresume_signal: true\n")
+    shell.adjourn("tasks")
+    shell.adjourn("cancel", gone)
+    assert shell.json("prune", "--older-than", "0")["pruned"] == [gone]
+    left = [str(path.relative_to(shell.store)) for path in shell.store.rglob("*")]
+    assert [path for path in left if gone in path] == []
+    assert "session/pause.json" not in left, "it was about the one that is gone"
+    for path in (f"clarifications/{other}.needed.yaml", f"checkpoints/{other}.checkpoint.json", f"runs/{other}.1/stdout"):
+        assert path in left
+    assert f"clarifications/{other}.refused.json" in left
+
+
 def test_prune_keeps_a_child_that_its_parent_still_needs(shell: Shell) -> None:
     shell.agent("approved.sh")
     parent = shell.paused(shell.script("adjourn run -- true; adjourn run -- ./approved.sh || exit $?"))["task_id"]

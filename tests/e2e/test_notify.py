@@ -153,6 +153,24 @@ def test_a_hanging_receiver_delays_neither_decisions_nor_runs_nor_other_receiver
     hanging.server.server_close()
 
 
+def test_a_hanging_receiver_delays_no_worker_that_is_told_to_stop(shell: Shell, receiver: Receiver) -> None:
+    """What was under way is broken off, counts as not told, and is told by the next who delivers."""
+    receiver.answer = lambda _: time.sleep(30)
+    noted = shell.place / "pid"
+    hanging = f'["sh", "-c", "echo $$ > {noted}; exec sleep 100"]'
+    configure(shell, to(receiver, name='"webhook"', timeout="25"), f'command = {hanging}\nname = "command"\ntimeout = 25')
+    shell.paused("sh", "-c", "exit 90")
+    process = shell.start("worker", stdout=None, stderr=None)
+    until(lambda: bool(receiver.taken) and noted.exists() and bool(noted.read_text()), what="both hang")
+    begun = time.monotonic()
+    process.terminate()
+    assert process.wait(30) == 0
+    assert time.monotonic() - begun < 4
+    assert not Path(f"/proc/{noted.read_text().strip()}").exists()
+    waiting = {each["name"]: (each["waiting"], each["error"]) for each in shell.json("notify")["notifiers"]}
+    assert waiting == {"webhook": (1, None), "command": (1, None)}
+
+
 def test_what_was_delivered_but_not_recorded_is_told_again_under_the_same_id(shell: Shell, receiver: Receiver) -> None:
     configure(shell, to(receiver))
 

@@ -28,6 +28,7 @@ from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
+from tests.authorities import everybody
 from tests.unit.values import NOON
 
 MEMORY_DISK = Path("/dev/shm")
@@ -217,6 +218,7 @@ class World:
             find_runner=lambda _: CommandRunner(),
             processes=self.processes,
             open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
+            **everybody(),
         )
 
     def _agreed_rows(self) -> Rows:

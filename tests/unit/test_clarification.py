@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjourn.clarifications import text
+from adjourn.clarifications.tree import NotYet
 from adjourn.core.ask import Ask, AskKind, Question
 from adjourn.core.clarification import (
     BRIEF_POLL_DURATION,
     MAX_POLLS,
     POLL_INTERVAL,
-    PRESETS,
     Checkpoint,
     Clarification,
     Request,
@@ -31,10 +31,19 @@ GOOD = 'agent_id: a\nresponses:\n  - question_id: Q1\n    answer: "yes"\nresume_
 
 
 def test_the_wait_is_as_long_as_the_protocol_says() -> None:
-    """B-R2, B-R8: twelve looks, five seconds apart; half a minute and five minutes are the other two."""
+    """B-R2: twelve looks, five seconds apart."""
     assert (BRIEF_POLL_DURATION, POLL_INTERVAL, MAX_POLLS) == (60, 5, 12)
     assert looks(60) == [5 * number for number in range(1, 13)]
-    assert sorted(PRESETS.values()) == [30, 60, 300]
+
+
+@pytest.mark.timeout(20)
+def test_parallel_work_reads_back_whatever_characters_it_has() -> None:
+    """B-R42: and a long line with a character that must be spelled out takes no longer than any other."""
+    work = ("File watching \u2014 " + 400 * "logic ", "Tests \x07", "plain")
+    request = Request(questions=(Question(key="Q1", prompt="?"),), parallel_work=work)
+    clarification = Clarification(id="clarif_1", request=request, asks=("x",), asked_at=0)
+    written = text.request_text(clarification, agent_id="a", checkpoint_path="/c")
+    assert text.read_request(written.encode()).parallel_work == work
 
 
 @given(st.floats(0, 1e6))
@@ -147,7 +156,7 @@ def test_texts_stay_texts(answer: str) -> None:
 )
 def test_what_is_written_by_halves_is_not_there_yet(content: str) -> None:
     """B-R4: a response counts when it is whole and says so."""
-    with pytest.raises(text.NotYet):
+    with pytest.raises(NotYet):
         text.read_response(content.encode("latin-1"))
 
 

@@ -12,9 +12,12 @@ from threading import Timer
 
 import pytest
 
+from adjourn.core.events import first_broken
+from adjourn.process.shim import adopt, read_record
+from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document, Shell, until
 
-SHARES = {"ci": (60, 40.0), "full": (200, 120.0)}  # tasks, seconds
+SHARES = {"ci": (30, 15.0), "full": (200, 120.0)}  # tasks, seconds
 WORKERS = 4
 
 
@@ -25,7 +28,7 @@ class Crew:
         self._shell = shell
         self._chance = chance
         self._workers: list[subprocess.Popen[bytes]] = []
-        self.kills = self.stops = 0
+        self.kills = self.stops = self.shims = 0
 
     def fill(self) -> None:
         """Start what is missing."""
@@ -35,16 +38,29 @@ class Crew:
             self._workers.append(self._shell.start("worker", "--max-active", "3", **quiet))
 
     def disturb(self) -> None:
-        """Kill one of them, or stop it for a while."""
+        """Kill one of them, or stop it for a while; now and then kill a shim, and nobody can tell what became of its run."""
         victim = self._chance.choice(self._workers)
-        if self._chance.random() < 0.6:
-            victim.kill()
-            self.kills += 1
-        else:
-            victim.send_signal(signal.SIGSTOP)
-            # By itself: a worker that is stopped while it writes keeps all others waiting, this test included.
-            Timer(self._chance.uniform(0.5, 3), victim.send_signal, [signal.SIGCONT]).start()
-            self.stops += 1
+        match self._chance.choices(("kill", "stop", "shim"), weights=(55, 35, 10))[0]:
+            case "kill":
+                victim.kill()
+                self.kills += 1
+            case "stop":
+                victim.send_signal(signal.SIGSTOP)
+                # By itself: a worker that is stopped while it writes keeps all others waiting, this test included.
+                Timer(self._chance.uniform(0.5, 3), victim.send_signal, [signal.SIGCONT]).start()
+                self.stops += 1
+            case _:
+                self.shims += self._kill_a_shim()
+
+    def _kill_a_shim(self) -> bool:
+        for place in (self._shell.store / "runs").iterdir():
+            record = read_record(str(place))
+            shim = adopt(str(place), record.identity) if record else None
+            if shim:
+                signal.pidfd_send_signal(shim.fileno(), signal.SIGKILL)
+                shim.close()
+                return True
+        return False
 
     def calm(self) -> None:
         """Let all go on, and none be missing."""
@@ -89,12 +105,25 @@ def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_as
     crew.calm()
     until(lambda: not under_way(shell), what="every task has ended or waits for a person", seconds=120)
 
-    began = Counter(line[2:] for line in shell.lines("effects") if line.startswith("+"))
+    states = {task: shell.state(task) for task in tasks}
     uncertain = {ask["task_id"] for ask in asks(shell) if ask["kind"] == "uncertain"}
-    states = Counter(shell.state(task) for task in tasks)
-    print(f"\n{crew.kills} kills, {crew.stops} stops, {count} tasks: {dict(states)}, {len(uncertain)} uncertain")
+    began, ended = (Counter(line[2:] for line in shell.lines("effects") if line.startswith(sign)) for sign in "+-")
+    print(f"\n{crew.kills} workers killed, {crew.stops} stopped, {crew.shims} shims killed", end="; ")
+    print(f"{count} tasks: {dict(Counter(states.values()))}, {len(uncertain)} uncertain")
     assert [task for task, times in began.items() if times > 1] == []
-    assert all(task in uncertain or began[task] == 1 for task in tasks if shell.state(task) != "paused")
+    assert {task for task in tasks if states[task] != "succeeded"} == uncertain
+    assert all(began[task] == ended[task] == 1 for task in tasks if task not in uncertain)
+    assert [run for run, times in opened_gates(shell, tasks).items() if times > 1] == []
+
+
+def opened_gates(shell: Shell, tasks: list[str]) -> Counter[str]:
+    """Count, by the audit trail, how often each run was let through its gate."""
+    store = SqliteStore(str(shell.store))
+    with store.read() as view:
+        assert first_broken(view.trail()) is None
+        happened = [event for task in tasks for event in view.events(task)]
+    store.close()
+    return Counter(f"{event.task_id}.{event.facts['run']}" for event in happened if event.kind == "call_executing")
 
 
 def approve_all(shell: Shell) -> None:

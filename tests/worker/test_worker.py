@@ -32,6 +32,55 @@ def test_a_decision_starts_its_task_without_anybody_resuming_it(shell: Shell, wo
     assert shell.lines("effects") == ["done with go"]
 
 
+def test_a_worker_that_listens_on_a_port_is_told_as_well(shell: Shell, worker: StartWorker) -> None:
+    """C-R21: told, not polled; its own look comes after a day."""
+    shell.json("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text("poll_interval: 1d\n")
+    shell.environment["ADJOURN_WAKE"] = "udp"
+    worker()
+    assert [name for name in os.listdir(shell.store / "wake") if name.startswith("udp-")]
+    task = queued(shell, shell.agent("approved.sh"))
+    until(lambda: is_in(shell, task, "waiting"), what="it waits")
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    until(lambda: is_in(shell, task, "succeeded"), what="it was started")
+
+
+def test_what_is_run_in_the_foreground_is_not_taken_by_a_worker(shell: Shell, worker: StartWorker) -> None:
+    """Whoever says run, resume or restart supervises it, sees its output and gets its exit code. Looped: it is a race."""
+    worker()
+    script = shell.script('[ "$AUTO_APPROVAL" ] || exit 90\necho done')
+    for _ in range(10):
+        assert shell.adjourn("run", "--", "echo", "ran").out == "ran\n"
+        task = shell.json("run", "--", script, expect=10)["task_id"]
+        assert shell.adjourn("resume", task, "--approve-all").out == "done\n"
+        shell.adjourn("restart", task, expect=10)
+        shell.adjourn("cancel", task)
+    assert all(len(shell.runs(each["task_id"])) in {1, 3} for each in shell.json("tasks", "--limit", "1000")["tasks"])
+
+
+def test_a_script_under_a_worker_runs_tasks_of_its_own(shell: Shell, worker: StartWorker) -> None:
+    """They are its own to run: the worker that runs the script does not take them from it."""
+    worker()
+    script = shell.script('for n in 1 2 3; do adjourn run -- echo "child $n" >> heard || exit $?; done')
+    for _ in range(3):
+        shell.adjourn("wait", queued(shell, script))
+    assert shell.lines("heard") == ["child 1", "child 2", "child 3"] * 3
+
+
+def test_a_foreground_run_that_is_answered_as_it_leaves_goes_on_whoever_is_faster(shell: Shell, worker: StartWorker) -> None:
+    worker()
+    script = shell.script("adjourn ask Which? || { until [ -e leave ]; do sleep 0.01; done; exit 10; }")
+    for _ in range(5):
+        running = shell.start("run", "--", script)
+        until(lambda: bool(shell.inbox()), what="it asks")
+        shell.adjourn("answer", shell.inbox()[0]["id"], "this")
+        (shell.place / "leave").touch()
+        running.communicate(timeout=20)
+        assert running.returncode == 0
+        (shell.place / "leave").unlink()
+    assert {each["state"] for each in shell.json("tasks")["tasks"]} == {"succeeded"}
+
+
 def test_a_rejection_fails_the_task_with_an_event(shell: Shell, worker: StartWorker) -> None:
     """C-R10, C-R11: nothing is started again."""
     worker()
@@ -177,6 +226,30 @@ def test_pause_and_cancel_reach_a_run_of_a_worker(shell: Shell, worker: StartWor
     assert [shell.state(task) for task in tasks] == ["paused", "canceled"]
 
 
+def test_a_wish_to_pause_outlives_a_process_that_leaves_by_itself(shell: Shell, worker: StartWorker) -> None:
+    """D-R6, D-R7: its answer is there, so a worker could go on; but somebody said pause. Looped: it is a race."""
+    process, task = worker(), ""
+    script = shell.script(
+        "adjourn ask Which? && { echo again >> starts; exit; }; until [ -e leave ]; do sleep 0.01; done; exit 10"
+    )
+    for _ in range(5):
+        task = queued(shell, script)
+        until(lambda: bool(shell.inbox()), what="it asks")
+        shell.adjourn("answer", shell.inbox()[0]["id"], "this")
+        process.send_signal(signal.SIGSTOP)
+        (shell.place / "leave").touch()
+        until((shell.store / "runs" / f"{task}.1" / "result.json").exists, what="its process has left")
+        pausing = shell.start("pause", task)
+        until(lambda: "pause requested" in shell.adjourn("show", task).out, what="the wish is there")  # noqa: B023 -- called at once
+        process.send_signal(signal.SIGCONT)
+        pausing.communicate(timeout=20)
+        assert (pausing.returncode, shell.state(task)) == (0, "paused")
+        (shell.place / "leave").unlink()
+    assert shell.lines("starts") == []
+    shell.adjourn("resume", task)
+    assert shell.lines("starts") == ["again"], "it goes on when a person says so"
+
+
 def test_a_pause_under_a_worker_leaves_its_manifest(shell: Shell, worker: StartWorker) -> None:
     """A-R33, A-R34: whoever supervises."""
     worker()
@@ -193,13 +266,26 @@ NONSENSE = {
     "max_active: 0": "max_active",
     "poll_interval: -1": "poll_interval",
     "drain: sometimes": "drain",
-    "- a list": "",
+    "poll_interval: 0": "poll_interval",
+    "poll_interval: .nan": "poll_interval",
+    "linger: soon": "linger",
+    "linger: 2d": "linger",
+    "linger: [60]": "linger",
+    "grace:": "grace",
+    "retries: 0": "retries",
+    "maximum: 3\nlingers: 60": "unknown: maximum, lingers",
+    "grace: 3\ngrace: 4": "grace is there twice",
+    "grace: !!python/object/apply:os.system [true]": "tag",
+    "grace: &a [*a]": "anchor",
+    "[" * 5000: "",
+    "- a list": "mapping",
     "a: b: c": "",
     "\x00": "",
+    "grace: 1 # " + 70_000 * "x": "bytes",
 }
 
 
-@pytest.mark.parametrize("text", NONSENSE)
+@pytest.mark.parametrize("text", NONSENSE, ids=lambda text: repr(text[:40]))
 def test_nonsense_in_supervision_yaml_is_an_error_that_names_it(shell: Shell, text: str) -> None:
     """C-R6: the poll interval is configurable there; what is not known is refused."""
     shell.json("run", "--", "true")
@@ -207,6 +293,12 @@ def test_nonsense_in_supervision_yaml_is_an_error_that_names_it(shell: Shell, te
     said = shell.adjourn("worker", "--once", expect=2).err
     assert "supervision.yaml" in said
     assert NONSENSE[text] in said
+
+
+def test_a_supervision_yaml_that_is_no_plain_file_is_refused_at_once(shell: Shell) -> None:
+    shell.json("run", "--", "true")
+    os.mkfifo(shell.store / "supervision.yaml")
+    assert "not a plain file" in shell.adjourn("worker", "--once", expect=2).err
 
 
 def test_logs_are_json_on_request(shell: Shell) -> None:

@@ -7,7 +7,9 @@ from contextlib import suppress
 import msgspec
 
 from adjourn.clarifications import text
-from adjourn.core.clarification import PHASE, Clarification, Left, Request, Response, read_checkpoint
+from adjourn.clarifications.tree import NotYet
+from adjourn.core.clarification import PHASE, Clarification, Left, Refusal, Request, Response, read_checkpoint
+from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.files import private_directory, write_whole
 
@@ -32,14 +34,19 @@ def checkpoint_path(root: str, task_id: str) -> str:
     return os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")
 
 
+def refused_path(root: str, task_id: str) -> str:
+    """Return where it is noted that a task's response was refused, and why."""
+    return os.path.join(root, _FOLDER, f"{task_id}.refused.json")
+
+
 def is_used(root: str) -> bool:
     """Say whether anybody ever asked by these files here."""
     return os.path.isdir(os.path.join(root, _FOLDER))
 
 
-def all_paths(root: str, task_id: str) -> tuple[str, str, str]:
-    """Return where a task's request, response and checkpoint lie."""
-    return needed_path(root, task_id), response_path(root, task_id), checkpoint_path(root, task_id)
+def all_paths(root: str, task_id: str) -> list[str]:
+    """Return where all the files of a task's clarification lie."""
+    return [kind(root, task_id) for kind in (needed_path, response_path, refused_path, checkpoint_path)]
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------------
@@ -66,10 +73,28 @@ def write_checkpoint(root: str, task_id: str, content: bytes) -> None:
     write_whole(checkpoint_path(root, task_id), content)
 
 
+def note_refusal(root: str, refusal: Refusal) -> bool:
+    """Remember that a response was refused; say whether that is news. Where it cannot be noted it stays news."""
+    if refusal == noted_refusal(root, refusal.task_id):
+        return False
+    with suppress(OSError):
+        write_whole(refused_path(root, refusal.task_id), msgspec.json.encode(refusal))
+    return True
+
+
+def noted_refusal(root: str, task_id: str) -> Refusal | None:
+    """Return what was noted of a task's response."""
+    try:
+        found = read_plain(refused_path(root, task_id))
+        return msgspec.json.decode(found.content, type=Refusal) if found else None
+    except (Misuse, msgspec.DecodeError):
+        return None
+
+
 def remove(*paths: str) -> None:
-    """Take files away that may not be there."""
+    """Take files away that may not be there. What cannot be taken away holds up nobody: these are copies."""
     for path in paths:
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(OSError):
             os.unlink(path)
 
 
@@ -141,9 +166,18 @@ def left_by(root: str, task_id: str) -> Left | None:
 
 def _with_request(root: str, task_id: str, checkpoint: bytes) -> Left:
     try:
-        return Left(checkpoint=checkpoint, request=_request(root, task_id))
-    except (Misuse, text.NotYet) as error:
+        return Left(checkpoint=checkpoint, request=_request(root, task_id), response=response_digest(root, task_id))
+    except (Misuse, NotYet) as error:
         return Left(checkpoint=checkpoint, problem=f"its request: {error}")
+
+
+def response_digest(root: str, task_id: str) -> bytes | None:
+    """Return the digest of the response that lies there for a task, if one does and can be read."""
+    try:
+        found = read_plain(response_path(root, task_id))
+    except Misuse:
+        return None
+    return sha256(found.content) if found else None
 
 
 def _request(root: str, task_id: str) -> Request:

@@ -2,8 +2,8 @@
 
 import click
 
-from adjourn.cli.decide import asked, record
-from adjourn.cli.options import verb
+from adjourn.cli.options import signable, verb
+from adjourn.cli.replies import asked, record
 from adjourn.cli.session import Session
 from adjourn.core.ask import Reply, Verb
 
@@ -11,6 +11,8 @@ from adjourn.core.ask import Reply, Verb
 @verb("answer")
 @click.argument("ask")
 @click.argument("text")
-def command(session: Session, *, ask: str, text: str) -> int:
+@signable
+def command(session: Session, *, ask: str, text: str, **signing: str | None) -> int:
     """Answer ASK with TEXT."""
-    return record(session, [Reply(ask_id=found.id, verb=Verb.ANSWER, text=text) for found in asked(session, Verb.ANSWER, [ask])])
+    replies = [Reply(ask_id=found, verb=Verb.ANSWER, text=text) for found in asked(session, Verb.ANSWER, [ask])]
+    return record(session, replies, **signing)

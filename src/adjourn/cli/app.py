@@ -11,15 +11,17 @@ from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 
-_WORDY = frozenset({"ask", "answer", "approve", "reject", "resume", "settle", "-c"})
+_WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
 VERBS = {
     "run": "Run a command under adjourn; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
+    "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint and exit 10.",
     "inbox": "List what waits for a person.",
     "approve": "Approve calls.",
     "reject": "Reject calls.",
     "answer": "Answer a question.",
+    "decide": "Record decisions that somebody signed, from a file or a webhook.",
     "settle": "Say what became of an uncertain call.",
     "resume": "Go on with a task, with decisions or an answer if you like.",
     "restart": "Run a task again from nothing; its history stays.",
@@ -30,8 +32,12 @@ VERBS = {
     "runs": "List the runs of a task.",
     "logs": "Print what a task printed.",
     "wait": "Wait until tasks have ended or need a person.",
+    "policy": "Say what the rules make of a command, and what is wrong with them.",
+    "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
+    "audit": "Verify the audit trail, or export it.",
+    "doctor": "Look for what could go wrong here, and say what helps.",
     "prune": "Forget ended tasks.",
     "store": "Look after the store.",
     "demo": "Show a pause and a resume, in a directory of its own.",

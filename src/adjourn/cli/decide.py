@@ -1,78 +1,67 @@
-"""What approve, reject and answer have in common: record replies, and say what happens next."""
+"""adjourn decide: record decisions that somebody signed."""
 
 import sys
-from collections.abc import Sequence
 
-from adjourn.cli.hint import command
-from adjourn.cli.present import call_block
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.replies import tell
 from adjourn.cli.session import Session
-from adjourn.core.ask import Ask, Reply, Verb
-from adjourn.core.errors import NotFound
-from adjourn.core.render import visible
-from adjourn.core.states import AskState, TaskState
-from adjourn.core.task import Task
-from adjourn.wiring import has_worker
+from adjourn.core.ask import Ask, Principal
+from adjourn.core.digest import sha256
+from adjourn.core.errors import Misuse, NotAllowed, NotFound
+
+_LARGEST = 1024 * 1024
 
 
-def record(session: Session, replies: Sequence[Reply]) -> int:
-    """Record replies, all or none, and print a receipt for each."""
-    controller = session.controller
-    settled = controller.decide(replies, by=session.principal)
-    with controller.store.read() as view:
-        tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
-    if session.wants_json:
-        _say_json(session, settled, tasks)
-    else:
-        _say_text(session, settled, tasks)
-    return 0
+@verb("decide")
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option("--webhook", metavar="NAME", help="Read a signed request from stdin: headers, an empty line, a JSON body.")
+def command(session: Session, *, file: str | None, webhook: str | None) -> int:
+    """Record the signed decisions in FILE, or on stdin if it is `-`: all of them, or none.
+
+    Who decided is whoever signed, wherever the file comes from. The same file once more gives the same receipts.
+    With --webhook the request is signed as Standard Webhooks says, with the secret of that [[webhook]] in the user's config.
+    """
+    if (file is None) == (webhook is None):
+        raise Misuse("say which FILE to record, or --webhook NAME", way_out="adjourn decide --help")
+    settled = _from_file(session, file) if file else _from_webhook(session, webhook or "")
+    return tell(session, settled)
 
 
-def _say_json(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) -> None:
-    from adjourn.core.manifest import ask_doc
+def _from_file(session: Session, file: str) -> list[Ask]:
+    from adjourn.core.signed import read_file
 
-    with session.controller.store.read() as view:
-        docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in settled]
-    states = {task.id: task.state for task in tasks.values()}
-    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states})
+    signed = read_file(_stdin() if file == "-" else _content(file))
+    return session.controller.decide_signed(signed, carried_by=session.principal)
 
 
-def _say_text(session: Session, settled: Sequence[Ask], tasks: dict[str, Task]) -> None:
-    for ask in settled:
-        said = f": {visible(ask.reply)}" if ask.reply else ""
-        session.say(f"{ask.state} {ask.id}{said}")
-        if ask.state is AskState.APPROVED and ask.call:
-            with session.controller.store.read() as view:
-                call = view.call(ask.task_id, ask.call)
-            session.say("\n".join(["what runs:", *call_block(session, call)]))
-    for task in tasks.values():
-        session.say(_what_next(session, task))
+def _from_webhook(session: Session, name: str) -> list[Ask]:
+    from adjourn.core.webhook import read_request, reply_of, require_genuine
+    from adjourn.wiring import now
+    from adjourn.wiring.principals import secret_of_webhook
+
+    by = Principal(name=f"webhook:{name}", inside_run=session.principal.inside_run)
+    key = secret_of_webhook(name)
+    request = read_request(_stdin())
+    require_genuine(request, key, now=now() // 1000)
+    name_of_it = f"webhook:{sha256(f'{name}/{request.id}'.encode('utf-8', 'replace')).hex()}"
+    return session.controller.decide_once(name_of_it, sha256(request.body), [reply_of(request)], by=by)
 
 
-def _what_next(session: Session, task: Task) -> str:
-    match task.state:
-        case TaskState.QUEUED:
-            if has_worker(session.root, task.spec.pool):
-                return f"A worker starts it. Follow it with: {command(session, 'wait', task.id)}"
-            return f"Resume with: {command(session, 'resume', task.id)}"
-        case TaskState.RUNNING:
-            return f"It runs. Follow it with: {command(session, 'wait', task.id)}"
-        case TaskState.WAITING:
-            return f"Still open:  {command(session, 'show', task.id)}"
-        case _:
-            return f"Task {task.id} is {task.state}."
+def _stdin() -> bytes:
+    return _limited(sys.stdin.buffer.read(_LARGEST + 1) if sys.stdin else b"")
 
 
-def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[Ask]:
-    """Find asks by their ids or prefixes, for somebody who may decide them."""
-    session.controller.authorise(session.principal, verb)
-    return [session.controller.find_ask(text) for text in _spelled_out(ids)]
+def _content(file: str) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return _limited(opened.read(_LARGEST + 1))
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {file}", way_out="adjourn approve ASK --sign KEY --save FILE") from None
 
 
-def _spelled_out(ids: Sequence[str]) -> list[str]:
-    """Read the ids from stdin where a dash stands for them."""
-    if "-" not in ids:
-        return list(ids)
-    given = sys.stdin.read().split() if sys.stdin else []
-    if not given:
-        raise NotFound("nothing on stdin names an ask", way_out="adjourn inbox")
-    return [word for text in ids for word in (given if text == "-" else [text])]
+def _limited(content: bytes) -> bytes:
+    if len(content) > _LARGEST:
+        raise NotAllowed(f"a decision has at most {_LARGEST:,} bytes", way_out="decide fewer asks with one file")
+    return content

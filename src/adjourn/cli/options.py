@@ -27,6 +27,21 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     return decorate
 
 
+class CommandAfterDashes(click.Command):
+    """Takes everything after the first `--` as it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Split our options from the command."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["command"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
+
+
 class Amount(click.FloatRange):
     """A number from 0 on; `nan` and `inf` are words that a float takes and nobody means."""
 
@@ -66,6 +81,43 @@ class Duration(click.ParamType[int]):
 
 
 DURATION = Duration()
+
+
+class Moment(click.ParamType[int]):
+    """A moment: so long ago (90s, 15m, 8h, 2d), or a date or time as ISO 8601 has them; without a zone, UTC."""
+
+    name = "when"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return milliseconds since 1970."""
+        from datetime import UTC, datetime
+
+        from adjourn.wiring import now
+
+        if isinstance(value, int):
+            return value
+        try:
+            return now() - milliseconds(str(value))
+        except ValueError:
+            pass
+        try:
+            moment = datetime.fromisoformat(str(value))
+            return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is neither a time such as 8h or 2d nor a date such as 2026-01-31", param, ctx)
+
+
+MOMENT = Moment()
+
+
+def signable(function: Verb) -> Verb:
+    """Let a reply be signed with a key, and be saved instead of recorded."""
+    sign = click.option("--sign", metavar="KEY", help="Sign it with this key: ssh-keygen is asked to.")
+    save = click.option(
+        "--save", metavar="FILE", help="Only sign it, into FILE; `adjourn decide FILE` records it, from anywhere."
+    )
+    signed: Verb = sign(save(function))
+    return signed
 
 
 def _session(context: click.Context) -> Session:

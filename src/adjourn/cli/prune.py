@@ -10,6 +10,7 @@ from adjourn.cli.session import Session
 from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
+from adjourn.exchange import forget
 from adjourn.wiring import now
 
 _DAY_MS = 86_400_000
@@ -62,4 +63,16 @@ def _old(session: Session, *, before: int) -> list[Task]:
 def _remove_files(root: str, task: Task) -> None:
     for number in range(1, task.runs + 1):
         shutil.rmtree(os.path.join(root, "runs", f"{task.id}.{number}"), ignore_errors=True)
-    shutil.rmtree(os.path.join(root, "session", task.id), ignore_errors=True)
+    session = os.path.join(root, "session")
+    shutil.rmtree(os.path.join(session, task.id), ignore_errors=True)
+    if _is_about(os.path.join(session, "pause.json"), task):
+        os.unlink(os.path.join(session, "pause.json"))
+    forget(root, task.id)
+
+
+def _is_about(manifest: str, task: Task) -> bool:
+    try:
+        with open(manifest, "rb") as file:
+            return task.id.encode() in file.read()
+    except OSError:
+        return False

@@ -2,8 +2,8 @@
 
 import click
 
-from adjourn.cli.decide import asked, record
-from adjourn.cli.options import verb
+from adjourn.cli.options import signable, verb
+from adjourn.cli.replies import asked, record
 from adjourn.cli.session import Session
 from adjourn.core.ask import Reply, Verb
 
@@ -11,6 +11,8 @@ from adjourn.core.ask import Reply, Verb
 @verb("reject")
 @click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.option("--reason", metavar="TEXT", help="Why; whoever asked is told.")
-def command(session: Session, *, asks: tuple[str, ...], reason: str | None) -> int:
+@signable
+def command(session: Session, *, asks: tuple[str, ...], reason: str | None, **signing: str | None) -> int:
     """Reject calls: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
-    return record(session, [Reply(ask_id=ask.id, verb=Verb.REJECT, text=reason) for ask in asked(session, Verb.REJECT, asks)])
+    replies = [Reply(ask_id=ask, verb=Verb.REJECT, text=reason) for ask in asked(session, Verb.REJECT, asks)]
+    return record(session, replies, **signing)

@@ -9,7 +9,6 @@ from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
-from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 
 
@@ -22,13 +21,14 @@ def command(session: Session, *, task: str, detach: bool) -> int:
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task))
     with supervising(session) as (controller, supervisor):
-        found = _queued(session, controller, task)
-        if found.state is TaskState.QUEUED:
+        found = _queued(session, controller, task, supervisor=supervisor.name)
+        if supervisor.may_run(found):
             found = run_to_the_end(session, supervisor, found)
         return report(session, controller, found)
 
 
-def _queued(session: Session, controller: Controller, text: str) -> Task:
+def _queued(session: Session, controller: Controller, text: str, *, supervisor: str | None = None) -> Task:
     task = controller.find(text)
     stays = os.path.isdir(task.spec.workspace)
-    return controller.restart(task.id, by=session.principal, workspace=task.spec.workspace if stays else os.getcwd())
+    workspace = task.spec.workspace if stays else os.getcwd()
+    return controller.restart(task.id, by=session.principal, workspace=workspace, supervisor=supervisor)

@@ -10,7 +10,6 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core.resumption import Resumption
-from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.supervise import require_workspace
 
@@ -39,14 +38,16 @@ def command(session: Session, *, task: str, detach: bool, **words: Any) -> int:
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task, resumption))
     with supervising(session) as (controller, supervisor):
-        found = _queued(session, controller, task, resumption)
-        if found.state is TaskState.QUEUED:
+        found = _queued(session, controller, task, resumption, supervisor=supervisor.name)
+        if supervisor.may_run(found):
             found = run_to_the_end(session, supervisor, found)
         return report(session, controller, found)
 
 
-def _queued(session: Session, controller: Controller, text: str, resumption: Resumption) -> Task:
+def _queued(
+    session: Session, controller: Controller, text: str, resumption: Resumption, *, supervisor: str | None = None
+) -> Task:
     task = controller.find(text)
     controller.require_newest(text, task)
     require_workspace(task)
-    return controller.resume(task.id, resumption, by=session.principal, named=text)
+    return controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)

@@ -7,31 +7,16 @@ import click
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.hint import command as next_command
-from adjourn.cli.options import DURATION, Amount, verb
+from adjourn.cli.options import DURATION, TAKE_ALL, Amount, CommandAfterDashes, verb
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core.errors import Misuse
-from adjourn.core.states import ENDED, TaskState
+from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
 
 
-class CommandAfterDashes(click.Command):
-    """Takes everything after the first `--` as it is."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Split our options from the command."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta["command"] = args[at + 1 :]
-            args = args[:at]
-        return super().parse_args(ctx, args)
-
-
-_TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
-
-
-@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=_TAKE_ALL)
+@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=TAKE_ALL)
 @click.option("--pause-on-approval", is_flag=True, help="Ask before it starts, unless the policy lets it run; exit 10.")
 @click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
@@ -88,8 +73,8 @@ def command(
     if detach:
         return detached(session, lambda controller: _started(controller, session, spec))
     with supervising(session) as (controller, supervisor):
-        task = _supervised(session, supervisor, controller, _started(controller, session, spec))
-        return report(session, controller, task)
+        started = _started(controller, session, spec, supervisor=supervisor.name)
+        return report(session, controller, _supervised(session, supervisor, controller, started))
 
 
 def _enclosing_run(session: Session) -> str | None:
@@ -98,8 +83,8 @@ def _enclosing_run(session: Session) -> str | None:
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
 
 
-def _started(controller: Controller, session: Session, spec: Spec) -> Task:
-    return controller.start(spec, by=session.principal, key=_key(spec))
+def _started(controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None) -> Task:
+    return controller.start(spec, by=session.principal, key=_key(spec), supervisor=supervisor)
 
 
 def _key(spec: Spec) -> str:
@@ -109,7 +94,7 @@ def _key(spec: Spec) -> str:
 
 def _supervised(session: Session, supervisor: Supervisor, controller: Controller, task: Task) -> Task:
     """Run the task, unless an earlier run of the enclosing script has had it run already."""
-    if task.state is TaskState.QUEUED:
+    if supervisor.may_run(task):
         task = run_to_the_end(session, supervisor, task)
     outer = _enclosing_run(session)
     if outer and task.state not in ENDED:

@@ -54,13 +54,17 @@ class Session:
         settled = controller.recover()
         if settled:
             from adjourn.cli.projection import project
+            from adjourn.exchange import close_run
 
             for task in settled:
+                close_run(controller, self.root, task)
                 project(self, controller.scene(task.id))
         if has_responses(self.root):
-            from adjourn.exchange import take_responses
+            from adjourn.exchange import once, take_responses
 
-            take_responses(controller, self.root, refuse=lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            take_responses(
+                controller, self.root, refuse=once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            )
 
     @property
     def principal(self) -> Principal:

@@ -12,7 +12,7 @@ from adjourn.core.manifest import manifest_of
 from adjourn.core.render import argv_lines, prose, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
-from adjourn.wiring import now
+from adjourn.wiring import has_responses, now
 
 _RECENT = 12
 
@@ -29,14 +29,17 @@ def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> 
         session.say(_prompt(session, controller.find(task).id))
         return
     scene = controller.scene(controller.find(task).id)
+    refusal = _refusal(session, scene.task.id)
     if session.wants_json:
+        if refusal:
+            session.warn(f"adjourn: {refusal}")
         session.document(manifest_of(scene, hint=resume_hint(session, scene)))
         return
     with controller.store.read() as view:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
     session.say(standing(session, scene, now=now()))
-    session.say("\n".join(["", *_what_it_is(session, scene)]))
+    session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
     if full:
         session.say(
             "\n".join(["", "calls", *(line for call in calls for line in [*call_block(session, call), f"    is   {call.state}"])])
@@ -51,6 +54,16 @@ def _prompt(session: Session, task_id: str) -> str:
     if prompt is None:
         raise Conflict(f"task {task_id} has no answered clarification", way_out=f"adjourn show {task_id}")
     return prompt.rstrip("\n")
+
+
+def _refusal(session: Session, task_id: str) -> str | None:
+    """Say what is wrong with a response file that lies there and was not taken."""
+    if not has_responses(session.root):
+        return None
+    from adjourn.exchange import why_refused
+
+    why = why_refused(session.root, task_id)
+    return f"the response file is refused: {prose(why)}" if why else None
 
 
 def _what_it_is(session: Session, scene: Scene) -> list[str]:

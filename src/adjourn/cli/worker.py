@@ -1,6 +1,9 @@
 """adjourn worker: take ready tasks and run them."""
 
 import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -9,18 +12,20 @@ import msgspec
 from adjourn.cli.options import verb
 from adjourn.cli.present import table
 from adjourn.cli.session import Session
+from adjourn.cli.statusline import StatusLine
 from adjourn.controller import Controller
-from adjourn.core.errors import Misuse
+from adjourn.core.errors import StoreProblem
+from adjourn.core.render import prose
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.core.when import ago, stamp
 from adjourn.supervise import deferred_signals
 from adjourn.wiring import living, now
-from adjourn.wiring.notification import Messenger
+from adjourn.wiring.notification import HURRIED, LAST_ROUND, Messenger
+from adjourn.wiring.settings import read_settings
 from adjourn.wiring.working import open_worker
-from adjourn.worker import Settings
 
-_SETTINGS = "supervision.yaml"
-_LARGEST = 64 * 1024
+_MANY = 100  # tasks that are counted; of more it says only that there are more
+_BETWEEN_COUNTS = 0.25  # seconds
 _HEADINGS = {
     "name": "WORKER",
     "pid": "PID",
@@ -48,17 +53,21 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
     settings = read_settings(session.root)
     if max_active:
         settings = msgspec.structs.replace(settings, max_active=max_active)
-    voice = Voice(session, as_json=log_format == "json")
-    with deferred_signals() as signals:
+    with deferred_signals() as signals, speaking(session, as_json=log_format == "json") as voice:
         messenger = Messenger(session.root, log=voice.log, log_format=log_format)
+
+        def look(controller: Controller, active: int) -> None:
+            messenger.look()
+            voice.tell(controller, active=active, most=settings.max_active, pool=pool)
+
         supervisor, worker = open_worker(
-            session.root, settings, pool=pool, log=voice.log, on_settled=_projected(session), on_look=messenger.look
+            session.root, settings, pool=pool, log=voice.log, on_settled=_projected(session), on_look=look
         )
         voice.log("worker_started", name=supervisor.name, pool=pool, max_active=settings.max_active, pid=os.getpid())
         try:
             worker.work(signals, once=once)
         finally:
-            messenger.close()
+            messenger.close(within=HURRIED if signals.taken() else LAST_ROUND)
             voice.log("worker_stopped", name=supervisor.name)
             supervisor.close()
     return 0
@@ -73,37 +82,27 @@ def _projected(session: Session) -> Any:
     return settled
 
 
-def read_settings(root: str) -> Settings:
-    """Read `supervision.yaml`, or use the defaults where there is none. What it does not know is an error."""
-    path = os.path.join(root, _SETTINGS)
+@contextmanager
+def speaking(session: Session, *, as_json: bool) -> Generator["Voice", None, None]:
+    """Have a voice for a while; on a terminal it ends without a trace of its last line."""
+    voice = Voice(session, as_json=as_json)
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(_LARGEST)
-    except FileNotFoundError:
-        return Settings()
-    import yaml
-
-    try:
-        return _checked(msgspec.convert(yaml.safe_load(text) or {}, Settings))
-    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise Misuse(f"{path}: {' '.join(str(error).split())}", way_out="see docs/how-to/run-a-worker.md") from error
-
-
-def _checked(settings: Settings) -> Settings:
-    for name in ("poll_interval", "grace"):
-        if not 0 <= getattr(settings, name) <= 86_400:  # noqa: PLR2004 -- a day
-            raise msgspec.ValidationError(f"{name} must lie between 0 and 86400 seconds")
-    if not (1 <= settings.max_active <= 1000 and 1 <= settings.retries <= 100):  # noqa: PLR2004 -- far beyond use
-        raise msgspec.ValidationError("max_active must lie between 1 and 1000, retries between 1 and 100")
-    return settings
+        yield voice
+    finally:
+        voice.line.remove()
 
 
 class Voice:
-    """What a worker says: a line for each thing that happens."""
+    """What a worker says: a line for each thing that happens, and on a terminal one more that tells how it stands."""
 
     def __init__(self, session: Session, *, as_json: bool) -> None:
         self._session = session
         self._as_json = as_json
+        self.line = StatusLine(is_wanted=not as_json)
+        self._last = ""
+        self._counted = (0, 0)
+        self._count_again_at = 0.0
+        self._next = "Ctrl+C drains"
 
     def log(self, event: str, **facts: object) -> None:
         """Say one thing."""
@@ -111,8 +110,32 @@ class Voice:
         if self._as_json:
             line = msgspec.json.encode({"at": moment, "event": event, **facts}).decode()
         else:
-            line = " ".join([moment, event.replace("_", " "), *(f"{name}={fact}" for name, fact in facts.items())])
-        self._session.warn(line)
+            line = " ".join([moment, event.replace("_", " "), *(f"{name}={prose(str(fact))}" for name, fact in facts.items())])
+        self._last = f"{event.replace('_', ' ')} {moment[11:19]}"
+        if event == "draining":
+            self._next = "Ctrl+C again kills"
+        if self.line.is_there:
+            self.line.say(line)
+        else:
+            self._session.warn(line)
+
+    def tell(self, controller: Controller, *, active: int, most: int, pool: str) -> None:
+        """Rewrite the last line if there is something new."""
+        if not self.line.is_there:
+            return
+        if not active or time.monotonic() >= self._count_again_at:  # counting must not hold up what is to be started
+            self._count_again_at = time.monotonic() + _BETWEEN_COUNTS
+            with suppress(StoreProblem):
+                self._counted = _counted(controller, pool)
+        queued, asks = self._counted
+        ready = f"{queued}{'+' if queued == _MANY else ''} queued"
+        waiting = f"{asks} {'ask waits' if asks == 1 else 'asks wait'}{' (adjourn inbox)' if asks else ''}"
+        self.line.show(f"{active} of {most} active, {ready}, {waiting}; {self._last}  ({self._next})")
+
+
+def _counted(controller: Controller, pool: str) -> tuple[int, int]:
+    with controller.store.read() as view:
+        return len(view.queued(pool=pool, limit=_MANY)), view.count_open_asks()
 
 
 def _say_status(session: Session) -> int:

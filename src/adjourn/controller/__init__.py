@@ -6,23 +6,26 @@ from functools import cached_property
 
 import msgspec
 
-from adjourn.controller import endings, inside, openings
+from adjourn.controller import endings, inside, openings, trust
 from adjourn.controller.endings import OwnAsk
-from adjourn.controller.steps import ADJOURN, LEFT, Steps, approved_command, parent_of, plain_command, standing_of, state_after
+from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of, grant_of, slot_of
+from adjourn.core.call import COMMAND, Call, command_body, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
 from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, Outdated, StaleCheckpoint
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
 from adjourn.core.opening import Obstacle, Opening, Way
 from adjourn.core.outcome import Exit
+from adjourn.core.receipt import Receipt
 from adjourn.core.render import command_line, visible
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
+from adjourn.core.signed import LIFETIME, Decision, Signed
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
-from adjourn.core.task import Run, RunState, Spec, Task, Wish, task_of_run
+from adjourn.core.task import TRIES, Run, RunState, Spec, Task, Wish
 from adjourn.ports import (
+    Authoriser,
     Clock,
     Ended,
     FindRunner,
@@ -30,6 +33,7 @@ from adjourn.ports import (
     NeverStarted,
     NewId,
     Processes,
+    Signatures,
     StillRuns,
     Store,
     Turn,
@@ -37,7 +41,6 @@ from adjourn.ports import (
     View,
 )
 
-TRIES = 3
 _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
@@ -74,9 +77,12 @@ class Controller:
         find_runner: FindRunner,
         processes: Processes,
         open_gate: Callable[[], Gate],
+        authoriser: Authoriser,
+        signatures: Signatures,
     ) -> None:
         self._store = store
         self._open_gate = open_gate
+        self._trust = trust.Trust(authoriser, signatures)
         self._clock = clock
         self._new_id = new_id
         self._find_runner = find_runner
@@ -111,7 +117,12 @@ class Controller:
     def find_ask(self, text: str) -> Ask:
         """Return the ask that an id or a unique prefix names."""
         with self._store.read() as view:
-            return view.ask(_the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox"))
+            return view.ask(_named_ask(view, text))
+
+    def find_asks(self, texts: Sequence[str]) -> list[str]:
+        """Return the ids of the asks that ids or unique prefixes name."""
+        with self._store.read() as view:
+            return [_named_ask(view, text) for text in texts]
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""
@@ -130,14 +141,20 @@ class Controller:
 
     # --- a task begins ---------------------------------------------------------------------------------------------
 
-    def start(self, spec: Spec, *, by: Principal, key: str | None = None) -> Task:
-        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key."""
+    def start(self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None) -> Task:
+        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key.
+
+        For a supervisor that means to run it itself it is claimed in the same moment: no worker sees it in the queue.
+        """
+        self.authorise(by, "start")
         opening = self._gate.opening(spec)
         with self._steps() as step:
             spec = openings.under_policy(step, spec, opening)
             if spec.parent_run and key:
-                return self._start_child(step, spec, opening, by=by, key=key)
-            return self._create(step, spec, opening, by=by)
+                task = self._start_child(step, spec, opening, by=by, key=key)
+            else:
+                task = self._create(step, spec, opening, by=by)
+            return self._taken(step, task, supervisor, is_judged=opening.way is Way.RUN and not task.runs)
 
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN
@@ -177,20 +194,47 @@ class Controller:
 
     def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
         """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
+        try:
+            return self._claim_unchanged(task_id, supervisor)
+        except NotAllowed as error:  # what has to be signed does not verify any more
+            self.give_up(task_id, why=error.sentence)
+            raise
+
+    def _claim_unchanged(self, task_id: str, supervisor: str) -> Claimed | Task:
         seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)
-            state = state_after(task, Move.START)
+            state_after(task, Move.START)
             if step.tx.call(task.id, task.next_call or 0) != seen:
                 raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
-            if obstacle:
-                return openings.stop(step, task, obstacle)
-            call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
-            run = step.new_run(task, call=call.number, supervisor=supervisor)
-            started = step.save(task, state=state, runs=run.number)
-            step.tx.hold(run)
-            step.tell(started.id, "run_claimed", run=run.number, call=call.number)
-            return Claimed(task=started, run=run, call=call)
+            return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+
+    def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
+        state = state_after(task, Move.START)
+        self._trust.require_signature(step.tx, step.tx.call(task.id, task.next_call or 0))
+        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+        run = step.new_run(task, call=call.number, supervisor=supervisor)
+        started = step.save(task, state=state, runs=run.number)
+        step.tx.hold(run)
+        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        return Claimed(task=started, run=run, call=call)
+
+    def _taken(self, step: Steps, task: Task, supervisor: str | None, *, is_judged: bool = False) -> Task:
+        """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
+        if supervisor is None or task.state is not TaskState.QUEUED:
+            return task
+        call = step.tx.call(task.id, task.next_call or 0)
+        obstacle = None if is_judged else self._gate.obstacle(step.tx, task, call)
+        return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
+
+    def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
+        """Return what a supervisor has claimed and not yet started, if it has."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            run = view.run(task_id, task.runs) if task.state is TaskState.RUNNING else None
+            if run is None or run.supervisor != supervisor or run.shim:
+                return None
+            return Claimed(task=task, run=run, call=view.call(task_id, run.call))
 
     def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
         """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
@@ -204,6 +248,7 @@ class Controller:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
         with self._steps() as step:
             task, current = step.held(run)
+            step.tx.hold(current)  # anew: what was claimed may have waited for its shim
             call = step.move_call(task.id, current.call, CallMove.EXECUTE)
             executing = step.save_run(current, shim=shim)
             step.tell(task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
@@ -302,7 +347,7 @@ class Controller:
         with self._steps() as step:
             task, run = step.running(run_id)
             judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            return inside.propose(step, task, run, proposal, judgement)
+            return inside.propose(step, task, run, proposal, judgement, check=self._trust.require_signature)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""
@@ -344,30 +389,65 @@ class Controller:
             step.tx.keep_document(task_id, inside.RESPONSE, digest)
             return self._decide(step, replies, by=by)
 
+    def decide_signed(self, signed: Sequence[Signed], *, carried_by: Principal) -> list[Ask]:
+        """Record decisions that somebody signed, all or none; the same ones once more change nothing."""
+        proven = [self._trust.signed_reply(each, carried_by=carried_by) for each in signed]
+        with self._steps() as step:
+            settled = [self._reply_signed(step, each, *proof) for each, proof in zip(signed, proven, strict=True)]
+            return self._gone_on(step, settled)
+
+    def _reply_signed(self, step: Steps, signed: Signed, by: Principal, decision: Decision) -> Ask:
+        self.authorise(by, decision.reply.verb)
+        known = trust.known_before(step, signed, decision)
+        if known:
+            return known
+        trust.admit(step, decision)
+        ask = self._reply(step, decision.reply, by=by)
+        trust.keep_signature(step, ask, signed, decision)
+        return ask
+
+    def decide_once(self, name: str, fingerprint: bytes, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        """Record replies that came under a name that serves once; the same ones once more change nothing."""
+        self.authorise(by, replies[0].verb)
+        with self._steps() as step:
+            kept = step.tx.shared_document(name)
+            if kept is None:
+                step.tx.keep_shared_document(name, fingerprint)
+                return self._decide(step, replies, by=by)
+            if kept != fingerprint:
+                raise Conflict("that id was used for another decision", way_out="send it with an id of its own")
+            return [step.tx.ask(reply.ask_id) for reply in replies]
+
+    def decision_on(self, reply: Reply, *, lifetime: int = LIFETIME) -> Decision:
+        """Return what a person signs to give that reply."""
+        with self._store.read() as view:
+            return trust.decision_on(view, reply, now=self._clock(), lifetime=lifetime)
+
+    def receipts(self, asks: Sequence[Ask]) -> list[Receipt]:
+        """Return the proof of replies that were recorded."""
+        with self._store.read() as view:
+            return trust.receipts(view, asks)
+
     def _decide(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        settled = [self._reply(step, reply, by=by) for reply in replies]
-        for task_id in dict.fromkeys(ask.task_id for ask in settled):
-            step.go_on(step.tx.task(task_id), by=by.name)
+        return self._gone_on(step, [self._reply(step, reply, by=by) for reply in replies])
+
+    def _gone_on(self, step: Steps, settled: list[Ask]) -> list[Ask]:
+        for task_id, by in {ask.task_id: ask.settled_by for ask in settled}.items():
+            step.go_on(step.tx.task(task_id), by=by or ADJOURN)
         return settled
 
     def authorise(self, by: Principal, verb: str) -> None:
         """Refuse whoever may not do this."""
-        if by.inside_run:
-            sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
-            raise NotAllowed(sentence, way_out="decide from a terminal of your own")
-
-    def authorise_for(self, by: Principal, verb: str, task: Task) -> None:
-        """Refuse whoever may not do this to that task: inside a run, only what the run's own task started is its own."""
-        if by.inside_run and task.parent_task != task_of_run(by.inside_run):
-            self.authorise(by, verb)
+        self._trust.authorise(by, verb)
 
     def _reply(self, step: Steps, reply: Reply, *, by: Principal) -> Ask:
         self.authorise(by, reply.verb)
         ask = step.tx.ask(reply.ask_id)
         self._fits(step.tx, ask, reply)
+        level = self._trust.weigh(step.tx, ask, reply.verb, by=by)
         if reply.verb is not Verb.ANSWER:
             self._decide_call(step, ask, reply, by=by)
-        return step.settle_ask(ask, _ASK_MOVES[reply.verb], text=reply.text, by=by.name)
+        return step.settle_ask(ask, _ASK_MOVES[reply.verb], text=reply.text, by=by.name, level=level)
 
     def _fits(self, view: View, ask: Ask, reply: Reply) -> None:
         if not ask.is_open:
@@ -387,19 +467,15 @@ class Controller:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
     def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> None:
-        task = step.tx.task(ask.task_id)
+        call = step.tx.call(ask.task_id, ask.call or 0)
         if reply.verb is Verb.REJECT:
-            step.move_call(task.id, ask.call or 0, CallMove.REJECT)
+            step.move(call, CallMove.REJECT)
             return
-        if step.tx.call(task.id, ask.call or 0).tool != COMMAND:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
+        if trust.runs_as_shown(ask, call, reply):
+            step.move(call, CallMove.APPROVE, approved_by=by.name)
             return
-        if ask.gate:
-            step.move_call(task.id, ask.call or 0, CallMove.APPROVE, approved_by=by.name)
-            return
-        files = command_of(step.tx.call(task.id, ask.call or 0).body).files
-        body = command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE, files=files))
-        step.move_call(task.id, ask.call or 0, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+        body = trust.body_to_run(step.tx.task(ask.task_id), ask, call, reply)
+        step.move(call, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
@@ -411,8 +487,9 @@ class Controller:
             call_number = ask.call or call_number
             call = step.move_call(task.id, call_number, call_move)
             for begun in step.tx.calls_in(task.id, CallState.UNCERTAIN):  # what the lost run had been handed
-                step.move_call(task.id, begun.number, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
-            step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name)
+                step.move(begun, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
+            level = self._trust.weigh(step.tx, ask, Verb.SETTLE, by=by)
+            step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
             next_call = call_number if move is Move.SETTLE else None
             settled = step.save(task, state=state_after(task, move), message=message, next_call=next_call)
@@ -429,13 +506,21 @@ class Controller:
 
     # --- a person moves a task -------------------------------------------------------------------------------------
 
-    def resume(self, task_id: str, resumption: Resumption = PLAIN, *, by: Principal, named: str | None = None) -> Task:
-        """Take the replies that a resume carries, and queue the task if nothing is left to settle.
+    def resume(
+        self,
+        task_id: str,
+        resumption: Resumption = PLAIN,
+        *,
+        by: Principal,
+        named: str | None = None,
+        supervisor: str | None = None,
+    ) -> Task:
+        """Take the replies that a resume carries, and queue the task if nothing is left to settle, or claim it at once.
 
         A checkpoint by which it was `named` must be the newest at the very moment of the decision.
         """
-        if resumption.decides or resumption.answers_something:
-            self.authorise(by, "deciding")
+        verb = Verb.APPROVE if resumption.decides else Verb.ANSWER if resumption.answers_something else "resume"
+        self.authorise(by, verb)
         with self._steps() as step:
             task = step.tx.task(task_id)
             _require_newest(step.tx, task, named=named or task_id)
@@ -443,8 +528,8 @@ class Controller:
             if replies:
                 for reply in replies:
                     self._reply(step, reply, by=by)
-                return step.go_on(step.tx.task(task_id), by=by.name)
-            return self._resume_plainly(step, task, by=by)
+                return self._taken(step, step.go_on(step.tx.task(task_id), by=by.name), supervisor)
+            return self._taken(step, self._resume_plainly(step, task, by=by), supervisor)
 
     def _resume_plainly(self, step: Steps, task: Task, *, by: Principal) -> Task:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
@@ -455,16 +540,17 @@ class Controller:
 
     def _queue(self, step: Steps, task: Task, move: Move, *, by: Principal) -> Task:
         """Queue a task that a person wants to go on. A command that needs approval needs a new one: none is used twice."""
-        if not task.spec.pause_on_approval:
-            return step.enqueue(task, move, by=by.name)
         opening = self._gate.opening_again(step.tx, task)
+        is_unspent = any(call.tool == COMMAND for call in step.tx.calls_in(task.id, CallState.APPROVED))
+        if is_unspent or (opening.way is Way.RUN and not opening.is_gated):
+            return step.enqueue(task, move, by=by.name)
         return openings.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
-    def restart(self, task_id: str, *, by: Principal, workspace: str) -> Task:
-        """Queue a task from nothing, with a new session. Its history stays."""
+    def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
         with self._steps() as step:
             task = step.tx.task(task_id)
-            self.authorise_for(by, "restart", task)
+            self._trust.authorise(by, "restart", task)
             state_after(task, Move.RESTART)
             self._require_certainty(step.tx, task)
             step.withdraw_asks(task)
@@ -474,7 +560,7 @@ class Controller:
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
-            return self._queue(step, fresh, Move.RESTART, by=by)
+            return self._taken(step, self._queue(step, fresh, Move.RESTART, by=by), supervisor)
 
     def _require_certainty(self, view: View, task: Task) -> None:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
@@ -492,7 +578,7 @@ class Controller:
         move = Move(wish)
         with self._steps() as step:
             task = step.tx.task(task_id)
-            self.authorise_for(by, wish, task)
+            self._trust.authorise(by, wish, task)
             state = state_after(task, move)
             if task.state is TaskState.WAITING and move is Move.PAUSE:
                 raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
@@ -600,6 +686,10 @@ def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
     if not found:
         raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
     raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+
+
+def _named_ask(view: View, text: str) -> str:
+    return _the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox")
 
 
 def _require_newest(view: View, task: Task, *, named: str) -> None:

@@ -81,8 +81,8 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
 
 def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]:
     """End the calls that were handed out to a run's own process, when that is gone."""
-    handed_out = [call for call in step.tx.calls(task.id) if call.state is CallState.EXECUTING and call.claimed_by == run.id]
-    return [step.move_call(task.id, call.number, move) for call in handed_out]
+    handed_out = [call for call in step.tx.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id]
+    return [step.move(call, move) for call in handed_out]
 
 
 def _wait(step: Steps, task: Task, run: Run) -> Task:
@@ -90,10 +90,12 @@ def _wait(step: Steps, task: Task, run: Run) -> Task:
     if expired and task.spec.on_rejection is OnRejection.FAIL:
         step.withdraw_asks(task)
         return end_run(step, task, run, Move.FAIL, message="nobody settled it in time")
-    if is_blocked(step.tx, task, run):
+    if is_blocked(step.tx, task):
         approvals = any(ask.kind is AskKind.APPROVAL for ask in step.tx.open_asks_of(task.id))
         reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED
         return end_run(step, task, run, Move.WAIT, reason=reason)
+    if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
+        return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
     call = step.next_call(task, by=ADJOURN)
     return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call.number)
 

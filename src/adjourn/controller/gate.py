@@ -44,6 +44,8 @@ class PolicyGate:
 
     def opening_again(self, view: View, task: Task) -> Opening:
         """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        if not task.spec.pause_on_approval and self._in_force(view, task) == (NO_POLICY, NO_POLICY):
+            return Opening(command=plain_command(task.spec), judgement=Judgement(), is_gated=False)
         return self._opening(task.spec, lambda seen, body: self._judge_since(view, task, COMMAND, body, seen))
 
     def _opening(self, spec: Spec, judge: Callable[[Surroundings, bytes], Judgement]) -> Opening:

@@ -1,6 +1,6 @@
 """What a process inside a run can ask for: answers, clarifications and approvals, found again however often it starts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -8,6 +8,7 @@ from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
 from adjourn.core.ask import Ask, AskKind, Proposal, Question
 from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
+from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.judgement import Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState
@@ -20,14 +21,16 @@ CHECKPOINT = "checkpoint"
 RESPONSE = "response"
 DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
 
+Check = Callable[[View, Call], None]  # refuses a call that must not be handed out
+
 
 # --- questions -------------------------------------------------------------------------------------------------------------
 
 
-def ask(step: Steps, task: Task, run: Run, question: Question) -> tuple[Ask, Task]:
-    """Register a question, or find it again with its answer."""
+def ask(step: Steps, task: Task, run: Run, question: Question, *, request: str = "") -> tuple[Ask, Task]:
+    """Register a question, or find it again with its answer: of the same request, if it belongs to one."""
     key = f"{ASKED}{question.key}"
-    slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
+    slot = slot_of(task.session_id, key + request, 1 + step.tx.count_turns(run.id, key))
     found = _earlier_ask(step, question, slot=slot)
     if found is None:
         asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
@@ -44,11 +47,11 @@ def _earlier_ask(step: Steps, question: Question, *, slot: str) -> Ask | None:
     return found
 
 
-def register(step: Steps, task: Task, run: Run, request: Request) -> tuple[Clarification, list[Ask]]:
+def register(step: Steps, task: Task, run: Run, request: Request, *, name: str = "") -> tuple[Clarification, list[Ask]]:
     """Register all questions of a request, or find them again. Only one that leaves something open is a new clarification."""
     asks: list[Ask] = []
     for question in request.questions:
-        found, task = ask(step, task, run, question)
+        found, task = ask(step, task, run, question, request=name)
         asks.append(found)
     clarification = Clarification(
         id=f"clarif_{step.new_id()}", request=request, asks=tuple(found.id for found in asks), asked_at=step.now
@@ -60,9 +63,13 @@ def register(step: Steps, task: Task, run: Run, request: Request) -> tuple[Clari
 
 
 def register_left(step: Steps, task: Task, run: Run, left: Left) -> None:
-    """Register what a process asks by the files that it left."""
+    """Register what a process asks by the files that it left. A response to what it asked before stays one that was taken."""
+    taken = step.tx.document(task.id, RESPONSE)
     if left.request:
-        register(step, task, run, left.request)
+        # Whoever knows files only does not ask again what was answered: its next request may begin at Q1 anew.
+        register(step, task, run, left.request, name=f"\n{sha256(left.checkpoint).hex()}")
+    if taken is not None and taken == left.response:
+        step.tx.keep_document(task.id, RESPONSE, taken)
     step.tx.keep_document(task.id, CHECKPOINT, left.checkpoint)
 
 
@@ -90,7 +97,7 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
 # --- approvals -------------------------------------------------------------------------------------------------------------
 
 
-def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement) -> tuple[Ask, Call]:
+def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, check: Check) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
     slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
@@ -98,6 +105,7 @@ def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Ju
     step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     call = step.tx.call(task.id, found.call or 0)
     if call.state is CallState.APPROVED:
+        check(step.tx, call)
         return found, hand_out(step, run, call)
     if found.state is AskState.APPROVED:
         raise AlreadyDone(f"call {call.id} is {call.state}: it was handed out before", way_out=f"adjourn show {task.id}")

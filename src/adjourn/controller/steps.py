@@ -98,7 +98,7 @@ class Steps:
         rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if self._is_refusal(ask)), None)
         if rejected and task.spec.on_rejection is OnRejection.FAIL:
             return self._refuse(task, rejected, by=by)
-        if is_blocked(self.tx, task, self.tx.run(task.id, task.runs)):
+        if is_blocked(self.tx, task):
             return task
         return self.enqueue(task, Move.SETTLE, by=by)
 
@@ -125,8 +125,7 @@ class Steps:
 
     def cancel_children(self, task: Task) -> None:
         """Cancel what a task waits for and will not come back to: else a new session would have it done a second time."""
-        children = children_left_open(self.tx, self.tx.run(task.id, task.runs)) if task.runs else []
-        for child in children:
+        for child in children_left_open(self.tx, run_id(task.id, task.runs)):
             if child.state in _IDLE and not self.tx.calls_in(child.id, CallState.UNCERTAIN):
                 self.cancel_children(child)
                 self.withdraw_asks(child)
@@ -222,7 +221,10 @@ class Steps:
 
     def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
         """Move a call along its table."""
-        call = self.tx.call(task_id, number)
+        return self.move(self.tx.call(task_id, number), move, **changes)
+
+    def move(self, call: Call, move: CallMove, **changes: object) -> Call:
+        """Move a call that was read in this transaction."""
         if move is CallMove.RELEASE:
             changes["claimed_by"] = None
         moved = msgspec.structs.replace(call, state=call_after(call.state, move), version=call.version + 1, **changes)
@@ -232,7 +234,7 @@ class Steps:
     def withdraw_calls(self, task: Task) -> None:
         """Take back what was approved and not started."""
         for call in self.tx.calls_in(task.id, CallState.APPROVED):
-            self.move_call(task.id, call.number, CallMove.WITHDRAW)
+            self.move(call, CallMove.WITHDRAW)
 
     # --- asks ------------------------------------------------------------------------------------------------------
 
@@ -259,11 +261,12 @@ class Steps:
         after_ms = own if own is not None else task.spec.expires_after
         return None if after_ms is None or kind is AskKind.UNCERTAIN else self.now + after_ms
 
-    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str) -> Ask:
+    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str, level: str | None = None) -> Ask:
         """Give an ask its reply."""
-        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), reply=text, settled_by=by, settled_at=self.now)
+        reply = {"reply": text, "settled_by": by, "settled_at": self.now, "level": level}
+        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), **reply)
         self.tx.save_ask(ask, settled)
-        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call)
+        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call, level=level)
         return settled
 
     def withdraw_asks(self, task: Task) -> None:
@@ -290,7 +293,7 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
     """Return what the store knows of a run at the moment it ends."""
     turns = view.turns_left_open(run.id)
     asks = [view.ask(turn.thing) for turn in turns if turn.key.startswith(ASKED)]
-    children = children_left_open(view, run)
+    children = children_left_open(view, run.id)
     call = view.call(task.id, run.call)
     approval = view.ask_numbered(task.id, call.ask) if call.ask else None
     return Standing(
@@ -303,14 +306,16 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
     )
 
 
-def is_blocked(view: View, task: Task, run: Run) -> bool:
+def is_blocked(view: View, task: Task) -> bool:
     """Say whether a task that left still waits for a person or for a task it started."""
-    return bool(view.open_asks_of(task.id)) or any(child.state not in ENDED for child in children_left_open(view, run))
+    if view.open_asks_of(task.id):
+        return True
+    return any(child.state not in ENDED for child in children_left_open(view, run_id(task.id, task.runs)))
 
 
-def children_left_open(view: View, run: Run) -> list[Task]:
+def children_left_open(view: View, run: str) -> list[Task]:
     """Return the tasks that a run was told are not done."""
-    return [view.task(turn.thing) for turn in view.turns_left_open(run.id) if turn.key.startswith(LEFT)]
+    return [view.task(turn.thing) for turn in view.turns_left_open(run) if turn.key.startswith(LEFT)]
 
 
 def parent_of(view: View, task: Task) -> Task | None:

@@ -40,8 +40,23 @@ class Verdict(StrEnum):
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who acts, as the channel says; never as a field of the message says."""
 
-    name: str
+    name: str  # `uid:N`, `key:NAME`, `webhook:NAME`, `file:uid:N`
     inside_run: str | None = None
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is a user of this machine, at a command line."""
+        return self.name.startswith("uid:")
+
+    @property
+    def is_signer(self) -> bool:
+        """Whether it is known by a signature that was verified."""
+        return self.name.startswith("key:")
+
+    @property
+    def is_human(self) -> bool:
+        """Whether a person is taken to be there; what is part of a run is none."""
+        return (self.is_user or self.is_signer) and self.inside_run is None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ PHASE = "waiting_clarification"
 BRIEF_POLL_DURATION = 60.0
 POLL_INTERVAL = 5.0
 MAX_POLLS = 12
-PRESETS = {"aggressive": 30.0, "balanced": BRIEF_POLL_DURATION, "cache": 300.0}
 
 _KB = 1024
 
@@ -80,11 +79,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process left in the files of the protocol: its checkpoint byte for byte, and what it asks or why that is unknown."""
+    """What a process left in the files of the protocol: its checkpoint byte for byte, and what it asks or why that is unknown.
+
+    A response that lay there already, by its digest, cannot be one to what it asks.
+    """
 
     checkpoint: bytes
     request: Request | None = None
     problem: str | None = None
+    response: bytes | None = None
 
 
 class Clarification(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +105,19 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str
     answers: tuple[tuple[str, str], ...]
     resume_signal: bool
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a response was not taken, and which one it was; one that could not be read has no digest."""
+
+    task_id: str
+    digest: str
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """What whoever wrote it is told."""
+        return f"the response for {visible(self.task_id)} is refused: {self.why}"
 
 
 # --- reading and writing a checkpoint --------------------------------------------------------------------------------------

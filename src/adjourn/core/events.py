@@ -25,6 +25,8 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True):
     event: Event | None
     link: bytes | None = None
     seal: bytes
+    place: int = 0
+    task_id: str | None = None  # of a forgotten event whose task is still there: nobody may forget a part of a task
 
 
 class Happened(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,16 +52,34 @@ def seal_after(previous: bytes, link: bytes) -> bytes:
     return sha256(previous + link)
 
 
+class Chain:
+    """Follows a trail from its first event on, and says of each whether it stands where it was written."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, bytes] = {}
+        self.seal = GENESIS
+        self.length = 0
+
+    def holds(self, row: Sealed) -> bool:
+        """Go one event further, unless it does not follow from those before it."""
+        link = _next_link(self._heads, row)
+        seal = seal_after(self.seal, link)
+        self.length += 1
+        is_next = not row.place or row.place == self.length
+        if seal != row.seal or not is_next or (row.event is None and row.task_id is not None):
+            return False
+        self.seal = seal
+        return True
+
+    def head_of(self, task_id: str) -> bytes:
+        """Return the link of the last event of a task."""
+        return self._heads.get(task_id, GENESIS)
+
+
 def first_broken(trail: list[Sealed]) -> int | None:
     """Return the index of the first event that does not follow from those before it, or None."""
-    heads: dict[str, bytes] = {}
-    seal = GENESIS
-    for index, row in enumerate(trail):
-        link = _next_link(heads, row)
-        seal = seal_after(seal, link)
-        if seal != row.seal:
-            return index
-    return None
+    chain = Chain()
+    return next((index for index, row in enumerate(trail) if not chain.holds(row)), None)
 
 
 def forgotten(trail: list[Sealed], task_id: str) -> list[Sealed]:
@@ -69,7 +89,7 @@ def forgotten(trail: list[Sealed], task_id: str) -> list[Sealed]:
     for row in trail:
         link = _next_link(heads, row)
         is_its = row.event is not None and row.event.task_id == task_id
-        rows.append(Sealed(event=None, link=link, seal=row.seal) if is_its else row)
+        rows.append(Sealed(event=None, link=link, seal=row.seal, place=row.place) if is_its else row)
     return rows
 
 

@@ -12,7 +12,7 @@ from adjourn.core.render import visible
 from adjourn.core.rule import Rule
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.task import Milliseconds
-from adjourn.core.when import stamp
+from adjourn.core.when import span, stamp
 
 _ACTIONS = tuple(Action)
 _EFFECTS: tuple[Effect, ...] = tuple(Effect)
@@ -26,6 +26,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     is_auto: bool
     effect: Effect
     doubts: tuple[str, ...] = ()
+    depth: int = 0
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +88,7 @@ def _attributes(rule: Rule) -> Iterator[str]:
     if rule.effect is not None:
         yield f"effect {rule.effect}"
     if rule.expires_after is not None:
-        yield f"expires after {rule.expires_after // 1000} s"
+        yield f"expires after {span(rule.expires_after)}"
 
 
 # --- one call -------------------------------------------------------------------------------------------------------------
@@ -160,14 +161,14 @@ class _Case:
             return finding
         return self._find_step(self.step, by_call)
 
-    def _find_step(self, step: Step, by_call: tuple[Rule, ...]) -> Finding:
+    def _find_step(self, step: Step, by_call: tuple[Rule, ...], *, depth: int = 0) -> Finding:
         at = len(self.findings)
         rules = (*by_call, *self.policy.strict.of_words(self.tool, step.words)) if step.words else by_call
         stranger = self._stranger(step)
         trusted = tuple(rule for rule in rules if not stranger or rule.trusts_a_path)
-        inner = [self._find_step(each, by_call) for each in step.inner]
+        inner = [self._find_step(each, by_call, depth=depth + 1) for each in step.inner]
         finding = _settled(step, trusted, inner, stranger="" if trusted else stranger)
-        self.findings.insert(at, finding)
+        self.findings.insert(at, msgspec.structs.replace(finding, depth=depth))
         return finding
 
     def _stranger(self, step: Step) -> str:

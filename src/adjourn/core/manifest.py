@@ -60,6 +60,7 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     settled_at: str | None
     settled_by: str | None
+    level: str | None
     reply: str | None
 
 
@@ -213,6 +214,7 @@ def ask_doc(ask: Ask, calls: dict[int, Call]) -> AskDoc:
         created_at=stamp(ask.created_at),
         settled_at=stamp(ask.settled_at) if ask.settled_at is not None else None,
         settled_by=ask.settled_by,
+        level=ask.level,
         reply=ask.reply,
     )
 

@@ -35,6 +35,27 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     rules: int
 
 
+class Include(msgspec.Struct, frozen=True, kw_only=True):
+    """Another file that a file names, and where it does."""
+
+    path: str
+    line: int
+    column: int
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with a file, and where; the line is 0 where that is the file as a whole."""
+
+    source: str
+    line: int = 0
+    column: int = 0
+    what: str
+
+    def __str__(self) -> str:
+        place = f":{self.line}:{self.column}" if self.line else ""
+        return f"{self.source}{place}: {self.what}"
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """All rules that hold for a workspace, and what becomes of a call that may never run."""
 
@@ -113,7 +134,7 @@ def judge_since(
     Only an always-allow rule that names this very task counts though it came later.
     """
     for_the_task = tuple(each for each in current.allowances if each.task == task)
-    then = msgspec.structs.replace(snapshot, allowances=(*snapshot.allowances, *for_the_task))
+    then = msgspec.structs.replace(snapshot, allowances=(*snapshot.allowances, *for_the_task)) if for_the_task else snapshot
     judgements = (
         policy.judge(tool, arguments, surroundings=surroundings, workspace=workspace, task=task, now=now)
         for policy in (then, current)

@@ -10,6 +10,7 @@ from adjourn.core.call import COMMAND
 from adjourn.core.judgement import Action, Approver, Effect, Never
 from adjourn.core.pattern import REST, BadPattern, read_pattern
 from adjourn.core.places import Path, Place, Places, place_of
+from adjourn.core.policy import Include, Problem
 from adjourn.core.rule import ANY_TOOL, Rule
 from adjourn.core.when import milliseconds
 
@@ -38,25 +39,6 @@ RULE_KEYS = {
     "expires_after": 'How long an approval is waited for: `"90s"`, `"15m"`, `"8h"`, `"2d"`. Without it, for ever.',
 }
 """What each key means, for the reference."""
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong in a file, and where."""
-
-    source: str
-    line: int
-    column: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.source}:{self.line}:{self.column}: {self.what}"
-
-
-class Include(msgspec.Struct, frozen=True):
-    """Another file that a file names."""
-
-    path: str
-    place: Place
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +156,8 @@ class _Reader:
             self._wrong_value(("include",), "`include` must be a list of paths")
         for number, path in enumerate(paths or ()):
             if isinstance(path, str) and path and "\0" not in path:
-                yield Include(path, self._places.of_value(("include", number)))
+                place = self._places.of_value(("include", number))
+                yield Include(path=path, line=place.line, column=place.column)
             else:
                 self._wrong_value(("include", number), "`include` must be a list of paths")
 

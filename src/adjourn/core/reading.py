@@ -38,6 +38,12 @@ def steps_of(tool: str, arguments: Mapping[str, Json]) -> Step | None:
             return _step_of_list(given)
 
 
+def words_of(tool: str, arguments: Mapping[str, Json]) -> Words:
+    """Return the words that carry out a command of a call, as they are or by a shell; nothing if they cannot be read."""
+    given = arguments.get("argv" if tool == COMMAND else "command")
+    return ("sh", "-c", given) if isinstance(given, str) and tool != COMMAND else _step_of_list(given).words
+
+
 def all_steps(step: Step) -> Iterator[Step]:
     """Yield a step and all below it."""
     yield step

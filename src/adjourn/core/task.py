@@ -9,6 +9,7 @@ from adjourn.core.states import TaskState
 
 Milliseconds = int
 DEFAULT_POOL = "default"
+TRIES = 3  # starts that do not happen, before a task has failed
 
 
 class OnRejection(StrEnum):

@@ -35,3 +35,8 @@ def milliseconds(text: str) -> int:
 def ago(moment: int, *, now: int) -> str:
     """Return how long ago something was; a clock that went back makes it 'now', never negative."""
     return f"{span(now - moment)} ago" if now - moment >= 1000 else "now"  # noqa: PLR2004 -- one second
+
+
+def moment(text: str) -> int:
+    """Read a time that `stamp` wrote."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

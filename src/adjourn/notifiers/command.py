@@ -15,6 +15,7 @@ class CommandNotifier:
     def __init__(self, argv: Sequence[str], *, timeout: float) -> None:
         self._argv = tuple(argv)
         self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
 
     def send(self, notice_id: str, body: bytes, *, at: int) -> None:
         """Run the command with the document on its stdin; what it prints goes to our stderr."""
@@ -25,9 +26,16 @@ class CommandNotifier:
             )
         except (OSError, ValueError) as error:
             raise NotDelivered(f"it could not be started: {error}") from error
+        self._process = process
         code = self._fed(process, body)
+        self._process = None
         if code:
             raise NotDelivered(f"it ended with signal {-code}" if code < 0 else f"it exited with {code}")
+
+    def hang_up(self) -> None:
+        """Kill the command if it is at work."""
+        if self._process and self._process.poll() is None:
+            _kill(self._process)
 
     def _fed(self, process: "subprocess.Popen[bytes]", body: bytes) -> int:
         try:

@@ -23,15 +23,20 @@ class BadTable(Exception):
     """A table cannot be used; the words name its key and say why."""
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a secret is to be found: whoever signs with it, and whoever verifies, has one of the three."""
+
+    secret: str = ""
+    secret_env: str = ""
+    secret_file: str = ""
+
+
+class Table(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One notifier, as the user's config describes it."""
 
     on: tuple[Occasion, ...] = tuple(Occasion)
     command: tuple[str, ...] = ()
     webhook: str = ""
-    secret: str = ""
-    secret_env: str = ""
-    secret_file: str = ""
     timeout: float = DEFAULT_TIMEOUT
     name: str = ""
 
@@ -57,7 +62,7 @@ def read_table(content: Any) -> Table:
     try:
         table = msgspec.convert(content, Table)
     except msgspec.ValidationError as error:
-        raise BadTable(_told(error)) from error
+        raise BadTable(told(error)) from error
     _require_one_way(table)
     if not table.on:
         raise BadTable("`on` is empty: nothing would ever be told")
@@ -66,7 +71,7 @@ def read_table(content: Any) -> Table:
     return msgspec.structs.replace(table, name=_name(table))
 
 
-def _told(error: msgspec.ValidationError) -> str:
+def told(error: msgspec.ValidationError) -> str:
     """Say a mismatch with the name of its key, not with the path of a parser."""
     text, _, path = str(error).partition(" - at `$")
     key = path.strip("`.").partition("[")[0]
@@ -76,14 +81,19 @@ def _told(error: msgspec.ValidationError) -> str:
 def _require_one_way(table: Table) -> None:
     if bool(table.command) == bool(table.webhook):
         raise BadTable("it needs `command` or `webhook`, and not both")
-    given = [f"`{key}`" for key in _SECRETS if getattr(table, key)]
     if table.command:
+        given = [f"`{key}`" for key in _SECRETS if getattr(table, key)]
         if given:
             raise BadTable(f"{given[0]} is for a webhook; a command has none")
         _require_words(table)
         return
     _require_url(table.webhook)
-    if len(given) != 1:
+    require_secret(table)
+
+
+def require_secret(table: Secret) -> None:
+    """Refuse a table that names no secret, or several."""
+    if sum(bool(getattr(table, key)) for key in _SECRETS) != 1:
         raise BadTable("a webhook needs exactly one of `secret`, `secret_env` and `secret_file`")
 
 
@@ -117,12 +127,17 @@ def _is_this_machine(host: str) -> bool:
 
 def _name(table: Table) -> str:
     name = table.name or (os.path.basename(table.command[0]) if table.command else urlsplit(table.webhook).hostname or "")
+    return proper_name(name)
+
+
+def proper_name(name: str) -> str:
+    """Return a name that can be said anywhere, or refuse it."""
     if not name or not _NAME.issuperset(name) or name.startswith(".") or len(name) > _LONGEST_NAME:
         raise BadTable(f"`name` must be up to {_LONGEST_NAME} letters, digits, `.`, `_` and `-`")
     return name
 
 
-def key_of(table: Table, *, directory: str) -> bytes:
+def key_of(table: Secret, *, directory: str) -> bytes:
     """Return the bytes that a webhook is signed with, from wherever the table says they are."""
     if table.secret:
         return _decoded(table.secret, "secret")

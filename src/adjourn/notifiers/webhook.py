@@ -1,14 +1,12 @@
 """Tells a webhook, signed as Standard Webhooks says."""
 
-import base64
-import hashlib
-import hmac
 import socket
 import threading
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
+from adjourn.core.webhook import signature
 from adjourn.ports import NotDelivered
 
 _TAKEN = range(200, 300)
@@ -22,6 +20,7 @@ class WebhookNotifier:
         self._url = urlsplit(url)
         self._key = key
         self._timeout = timeout
+        self._connection: HTTPConnection | None = None
 
     def send(self, notice_id: str, body: bytes, *, at: int) -> None:
         """Post the document."""
@@ -47,6 +46,7 @@ class WebhookNotifier:
         kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._timeout)
         overdue = threading.Event()
+        self._connection = connection
         try:
             connection.connect()
             with _deadline(connection.sock, self._timeout, overdue):
@@ -58,6 +58,13 @@ class WebhookNotifier:
             raise
         finally:
             connection.close()
+
+    def hang_up(self) -> None:
+        """Shut the connection if there is one."""
+        sock = self._connection and self._connection.sock
+        if sock:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _target(self) -> str:
         return (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
@@ -82,9 +89,3 @@ class _deadline:  # noqa: N801 -- reads as the verb that it is
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
-
-
-def signature(key: bytes, notice_id: str, body: bytes, *, at: int) -> str:
-    """Sign a document: the HMAC-SHA256 of id, seconds and body."""
-    signed = b".".join([notice_id.encode(), str(at).encode(), body])
-    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()

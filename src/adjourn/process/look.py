@@ -35,7 +35,7 @@ def look_at(command: Command, *, path: str) -> Surroundings:
     outermost = programs.get(command.argv[0])
     return Surroundings(
         program=outermost and _spelled(outermost),
-        programs={name: _spelled(program) for name, program in programs.items()},
+        programs={name: _spelled(os.path.realpath(program)) for name, program in programs.items()},
         files={_spelled(file): _state(file) for file in files[:MOST]},
         uncovered=tuple(map(_spelled, files[MOST:])),
     )

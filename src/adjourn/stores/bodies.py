@@ -4,7 +4,7 @@ import msgspec
 
 from adjourn.core.call import Word, exact, portable
 from adjourn.core.digest import sha256
-from adjourn.core.events import Event
+from adjourn.core.events import Event, Sealed
 from adjourn.core.task import Spec
 
 
@@ -62,6 +62,29 @@ def event_of(task_id: str, body: bytes) -> Event:
 def moment_of(body: bytes) -> int:
     """Return when an event happened."""
     return _event_bodies.decode(body).at
+
+
+def author_of(body: bytes) -> str:
+    """Return whose doing an event was."""
+    return _event_bodies.decode(body).by
+
+
+def sealed_of(no: int, task_id: str | None, body: bytes | None, link: bytes | None, seal: bytes) -> Sealed:
+    """Return an event as it is kept; of one that somebody wrote over nothing is taken for true."""
+    event = _intact_event(task_id, body) if body is not None and link is None else None
+    if event:
+        return Sealed(event=event, seal=seal, place=no)
+    return Sealed(event=None, link=None if body is not None else link, seal=seal, place=no, task_id=task_id)
+
+
+def _intact_event(task_id: str | None, body: bytes) -> Event | None:
+    try:
+        event = _event_bodies.decode(body)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+    if task_id is None or msgspec.msgpack.encode(event) != body:
+        return None
+    return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
 
 
 def name_or_none(word: str) -> str | None:

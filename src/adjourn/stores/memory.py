@@ -238,9 +238,27 @@ class Rows(NoLeases):
         name = self.task(task_id).id
         return [row.event for row in self._trail if row.event and row.event.task_id == name]
 
-    def trail(self) -> list[Sealed]:
+    def requester(self, task_id: str) -> str:
+        """Return who asked for a task."""
+        return next((event.by for event in self.events(task_id)), "")
+
+    def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
+        """Return what happened to a task last, newest first."""
+        name = self.task(task_id).id
+        rows = [row for row in reversed(self._trail) if row.event and row.event.task_id == name][:limit]
+        return [Happened(place=row.place, event=row.event, seal=row.seal) for row in rows if row.event]
+
+    def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
-        return list(self._trail)
+        return self._trail[after : after + limit if limit >= 0 else None]
+
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task."""
+        return self._heads.get(task_id, GENESIS)
+
+    def trail_head(self) -> tuple[int, bytes]:
+        """Return the place and the seal of the newest event."""
+        return (len(self._trail), self._trail[-1].seal) if self._trail else (0, GENESIS)
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         """Return what happened after a place of the trail."""
@@ -322,7 +340,7 @@ class Rows(NoLeases):
         link = link_after(self._heads.get(event.task_id, GENESIS), event)
         seal = seal_after(self._trail[-1].seal if self._trail else GENESIS, link)
         self._heads[event.task_id] = link
-        self._trail.append(Sealed(event=event, seal=seal))
+        self._trail.append(Sealed(event=event, seal=seal, place=len(self._trail) + 1))
 
     def forget_task(self, task_id: str) -> None:
         """Drop an ended task and all that belongs to it, except the digests of its events."""

@@ -13,6 +13,7 @@ from adjourn.process import supervisors
 from adjourn.process.local import LocalProcesses, SharedProcesses
 from adjourn.process.supervisors import About
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 __all__ = [
     "About",
@@ -96,6 +97,8 @@ def _open_shared_controller(root: str) -> Controller:
         find_runner=find_runner,
         processes=SharedProcesses(root, left_by=_left_by),
         open_gate=lambda: _gate(find_root(None)),  # the project's policy lies in the project
+        authoriser=FileAuthoriser(root),
+        signatures=FileSignatures(root),
     )
 
 
@@ -117,14 +120,15 @@ def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
     if is_shared(root):
         return _open_shared_controller(root)
-    store = SqliteStore(root)
     return Controller(
-        store,
+        SqliteStore(root),
         clock=now,
         new_id=new_id,
         find_runner=find_runner,
         processes=LocalProcesses(root, left_by=_left_by),
         open_gate=lambda: _gate(root),
+        authoriser=FileAuthoriser(root),
+        signatures=FileSignatures(root),
     )
 
 

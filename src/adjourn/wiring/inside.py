@@ -11,6 +11,8 @@ import msgspec
 
 from adjourn import exchange
 from adjourn.clarifications import files, log
+from adjourn.clarifications.text import read_request
+from adjourn.clarifications.tree import NotYet
 from adjourn.controller import Controller
 from adjourn.controller.inside import SAVED
 from adjourn.core import exits
@@ -22,16 +24,20 @@ from adjourn.core.clarification import (
     Clarification,
     Context,
     Metadata,
+    Refusal,
     Request,
     ResumeInstructions,
     WorkState,
     looks,
+    read_checkpoint,
 )
 from adjourn.core.errors import Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.wiring import now, open_controller
+from adjourn.wiring.settings import read_settings
 
+TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
 
 Sleep = Callable[[float], bool]  # sleeps at most so many seconds; says whether something changed in the store
@@ -103,11 +109,11 @@ class Inside:
         questions: Sequence[Question],
         draft: Draft,
         *,
-        linger: float,
+        linger: float | None = None,
         meanwhile: Iterable[Callable[[], object]] = (),
     ) -> dict[str, str]:
-        """Return the answers, or leave with a checkpoint."""
-        request = _request(questions, draft, linger=_checked(linger))
+        """Return the answers, or leave with a checkpoint; it lingers as long as the store says, unless the caller does."""
+        request = _request(questions, draft, linger=read_settings(self._root).linger if linger is None else _checked(linger))
         exchange.clear_taken(self._controller, self._root, self._task_id)
         clarification, asks = self._controller.clarify(self._run_id, request)
         if any(ask.is_open for ask in asks):
@@ -136,10 +142,13 @@ class Inside:
             for moment in moments:
                 if settled := self._settled_before(start + moment, ask_ids, sleep):
                     return settled
-                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._say)
+                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._refuse)
             return self._controller.collect(self._run_id, ask_ids)
         finally:
             ear.close()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._say(refusal.sentence)  # for its own ears: whoever wrote the response is told by others
 
     def _settled_before(self, deadline: float, ask_ids: Sequence[str], sleep: Sleep) -> list[Ask]:
         while not (settled := self._controller.collect(self._run_id, ask_ids)):
@@ -208,6 +217,41 @@ class Inside:
         """Return what was kept."""
         body = self._controller.kept(self._task_id, SAVED)
         return default if body is None else msgspec.json.decode(body)
+
+
+def read_request_of(content: bytes, *, name: str) -> Request:
+    """Read the request that a script hands over."""
+    try:
+        _require_size(content)
+        return read_request(content)
+    except (Misuse, NotYet) as error:
+        raise Misuse(f"{name}: {error}", way_out="see docs/how-to/clarifications.md") from error
+
+
+def _require_size(content: bytes) -> None:
+    if len(content) >= TOO_LARGE:
+        raise Misuse(f"it has more than {files.LARGEST} bytes", way_out="write less")
+
+
+def draft_of(request: Request, checkpoint: bytes | None) -> Draft:
+    """Return what a request and a checkpoint say of the work so far."""
+    _require_size(checkpoint or b"")
+    try:
+        kept = read_checkpoint(checkpoint) if checkpoint else Checkpoint(agent_id="")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Misuse(f"the checkpoint: {error}", way_out="see docs/how-to/clarifications.md") from error
+    work = kept.work_state
+    if not work.parallel_work_available:
+        work = msgspec.structs.replace(work, parallel_work_available=request.parallel_work)
+    return Draft(
+        blocked_at=request.blocked_at,
+        reason=request.reason,
+        work_state=work,
+        context=kept.context,
+        next_phase=kept.resume_instructions.next_phase,
+        estimated_remaining_work=kept.resume_instructions.estimated_remaining_work,
+        tokens_burned=kept.metadata.tokens_burned,
+    )
 
 
 def _request(questions: Sequence[Question], draft: Draft, *, linger: float) -> Request:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,13 +18,13 @@ from adjourn.notifiers.table import BadTable, Table, key_of, read_table
 from adjourn.ports import Notifier
 from adjourn.process import lock
 from adjourn.wiring import now, open_controller
-from adjourn.wiring.user_files import config_directory, require_trust
+from adjourn.wiring.config import config_path, read_config
 
-WAY_OUT = "adjourn notify --check"
-LAST_ROUND = 5.0  # seconds for what is due when a worker stops
-_LARGEST = 1024 * 1024
+LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do
+HURRIED = 1.0  # the same when a worker is told to stop; what is not told then stays in the outbox
 _EARLIER: Milliseconds = 86_400_000  # a notifier that is new to a store is told of the last day, if it was configured then
 _NOT_AGAIN_BEFORE = 5.0  # seconds between two starts of the process that delivers
+_TO_BEGIN = 2.0  # seconds for one that has only just been started
 
 
 class Configured(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,48 +37,19 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
     since: Milliseconds
 
 
-def config_path() -> str:
-    """Return where the user's config is."""
-    return os.path.join(config_directory(), "config.toml")
-
-
 def configured() -> list[Configured]:
     """Return the notifiers of the user's config; what is wrong with it is said with its file, table and key."""
-    path = config_path()
-    try:
-        with open(path, "rb") as file:
-            require_trust(path, os.fstat(file.fileno()))
-            return _notifiers(path, file.read(_LARGEST), since=_mtime(file.fileno()))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise Misuse(f"{path}: {error.strerror}", way_out=WAY_OUT) from error
+    config = read_config()
+    return _notifiers(config.path, config.tables("notify"), since=config.since)
 
 
-def _mtime(fd: int) -> Milliseconds:
-    return os.fstat(fd).st_mtime_ns // 1_000_000
-
-
-def _notifiers(path: str, content: bytes, *, since: Milliseconds) -> list[Configured]:
-    found = [_notifier(path, number, table, since=since) for number, table in enumerate(_tables(path, content), start=1)]
+def _notifiers(path: str, tables: list[Any], *, since: Milliseconds) -> list[Configured]:
+    found = [_notifier(path, number, table, since=since) for number, table in enumerate(tables, start=1)]
     names = [each.name for each in found]
     for number, name in enumerate(names, start=1):
         if name in names[: number - 1]:
             raise _wrong(path, number, f"`name`: another is called {name} already; give each a name of its own")
     return found
-
-
-def _tables(path: str, content: bytes) -> list[Any]:
-    import tomllib
-
-    try:
-        tables: Any = tomllib.loads(content.decode()).get("notify", [])
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Misuse(f"{path}: {error}", way_out=WAY_OUT) from error
-    try:
-        return msgspec.convert(tables, list[Any])
-    except msgspec.ValidationError:
-        raise Misuse(f"{path}: `notify` must be tables: write [[notify]], with two brackets", way_out=WAY_OUT) from None
 
 
 def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> Configured:
@@ -143,22 +115,32 @@ def deliver_until(root: str, *, hint: Hint, log: Callable[..., None], closed: in
     threads = [threading.Thread(target=tell, args=(each,), daemon=True) for each in notifiers]
     for thread in threads:
         thread.start()
-    _wait_for(closed, threads=threads, seen=seen)
-    stop.within(LAST_ROUND)
-    deadline = time.monotonic() + LAST_ROUND
+    seconds = _wait_for(closed, threads=threads, seen=seen)
+    stop.within(seconds)
+    deadline = time.monotonic() + seconds
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    for each in notifiers:
+        each.notifier.hang_up()
     only.close()
 
 
-def _wait_for(closed: int, *, threads: list[Any], seen: tuple[int, ...] | None) -> None:
-    """Wait until nobody needs us any more: a thread that died of a defect is a reason to begin anew, too."""
+def _wait_for(closed: int, *, threads: list[Any], seen: tuple[int, ...] | None) -> float:
+    """Wait until nobody needs us any more, and return how many seconds there are for the last round.
+
+    A thread that died of a defect is a reason to begin anew, too.
+    """
     import select
 
+    said = b""
     while _signature() == seen and all(thread.is_alive() for thread in threads):
         ready, _, _ = select.select([closed], [], [], _NOT_AGAIN_BEFORE)
-        if ready and not os.read(closed, 64):
-            return
+        if ready:
+            heard = os.read(closed, 64)
+            said += heard
+            if not heard:
+                break
+    return float(said) if said else LAST_ROUND
 
 
 def _presence(root: str) -> str:
@@ -213,14 +195,16 @@ class Messenger:
         except OSError as error:
             self._log("notify_error", error=f"what delivers could not be started: {error.strerror}")
 
-    def close(self) -> None:
-        """Let it deliver what is due, for a while, and leave."""
+    def close(self, *, within: float) -> None:
+        """Let it deliver what is due within so many seconds, and leave."""
         if self._process is None:
             return
         if self._process.stdin:
-            self._process.stdin.close()
+            with suppress(OSError):  # it has left
+                self._process.stdin.write(f"{within}".encode())
+                self._process.stdin.close()
         try:
-            self._process.wait(LAST_ROUND + 2)
+            self._process.wait(within + _TO_BEGIN)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -2,15 +2,14 @@
 
 import os
 import stat
-from collections.abc import Iterator
 
 import msgspec
 
-from adjourn.core.errors import BadPolicy, Misuse
+from adjourn.core.errors import BadPolicy
 from adjourn.core.judgement import Never
-from adjourn.core.policy import NO_POLICY, Allowance, Policy, Source
+from adjourn.core.policy import NO_POLICY, Allowance, Include, Policy, Problem, Source
 from adjourn.core.rule import Rule
-from adjourn.wiring.user_files import config_directory, require_trust
+from adjourn.wiring.user_files import config_directory, is_trusted
 
 POLICY = "policy.toml"
 RULES = "rules.toml"
@@ -101,11 +100,11 @@ def read_all(found: list[Origin]) -> tuple[dict[str, Signature], Policy]:
     return gathered.seen, gathered.policy()
 
 
-def gather(found: list[Origin]) -> "Gathering":
+def gather(found: list[Origin], *, required: bool = False) -> "Gathering":
     """Read files and all that they include, and gather what they say and what is wrong."""
     gathered = Gathering()
     for origin in found:
-        if _signature(origin.path) is None:
+        if _signature(origin.path) is None and not required:
             gathered.seen[origin.path] = None
         else:
             gathered.read(origin)
@@ -116,7 +115,7 @@ class Gathering:
     """What several files say together."""
 
     def __init__(self) -> None:
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
         self.rules: list[Rule] = []
         self.allowances: tuple[Allowance, ...] = ()
         self.sources: list[Source] = []
@@ -132,7 +131,8 @@ class Gathering:
         """Read a file and what it includes."""
         directory = os.path.dirname(origin.path)
         if origin.is_project and os.path.islink(directory):
-            self.problems.append(f"{directory}: it is a symbolic link, and a project's policy may not be behind one")
+            what = "it is a symbolic link, and a project's policy may not be behind one"
+            self.problems.append(Problem(source=directory, what=what))
         else:
             self._read(origin, within=directory, chain=())
 
@@ -152,29 +152,33 @@ class Gathering:
         path = origin.path
         self.seen[path] = _signature(path)
         if len(self.seen) > _MOST_FILES:
-            self.problems.append(f"{path}: more than {_MOST_FILES} files are included")
+            self.problems.append(Problem(source=path, what=f"more than {_MOST_FILES} files belong to the policy"))
             return
         text = _text(origin, self.problems)
         if text is None:
             return
         content = read_policy(text, source=path, is_project=origin.is_project)
-        self.problems += map(str, content.problems)
+        self.problems += content.problems
         self.rules += content.rules
         self._nevers.append(content.never)
         self.sources.append(Source(path=path, kind="project" if origin.is_project else "user", rules=len(content.rules)))
         for include in content.includes:
-            self._include(origin, include.path, f"{path}:{include.place.line}:{include.place.column}", within=within, chain=chain)
+            self._include(origin, include, within=within, chain=chain)
 
-    def _include(self, origin: Origin, name: str, place: str, *, within: str, chain: tuple[str, ...]) -> None:
-        target = os.path.normpath(os.path.join(os.path.dirname(origin.path), name))
-        if target in {*chain, origin.path}:
-            files = (*chain, origin.path)
-            way = " includes ".join([*files[files.index(target) :], target])
-            self.problems.append(f"{place}: the includes go round in a circle: {way}")
-        elif origin.is_project and _leaves(target, within):
-            self.problems.append(f"{place}: a project's policy may include only files below {within}")
+    def _include(self, origin: Origin, include: Include, *, within: str, chain: tuple[str, ...]) -> None:
+        target = os.path.normpath(os.path.join(os.path.dirname(origin.path), include.path))
+        if wrong := self._wrong_include(origin, target, within=within, chain=chain):
+            self.problems.append(Problem(source=origin.path, line=include.line, column=include.column, what=wrong))
         elif target not in self.seen:
             self._read(Origin(target, origin.is_project), within=within, chain=(*chain, origin.path))
+
+    def _wrong_include(self, origin: Origin, target: str, *, within: str, chain: tuple[str, ...]) -> str:
+        files = (*chain, origin.path)
+        if target in files:
+            return f"the includes go round in a circle: {' includes '.join([*files[files.index(target) :], target])}"
+        if origin.is_project and _leaves(target, within):
+            return f"a project's policy may include only files below {within}"
+        return "" if _signature(target) else f"there is no {target}"
 
 
 def _leaves(target: str, directory: str) -> bool:
@@ -184,27 +188,35 @@ def _leaves(target: str, directory: str) -> bool:
     )
 
 
-def _text(origin: Origin, problems: list[str]) -> str | None:
+def _text(origin: Origin, problems: list[Problem]) -> str | None:
     """Return the text of a file, or say why it cannot be one."""
     try:
-        return read_text(origin.path, follows=not origin.is_project)
-    except Misuse as error:
-        problems.append(error.sentence)
+        return read_text(origin.path, is_project=origin.is_project)
+    except Unreadable as unreadable:
+        problems.append(unreadable.problem)
         return None
 
 
-def read_text(path: str, *, follows: bool) -> str:
-    """Return the text of a plain file of a fitting size; a user's file must be the user's own."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (0 if follows else os.O_NOFOLLOW)
+class Unreadable(Exception):
+    """A file cannot hold rules, or could be anybody's."""
+
+    def __init__(self, path: str, what: str, *, line: int = 0, column: int = 0) -> None:
+        super().__init__(what)
+        self.problem = Problem(source=path, line=line, column=column, what=what)
+
+
+def read_text(path: str, *, is_project: bool) -> str:
+    """Return the text of a plain file of a fitting size; a user's file must be the user's own, a project's no link."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (os.O_NOFOLLOW if is_project else 0)
     try:
         fd = os.open(path, flags)
     except OSError as error:
-        raise Misuse(f"{path}: {_reason(error, path)}") from error
+        raise Unreadable(path, _reason(error, path)) from error
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         _require_plain(path, found)
-        if follows:
-            require_trust(path, found)
+        if not is_project and not is_trusted(found):
+            raise Unreadable(path, "it can be written by others, so what it says is not followed")
         return _decoded(path, file.read(_LARGEST + 1))
 
 
@@ -216,9 +228,9 @@ def _reason(error: OSError, path: str) -> str:
 
 def _require_plain(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise Misuse(f"{path}: it is not a plain file")
+        raise Unreadable(path, "it is not a plain file")
     if found.st_size > _LARGEST:
-        raise Misuse(f"{path}: it has {found.st_size:,} bytes, and {_LARGEST:,} are the most")
+        raise Unreadable(path, f"it has {found.st_size:,} bytes, and {_LARGEST:,} are the most")
 
 
 def _decoded(path: str, content: bytes) -> str:
@@ -227,9 +239,4 @@ def _decoded(path: str, content: bytes) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = len(content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")) + 1
-        raise Misuse(f"{path}:{line}:{column}: it is not UTF-8") from error
-
-
-def missing_files(found: list[Origin]) -> Iterator[str]:
-    """Yield the files that are not there."""
-    yield from (origin.path for origin in found if _signature(origin.path) is None)
+        raise Unreadable(path, "it is not UTF-8", line=line, column=column) from error

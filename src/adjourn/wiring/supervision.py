@@ -3,7 +3,8 @@
 import os
 from functools import partial
 
-from adjourn.controller import TRIES, Controller
+from adjourn.controller import Controller
+from adjourn.core.task import TRIES
 from adjourn.ports import Heart
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About

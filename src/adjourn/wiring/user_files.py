@@ -14,7 +14,12 @@ def config_directory() -> str:
     return os.path.join(base, "adjourn")
 
 
+def is_trusted(found: os.stat_result) -> bool:
+    """Say whether only the user, or root, can have written a file: what it says is followed."""
+    return found.st_uid in {os.geteuid(), 0} and not found.st_mode & _OTHERS_MAY_WRITE
+
+
 def require_trust(path: str, found: os.stat_result) -> None:
-    """Refuse a file that others could have written: what it says is followed."""
-    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _OTHERS_MAY_WRITE:
+    """Refuse a file that others could have written."""
+    if not is_trusted(found):
         raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")

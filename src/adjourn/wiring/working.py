@@ -4,13 +4,14 @@ import os
 from collections.abc import Callable
 
 from adjourn.controller import Controller
+from adjourn.core.settings import Settings
 from adjourn.core.task import Task
-from adjourn.exchange import take_responses
+from adjourn.exchange import once, recover, take_responses
 from adjourn.process.supervisors import About
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervising
-from adjourn.worker import Log, Settings, Worker
+from adjourn.worker import Log, Worker
 
 
 def open_worker(
@@ -20,19 +21,21 @@ def open_worker(
     pool: str,
     log: Log,
     on_settled: Callable[[Controller, Task], None],
-    on_look: Callable[[], None] = lambda: None,
+    on_look: Callable[[Controller, int], None],
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
     controller, supervisor = open_supervising(root, about, tries=settings.retries)
+    refuse = once(root, lambda sentence: log("response_refused", error=sentence))
     worker = Worker(
         controller,
         supervisor,
         settings=settings,
         log=log,
         on_settled=lambda task: on_settled(controller, task),
-        look_for_responses=lambda refuse: take_responses(controller, root, refuse=refuse),
-        on_look=on_look,
+        recover=lambda: recover(controller, root),
+        look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
+        on_look=lambda: on_look(controller, worker.active),
         pool=pool,
     )
     return supervisor, worker

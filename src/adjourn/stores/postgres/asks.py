@@ -8,7 +8,7 @@ from adjourn.ports import Turn
 from adjourn.stores.bodies import short_digest
 from adjourn.stores.postgres.database import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import BITS, LAST, Steps, prefix_range, word, words
+from adjourn.stores.postgres.steps import BITS, LAST, Steps, most, prefix_range, word, words
 
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", "call", "expires_at", "settled_at", "level")
 _SLOT = _COLUMNS.index("slot")
@@ -66,7 +66,7 @@ class AskRows(Steps):
     def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._place(after) if after else (-1, -1)
-        return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+        return [self._ask(row) for row in self._all("open_asks", *place, most(limit))]
 
     def _place(self, ask_id: str) -> Values:
         row = self._one("ask_place", word(ask_id))

@@ -223,8 +223,18 @@ SELECT pg_notify('adjourn', ''), pg_current_xact_id()::text;
 -- name: events
 SELECT body FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no;
 
+-- name: first_event
+SELECT body FROM adjourn.event WHERE task = $1 ORDER BY no LIMIT 1;
+
+-- name: last_events
+SELECT no, body, seal FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no DESC LIMIT $2;
+
 -- name: trail
-SELECT task.id, event.body, link, seal FROM adjourn.event LEFT JOIN adjourn.task ON task.no = event.task ORDER BY event.no;
+SELECT event.no, task.id, event.body, link, seal FROM adjourn.event LEFT JOIN adjourn.task ON task.no = event.task
+WHERE event.no > $1 ORDER BY event.no LIMIT $2;
+
+-- name: trail_head
+SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1;
 
 -- name: happened
 SELECT event.no, task.id, event.body, seal FROM adjourn.event JOIN adjourn.task ON task.no = event.task

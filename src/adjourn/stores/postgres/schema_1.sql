@@ -114,7 +114,7 @@ CREATE TABLE adjourn.event (
     link bytea,
     seal bytea NOT NULL
 );
-CREATE INDEX event_task ON adjourn.event (task);
+CREATE INDEX event_task ON adjourn.event (task, no);
 
 -- One row per notifier: its place in `event`, and the few events that it did not take. What is to be told is read from `event`.
 CREATE TABLE adjourn.outbox (notifier text PRIMARY KEY, body bytea NOT NULL);

@@ -93,6 +93,11 @@ class Steps:
         return str(number)
 
 
+def most(limit: int) -> int | None:
+    """Return a limit as PostgreSQL knows it: below zero there is none."""
+    return limit if limit >= 0 else None
+
+
 def word(text: str) -> str | None:
     """Return a name as PostgreSQL can look for it: one that is not UTF-8, or holds a NUL, names nothing."""
     return None if "\0" in text else name_or_none(text)

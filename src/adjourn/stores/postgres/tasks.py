@@ -9,7 +9,7 @@ from adjourn.core.task import Run, Task, run_id
 from adjourn.stores.bodies import spec_body, spec_of
 from adjourn.stores.postgres.database import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import BITS, LAST, NEWEST, Steps, prefix_range, word
+from adjourn.stores.postgres.steps import BITS, LAST, NEWEST, Steps, most, prefix_range, word
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
@@ -44,8 +44,8 @@ class TaskRows(Steps):
         """Return the newest tasks first."""
         place = self._no(before) if before else NEWEST
         if not states:
-            return [_task(row) for row in self._all("tasks_before", place, limit)]
-        found = [row for state in states for row in self._all("tasks_in_state_before", state.value, place, limit)]
+            return [_task(row) for row in self._all("tasks_before", place, most(limit))]
+        found = [row for state in states for row in self._all("tasks_in_state_before", state.value, place, most(limit))]
         return [_task(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
 
     def running(self) -> list[Task]:
@@ -54,7 +54,7 @@ class TaskRows(Steps):
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
-        return [_task(row) for row in self._all("queued", pool, limit)]
+        return [_task(row) for row in self._all("queued", pool, most(limit))]
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""

@@ -4,8 +4,8 @@ import msgspec
 
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after
 from adjourn.core.outbox import Outbox
-from adjourn.stores.bodies import event_of, moment_of
-from adjourn.stores.postgres.steps import NEWEST, Steps
+from adjourn.stores.bodies import author_of, event_of, moment_of, sealed_of
+from adjourn.stores.postgres.steps import NEWEST, Steps, most
 
 
 class TrailRows(Steps):
@@ -16,18 +16,39 @@ class TrailRows(Steps):
         self._seal()
         return [event_of(task_id, body) for (body,) in self._all("events", self._no(task_id))]
 
-    def trail(self) -> list[Sealed]:
+    def requester(self, task_id: str) -> str:
+        """Return who asked for a task."""
+        self._seal()
+        row = self._one("first_event", self._no(task_id))
+        return author_of(row[0]) if row and row[0] is not None else ""
+
+    def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
+        """Return what happened to a task last, newest first."""
+        self._seal()
+        rows = self._all("last_events", self._no(task_id), most(limit))
+        return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, body, seal in rows]
+
+    def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
         self._seal()
-        return [
-            Sealed(event=event_of(task_id, body) if body is not None else None, link=link, seal=seal)
-            for task_id, body, link, seal in self._all("trail")
-        ]
+        return [sealed_of(*row) for row in self._all("trail", after, most(limit))]
+
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task."""
+        no = self._no(task_id)
+        _, head = self._heads.get(task_id) or (no, self._stored_head(no))
+        return head
+
+    def trail_head(self) -> tuple[int, bytes]:
+        """Return the place and the seal of the newest event."""
+        self._seal()
+        row = self._one("trail_head")
+        return (int(row[0]), bytes(row[1])) if row else (0, GENESIS)
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         """Return what happened after a place of the trail."""
         self._seal()
-        rows = self._all("happened", after, limit)
+        rows = self._all("happened", after, most(limit))
         return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, task_id, body, seal in rows]
 
     def place_before(self, moment: int) -> int:

@@ -18,6 +18,7 @@ class Database:
         self._connection: Any = apsw.Connection(path, flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self._connection.set_busy_timeout(_WAIT_MS)
         self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing is on the path of every command
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else most statements are planned anew at each new value
 
     @property
     def is_in_transaction(self) -> bool:
@@ -28,6 +29,19 @@ class Database:
         """Run a statement and return its rows."""
         rows: list[Values] = self._connection.execute(statement, values).fetchall()
         return rows
+
+    def has_changed(self, statement: str, *values: object) -> bool:
+        """Run a statement that changes a row, and say whether it found one.
+
+        By the count of the connection, for RETURNING makes it half as slow again. Nobody else can have written in between:
+        a second thread that wanted to use the connection meanwhile would fail at its BEGIN.
+        """
+        self._connection.execute(statement, values).fetchall()
+        return bool(self._connection.changes())
+
+    def many(self, statement: str, rows: list[Values]) -> None:
+        """Run a statement that returns nothing once for each of the rows."""
+        self._connection.executemany(statement, rows).fetchall()
 
     def do(self, statements: str) -> None:
         """Run statements that return nothing."""

@@ -44,7 +44,7 @@ UPDATE task_spec SET body = ?2 WHERE no = ?1;
 -- name: update_task
 UPDATE task SET state = ?, version = ?, session_id = ?, updated_at = ?, runs = ?, calls = ?, asks = ?, tries = ?, next_call = ?,
     wish = ?, message = ?
-WHERE no = ? AND version = ? AND state = ? RETURNING 1;
+WHERE no = ? AND version = ? AND state = ?;
 
 -- name: run
 SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
@@ -67,7 +67,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: update_run
 UPDATE run SET state = ?, version = ?, supervisor = ?, updated_at = ?, shim = ?, exit_code = ?, signal = ?, message = ?, checkpoint_id = ?,
     paused_at = ?, pause_reason = ?, superseded_by = ?
-WHERE no = ? AND version = ? AND state = ? RETURNING 1;
+WHERE no = ? AND version = ? AND state = ?;
 
 -- name: call
 SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
@@ -90,44 +90,52 @@ INSERT INTO call_body (no, body) VALUES (?, ?);
 
 -- name: update_call
 UPDATE call SET state = ?, version = ?, digest = ?, claimed_by = ?, approved_by = ?, ask = ?
-WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ? RETURNING 1;
+WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ?;
 
 -- name: update_call_body
 UPDATE call_body SET body = ?2 WHERE no = ?1;
 
 -- name: ask_by_id
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE id = ?;
 
 -- name: ask_by_no
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no = ?;
 
 -- name: ask_in_slot
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE slot = ? AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
 
 -- name: asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: asks_of_run
 -- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no)
 WHERE no > coalesce((SELECT no FROM ask WHERE no BETWEEN ?1 AND ?2 AND run < ?3 ORDER BY no DESC LIMIT 1), ?1) AND no <= ?2 AND run = ?3
 ORDER BY no;
 
 -- name: open_asks_of
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND state = 'pending' ORDER BY no;
 
 -- name: open_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
 
 -- name: expired_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY no;
 
 -- name: ask_place
@@ -148,7 +156,7 @@ INSERT INTO ask_body (no, body) VALUES (?, ?);
 
 -- name: update_ask
 UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ?, level = ?, snoozed_until = ?
-WHERE no = ? AND state = ? RETURNING 1;
+WHERE no = ? AND state = ?;
 
 -- name: count_turns
 SELECT count(*) FROM turn WHERE run = ? AND key = ?;
@@ -192,8 +200,18 @@ INSERT INTO event (task, body, seal) VALUES (?, ?, ?);
 -- name: events
 SELECT body FROM event WHERE task = ? AND body IS NOT NULL ORDER BY no;
 
+-- name: first_event
+SELECT body FROM event WHERE task = ? ORDER BY no LIMIT 1;
+
+-- name: last_events
+SELECT no, body, seal FROM event WHERE task = ? AND body IS NOT NULL ORDER BY no DESC LIMIT ?;
+
 -- name: trail
-SELECT task.id, body, link, seal FROM event LEFT JOIN task ON task.no = event.task ORDER BY event.no;
+SELECT event.no, task.id, body, link, seal FROM event LEFT JOIN task ON task.no = event.task
+WHERE event.no > ? ORDER BY event.no LIMIT ?;
+
+-- name: trail_head
+SELECT no, seal FROM event ORDER BY no DESC LIMIT 1;
 
 -- name: happened
 SELECT event.no, task.id, body, seal FROM event JOIN task ON task.no = event.task

@@ -15,7 +15,18 @@ from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, Wish, number_of_run, run_id, task_of_run
 from adjourn.ports import Turn
-from adjourn.stores.bodies import event_body, event_of, moment_of, name_or_none, prefix_range, short_digest, spec_body, spec_of
+from adjourn.stores.bodies import (
+    author_of,
+    event_body,
+    event_of,
+    moment_of,
+    name_or_none,
+    prefix_range,
+    sealed_of,
+    short_digest,
+    spec_body,
+    spec_of,
+)
 from adjourn.stores.locks import NoLeases
 from adjourn.stores.sqlite.database import Database, Values
 
@@ -57,6 +68,7 @@ class Rows(NoLeases):
         self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._seal: bytes | None = None
+        self._events: list[Values] = []  # appended and not yet written
 
     # --- tasks -----------------------------------------------------------------------------------------------------
 
@@ -354,10 +366,8 @@ class Rows(NoLeases):
         self._swap("update_ask", *now, no, old.state, name=old.id)
 
     def _ask(self, row: Values) -> Ask:
-        no = row[0]
-        ((task_id,),) = self._all("task_id", no >> _BITS)
-        self._numbers[task_id] = no >> _BITS
-        return _ask(task_id, row)
+        self._numbers[row[15]] = row[0] >> _BITS
+        return _ask(row)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
@@ -407,23 +417,47 @@ class Rows(NoLeases):
 
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""
+        self._write_events()
         return [event_of(task_id, body) for (body,) in self._all("events", self._no(task_id))]
 
-    def trail(self) -> list[Sealed]:
+    def requester(self, task_id: str) -> str:
+        """Return who asked for a task."""
+        row = self._one("first_event", self._no(task_id))
+        if row is None:  # it was made in this very transaction
+            self._write_events()
+            row = self._one("first_event", self._no(task_id))
+        return author_of(row[0]) if row and row[0] is not None else ""
+
+    def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
+        """Return what happened to a task last, newest first."""
+        self._write_events()
+        rows = self._all("last_events", self._no(task_id), limit)
+        return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, body, seal in rows]
+
+    def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
-        rows = self._all("trail")
-        return [
-            Sealed(event=event_of(task_id, body) if body is not None else None, link=link, seal=seal)
-            for task_id, body, link, seal in rows
-        ]
+        self._write_events()
+        return [sealed_of(*row) for row in self._all("trail", after, limit)]
+
+    def chain_head(self, task_id: str) -> bytes:
+        """Return the link of the newest event of a task."""
+        return (self._heads.get(task_id) or self._stored_head(task_id))[1]
+
+    def trail_head(self) -> tuple[int, bytes]:
+        """Return the place and the seal of the newest event."""
+        self._write_events()
+        row = self._one("trail_head")
+        return (int(row[0]), bytes(row[1])) if row else (0, GENESIS)
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         """Return what happened after a place of the trail."""
+        self._write_events()
         rows = self._all("happened", after, limit)
         return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, task_id, body, seal in rows]
 
     def place_before(self, moment: int) -> int:
         """Return the place after which everything happened at that moment or later."""
+        self._write_events()
         place = _NEWEST
         while page := self._all("events_before", place):
             for no, body in page:
@@ -447,18 +481,23 @@ class Rows(NoLeases):
         link = link_after(head, event)
         self._seal = seal_after(self._last_seal(), link)
         self._heads[event.task_id] = (no, link)
-        self._run("insert_event", no, event_body(event), self._seal)
+        self._events.append((no, event_body(event), self._seal))
 
     def flush(self) -> None:
-        """Write the heads of the chains that grew; the transaction is about to commit."""
-        for no, head in self._heads.values():
-            self._run("update_head", no, head)
+        """Write the events and the heads of the chains that grew; the transaction is about to commit."""
+        self._write_events()
+        self._db.many(SQL["update_head"], list(self._heads.values()))
         self.discard()
+
+    def _write_events(self) -> None:
+        self._db.many(SQL["insert_event"], self._events)
+        self._events.clear()
 
     def discard(self) -> None:
         """Forget what was true in a view or a transaction that is over."""
         self._numbers.clear()
         self._heads.clear()
+        self._events.clear()
         self._seal = None
 
     def _stored_head(self, task_id: str) -> tuple[int, bytes]:
@@ -484,6 +523,7 @@ class Rows(NoLeases):
         self._numbers.pop(task_id, None)
 
     def _forget_events(self, task_id: str, no: int) -> None:
+        self._write_events()
         link = GENESIS
         for event_no, body in self._all("trail_of", no):
             link = link_after(link, event_of(task_id, body))
@@ -502,8 +542,7 @@ class Rows(NoLeases):
         self._all(query, *values)
 
     def _swap(self, query: str, *values: object, name: str) -> None:
-        # RETURNING, not a row count: threads that share a connection read one another's.
-        if not self._all(query, *values):
+        if not self._db.has_changed(SQL[query], *values):
             raise Outdated(f"{name} was changed by someone else at the same moment")
 
     def _no(self, task_id: str) -> int:
@@ -586,11 +625,11 @@ def _call(task_id: str, row: Values) -> Call:
     )
 
 
-def _ask(task_id: str, row: Values) -> Ask:
+def _ask(row: Values) -> Ask:
     body = _ask_bodies.decode(row[14])
     return Ask(
         id=row[1],
-        task_id=task_id,
+        task_id=row[15],
         number=row[0] & _LAST,
         state=AskState(row[2]),
         kind=AskKind(row[3]),

@@ -4,23 +4,38 @@ import fcntl
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import apsw
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.core.task import Task
 from adjourn.files import private_directory
+from adjourn.ports import Listener
 from adjourn.stores.locks import oldest_fitting
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
-from adjourn.stores.sqlite.wake import Ear, wake_all
+from adjourn.stores.sqlite.wake import wake_all
 
 SCHEMA = 1
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
-_CACHE = -65_536  # at most 64 MB, and only as far as used: a large decision must not spill into the log twice
+_CACHE = -8192  # 8 MB: a worker keeps it for as long as it lives
+_SPILL_PAGES = 8192  # 64 MB, and only as far as used: a large decision must not spill into the log twice
+
+
+_SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
+
+
+class About(NamedTuple):
+    """How a database is kept."""
+
+    version: str
+    journal: str
+    synchronous: str
+    damage: str
 
 
 class SqliteStore:
@@ -41,7 +56,7 @@ class SqliteStore:
                 _migrate(db, path)
         # A backup comes back in another mode; for all others the first is no work.
         db.do(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-        db.do(f"PRAGMA cache_size = {_CACHE}")
+        db.do(f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}")
         return db
 
     @contextmanager
@@ -88,8 +103,10 @@ class SqliteStore:
         with self.read() as view:
             return oldest_fitting(view, pool, fits)
 
-    def listen(self) -> Ear:
+    def listen(self) -> Listener:
         """Return an ear that hears every commit from now on."""
+        from adjourn.stores.sqlite.ear import Ear
+
         with _on_disk(self.root):
             return Ear(private_directory(os.path.join(self.root, "wake")))
 
@@ -105,6 +122,17 @@ class SqliteStore:
         except AdjournError:
             os.unlink(target)
             raise
+
+    def about(self) -> About:
+        """Say how the database is kept, and what is wrong with it, if anything."""
+        with _translated(self.root):
+            damage = [str(row[0]) for row in self._db.all("PRAGMA quick_check(1)")]
+            return About(
+                version=apsw.sqlite_lib_version(),
+                journal=str(self._db.all("PRAGMA journal_mode")[0][0]),
+                synchronous=_SYNCHRONOUS.get(self._db.number("synchronous"), "unknown"),
+                damage="" if damage == ["ok"] else "; ".join(damage),
+            )
 
     def close(self) -> None:
         """Let go of the store."""

@@ -1,0 +1,95 @@
+"""What approve, reject and answer have in common: record replies, and say what happens next."""
+
+import sys
+from collections.abc import Collection, Iterable, Sequence
+
+from adjourn.cli.hint import command
+from adjourn.cli.present import call_block
+from adjourn.cli.session import Session
+from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.call import Call
+from adjourn.core.errors import NotFound
+from adjourn.core.receipt import Receipt
+from adjourn.core.render import visible
+from adjourn.core.states import AskState, TaskState
+from adjourn.core.task import Task
+from adjourn.wiring import has_worker
+
+
+def record(session: Session, replies: Sequence[Reply], *, sign: str | None = None, save: str | None = None) -> int:
+    """Record replies, all or none, and print a receipt for each; with a key they are signed, or only signed and saved."""
+    if sign or save:
+        from adjourn.cli.signing import record_signed
+
+        return record_signed(session, replies, key=sign, save=save)
+    return tell(session, session.controller.decide(replies, by=session.principal))
+
+
+def tell(session: Session, settled: Sequence[Ask]) -> int:
+    """Print a receipt for each reply that was recorded, and say what happens next."""
+    controller = session.controller
+    receipts = controller.receipts(settled)
+    with controller.store.read() as view:
+        calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
+        tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
+    if session.wants_json:
+        _say_json(session, zip(settled, calls, strict=True), tasks, receipts)
+    else:
+        _say_text(session, zip(settled, calls, strict=True), tasks, {receipt.ask: receipt for receipt in receipts})
+    return 0
+
+
+def _say_json(
+    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: list[Receipt]
+) -> None:
+    from adjourn.core.manifest import ask_doc
+
+    docs = [ask_doc(ask, {call.number: call} if call else {}) for ask, call in settled]
+    states = {task.id: task.state for task in tasks.values()}
+    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states, "receipts": receipts})
+
+
+def _say_text(
+    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: dict[str, Receipt]
+) -> None:
+    for ask, call in settled:
+        said = f": {visible(ask.reply)}" if ask.reply else ""
+        session.say(f"{ask.state} {ask.id}{said}")
+        session.say(f"receipt {receipts[ask.id].token} {ask.level} by {visible(receipts[ask.id].by)}")
+        if ask.state is AskState.APPROVED and call:
+            session.say("\n".join(["what runs:", *call_block(session, call)]))
+    queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
+    pools = {pool for pool in queued if has_worker(session.root, pool)}
+    for task in tasks.values():
+        session.say(_what_next(session, task, pools=pools))
+
+
+def _what_next(session: Session, task: Task, *, pools: Collection[str]) -> str:
+    """Say how a task goes on; in some pools a worker is alive."""
+    match task.state:
+        case TaskState.QUEUED:
+            if task.spec.pool in pools:
+                return f"A worker starts it. Follow it with: {command(session, 'wait', task.id)}"
+            return f"Resume with: {command(session, 'resume', task.id)}"
+        case TaskState.RUNNING:
+            return f"It runs. Follow it with: {command(session, 'wait', task.id)}"
+        case TaskState.WAITING:
+            return f"Still open:  {command(session, 'show', task.id)}"
+        case _:
+            return f"Task {task.id} is {task.state}."
+
+
+def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
+    """Find asks by their ids or prefixes, for somebody who may decide them."""
+    session.controller.authorise(session.principal, verb)
+    return session.controller.find_asks(_spelled_out(ids))
+
+
+def _spelled_out(ids: Sequence[str]) -> list[str]:
+    """Read the ids from stdin where a dash stands for them."""
+    if "-" not in ids:
+        return list(ids)
+    given = sys.stdin.read().split() if sys.stdin else []
+    if not given:
+        raise NotFound("nothing on stdin names an ask", way_out="adjourn inbox")
+    return [word for text in ids for word in (given if text == "-" else [text])]

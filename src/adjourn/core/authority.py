@@ -1,0 +1,101 @@
+"""Who may do what: scopes, the table from verbs to scopes, and how much a decision is worth."""
+
+from enum import StrEnum
+
+import msgspec
+
+from adjourn.core.ask import Principal
+from adjourn.core.errors import NotAllowed
+from adjourn.core.judgement import Approver, Terms
+
+
+class Scope(StrEnum):
+    """What a principal may be trusted with."""
+
+    REQUEST = "request"
+    ANSWER = "answer"
+    APPROVE = "approve"
+    ADMIN = "admin"
+
+
+class Level(StrEnum):
+    """How far a decision is from the one whom it lets act: the same user, another one, or a signature that was verified."""
+
+    L0 = "L0"
+    L1 = "L1"
+    L2 = "L2"
+
+
+MEANINGS = {
+    Level.L0: "by the user as whom the task was started: it stops mistakes, not a hostile process of that user",
+    Level.L1: "by another user than the one who started the task",
+    Level.L2: "signed with a key, verified when it was recorded and again before the gate opens",
+}
+
+ALL = frozenset(Scope)
+
+SCOPES = {
+    "start": Scope.REQUEST,
+    "ask": Scope.REQUEST,
+    "resume": Scope.REQUEST,
+    "restart": Scope.REQUEST,
+    "pause": Scope.REQUEST,
+    "cancel": Scope.REQUEST,
+    "answer": Scope.ANSWER,
+    "approve": Scope.APPROVE,
+    "reject": Scope.APPROVE,
+    "edit": Scope.APPROVE,
+    "settle": Scope.APPROVE,
+    "snooze": Scope.APPROVE,
+    "decide": Scope.APPROVE,
+    "prune": Scope.ADMIN,
+    "rules": Scope.ADMIN,
+    "notify": Scope.ADMIN,
+}
+"""Every verb that changes something; one that is not here nobody may use."""
+
+_INSIDE = frozenset({"start", "ask", "resume"})  # all that a run may do beyond its own children; it decides nothing
+
+
+class Rights(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody may do, and by which other names the same person goes."""
+
+    scopes: frozenset[Scope] = frozenset()
+    also: tuple[str, ...] = ()
+
+
+NONE = Rights()
+
+
+def refuse_inside(by: Principal, verb: str) -> None:
+    """Refuse whoever is part of a run, unless it is a verb that decides nothing."""
+    if by.inside_run and verb.partition(" ")[0] not in _INSIDE:
+        sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
+        raise NotAllowed(sentence, way_out="decide from a terminal of your own")
+
+
+def refuse_without(scopes: frozenset[Scope], by: Principal, verb: str) -> None:
+    """Refuse whoever lacks the scope of a verb; a verb may have words behind it, as in `rules add`."""
+    scope = SCOPES.get(verb.partition(" ")[0])
+    if scope is None:
+        raise NotAllowed(f"nobody may {verb}: it is in no scope", way_out="adjourn --help")
+    if scope not in scopes:
+        sentence = f"{by.name} may not {verb}: that needs the scope {scope}"
+        raise NotAllowed(sentence, way_out=f'name = "{by.name}" and scopes = ["{scope}"] in a [[principal]] of config.toml')
+
+
+def level_of(by: Principal, *, requester: str) -> Level:
+    """Say what a decision is worth, given who asked for what it decides."""
+    if by.is_signer:
+        return Level.L2
+    return Level.L1 if by.is_user and requester.startswith("uid:") and by.name != requester else Level.L0
+
+
+def refuse_terms(terms: Terms, by: Principal, rights: Rights, *, requester: str, way_out: str) -> None:
+    """Refuse an approval that would not count on those terms."""
+    if terms.approver is Approver.HUMAN and not by.is_human:
+        raise NotAllowed(f"only a person may approve this, and {by.name} is none", way_out=way_out)
+    if terms.not_requester and requester in {by.name, *rights.also}:
+        raise NotAllowed(f"{by.name} asked for this: somebody else has to approve it", way_out=way_out)
+    if terms.signed and not by.is_signer:
+        raise NotAllowed("this needs a signed approval", way_out=f"{way_out} --sign KEY")

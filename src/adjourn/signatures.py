@@ -1,0 +1,111 @@
+"""Signs and verifies with ssh-keygen: the keys, agents and hardware tokens that people have already."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from typing import Self
+
+from adjourn.core.errors import AdjournError, Misuse, NotAllowed
+from adjourn.core.signed import NAMESPACE
+
+_PROGRAM = "ssh-keygen"
+_SECONDS = 20.0
+_LONGEST = 16 * 1024
+_PATTERNS = frozenset("*?!")
+_BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
+
+
+def sign(document: bytes, *, key: str) -> str:
+    """Return the signature of a document by a private key, or by a public one whose private half an agent holds."""
+    if not os.path.isfile(key):
+        raise Misuse(f"{key} is not a key file", way_out="ssh-keygen -t ed25519 -f FILE")
+    done = _run(["-Y", "sign", "-q", "-n", NAMESPACE, "-f", key], document, terminal=True)
+    if done.returncode or _BEGIN.encode() not in done.stdout:
+        raise NotAllowed(f"{_PROGRAM} did not sign: {_last_line(done.stderr)}", way_out=f"ssh-keygen -y -f {key}")
+    return done.stdout.decode()
+
+
+class SshSignatures:
+    """Knows whose signatures count by an allowed-signers file."""
+
+    def __init__(self, allowed: str, *, revoked: str | None = None) -> None:
+        self._allowed = allowed
+        self._revoked = revoked
+
+    def signer(self, document: bytes, signature: str) -> str:
+        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        if not os.path.isfile(self._allowed):
+            raise NotAllowed(f"nobody's signature counts: there is no {self._allowed}", way_out="see docs/security.md")
+        if len(signature) > _LONGEST or not (signature.startswith(_BEGIN) and signature.rstrip().endswith(_END)):
+            raise NotAllowed("that is no signature of ssh-keygen", way_out="adjourn approve ASK --sign KEY")
+        with _on_a_descriptor(signature.encode("utf-8", "replace")) as place:
+            name = self._name(place)
+            self._verify(document, place, name)
+        return name
+
+    def _name(self, place: "_on_a_descriptor") -> str:
+        """Return the name that the key goes by; one file may know it by several."""
+        found = _run(["-Y", "find-principals", "-f", self._allowed, "-s", place.path], b"", inherits=place)
+        names = [name for line in found.stdout.decode("utf-8", "replace").splitlines() for name in line.split(",")]
+        plain = [name for name in names if name and _PATTERNS.isdisjoint(name) and name.isprintable() and " " not in name]
+        if found.returncode or not plain:
+            raise NotAllowed(f"{self._allowed} does not name the key of that signature", way_out="adjourn doctor")
+        return plain[0]
+
+    def _verify(self, document: bytes, place: "_on_a_descriptor", name: str) -> None:
+        revoked = ["-r", self._revoked] if self._revoked else []
+        words = ["-Y", "verify", "-f", self._allowed, "-I", name, "-n", NAMESPACE, "-s", place.path, *revoked]
+        done = _run(words, document, inherits=place)
+        if done.returncode:
+            raise NotAllowed(
+                f"the signature of {name} does not hold: {_last_line(done.stderr or done.stdout)}", way_out="sign it again"
+            )
+
+
+class _on_a_descriptor:  # noqa: N801 -- reads as the place that it is
+    """Bytes that a child can read by a path, without a file that others could find."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.fd = -1
+
+    @property
+    def path(self) -> str:
+        """What a child opens."""
+        return f"/dev/fd/{self.fd}"
+
+    def __enter__(self) -> Self:
+        self.fd = os.memfd_create("signature", 0)
+        os.write(self.fd, self._content)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+
+def _run(
+    words: Sequence[str], stdin: bytes, *, inherits: _on_a_descriptor | None = None, terminal: bool = False
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run ssh-keygen; whoever signs may have to type a passphrase or touch a token, and has all the time for it."""
+    try:
+        return subprocess.run(
+            [_PROGRAM, *words],
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=None if terminal else subprocess.PIPE,
+            pass_fds=(inherits.fd,) if inherits else (),
+            timeout=None if terminal else _SECONDS,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise AdjournError(
+            f"{_PROGRAM} is not installed", way_out="install OpenSSH's client: apt install openssh-client"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise NotAllowed(f"{_PROGRAM} did not answer within {_SECONDS:g} s", way_out="say it again") from error
+
+
+def _last_line(output: bytes | None) -> str:
+    lines = (output or b"it said nothing").decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

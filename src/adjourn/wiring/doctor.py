@@ -1,0 +1,223 @@
+"""Looks at a store and all around it for what could go wrong, and says what helps. It changes nothing."""
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+
+from adjourn.controller import Controller
+from adjourn.core.ask import AskKind
+from adjourn.core.errors import AdjournError
+from adjourn.core.render import command_line
+from adjourn.core.states import TaskState
+from adjourn.process import lock
+from adjourn.stores.sqlite import place
+from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring import living, open_controller
+from adjourn.wiring.config import read_config
+from adjourn.wiring.notification import configured
+from adjourn.wiring.principals import principals, webhooks
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_MANY = 1_000
+_FEW = 5
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at: whether it is fine, how it is, and what helps if it is not."""
+
+    check: str
+    fine: bool
+    says: str
+    remedy: str | None = None
+
+
+Findings = Iterator[Finding]
+
+
+def examine(root: str, *, inside_run: str | None) -> list[Finding]:
+    """Look at everything; what cannot even be looked at is a finding, too."""
+    found = [finding for name, look in _BESIDE.items() for finding in _looked(name, partial(look, root))]
+    found += _looked("run", partial(_inside, inside_run))
+    if not os.path.lexists(root):
+        return [*found, _fine("store", f"there is none at {root} yet; `adjourn run` makes one")]
+    found += _looked("permissions", partial(_permissions, root))
+    return found + _looked("store", partial(_in_the_store, root))
+
+
+def _looked(name: str, look: Callable[[], Findings]) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        found.extend(look())
+    except AdjournError as error:
+        found.append(_bad(name, error.sentence, error.way_out or "see to it and say it again"))
+    except OSError as error:
+        found.append(_bad(name, f"{error.filename or f'the {name}'}: {error.strerror}", "see to it and say it again"))
+    return found
+
+
+def _fine(check: str, says: str) -> Finding:
+    return Finding(check=check, fine=True, says=says)
+
+
+def _bad(check: str, says: str, remedy: str) -> Finding:
+    return Finding(check=check, fine=False, says=says, remedy=remedy)
+
+
+# --- beside the store ------------------------------------------------------------------------------------------------------
+
+
+def _platform(_: str) -> Findings:
+    if sys.platform == "linux":
+        yield _fine("platform", f"Linux, Python {sys.version.split()[0]}")
+    else:
+        yield _bad("platform", f"{sys.platform} has no pidfds and no subreapers: what a run leaves may live on", "use Linux")
+
+
+def _config(_: str) -> Findings:
+    config = read_config()
+    if not os.path.lexists(config.path):
+        yield _fine("config", f"there is none at {config.path}: nobody else is told or may decide")
+        return
+    names = [table.name for table in principals(config)] + [f"webhook:{table.name}" for table in webhooks(config)]
+    yield _fine("config", f"{config.path} names {', '.join(names) or 'nobody'} beside the owner of a store")
+    yield from _writable("config", config.path)
+
+
+def _writable(check: str, path: str) -> Findings:
+    for each in (path, os.path.dirname(path)):
+        if os.lstat(each).st_mode & _OTHERS_WRITE:
+            yield _bad(check, f"others can write {each}", command_line(["chmod", "go-w", each]))
+
+
+def _signers(_: str) -> Findings:
+    path = read_config().file("allowed_signers")
+    if not os.path.lexists(path):
+        yield _fine("signers", f"nobody's signature counts: there is no {path}")
+        return
+    if shutil.which("ssh-keygen") is None:
+        yield _bad("signers", "ssh-keygen is not installed: no signature can be verified", "apt install openssh-client")
+    with open(path, encoding="utf-8", errors="replace") as file:
+        names = [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+    yield _fine("signers", f"{path} names {', '.join(names[:_FEW]) or 'nobody'}{' and more' if len(names) > _FEW else ''}")
+    yield from _writable("signers", path)
+    if os.access(path, os.W_OK) or os.access(os.path.dirname(path), os.W_OK):
+        says = f"whatever runs as uid {os.geteuid()} can write {path}, and so name a signer of its own"
+        yield _bad("signers", says, "adjourn run -- sudo -u AGENT COMMAND")
+
+
+def _notifiers(_: str) -> Findings:
+    names = [each.name for each in configured()]
+    yield _fine("notifiers", f"told: {', '.join(names)}" if names else "nobody is told of anything")
+
+
+def _inside(run: str | None) -> Findings:
+    if run:
+        yield _bad("run", f"this is inside the run {run}: nothing can be decided from here", "look from a terminal of your own")
+
+
+_BESIDE = {"platform": _platform, "config": _config, "signers": _signers, "notifiers": _notifiers}
+
+
+# --- the store -------------------------------------------------------------------------------------------------------------
+
+
+def _permissions(root: str) -> Findings:
+    found = os.lstat(root)
+    kind = place.filesystem_kind(found.st_dev)
+    yield _fine("filesystem", f"{root} is on {kind or 'a filesystem whose kind is unknown'}")
+    paths = [root, *(entry.path for entry in os.scandir(root) if entry.name not in _SHOWN)]
+    open_to_others = [path for path in paths if os.lstat(path).st_mode & _OTHERS]
+    for path in open_to_others[:_FEW]:
+        yield _bad("permissions", f"others can use {path}", command_line(["chmod", "go-rwx", path]))
+    if not open_to_others:
+        yield _fine("permissions", f"only uid {found.st_uid} can use {root}")
+
+
+_SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
+
+
+def _in_the_store(root: str) -> Findings:
+    controller = open_controller(root)
+    store = controller.store
+    try:
+        if isinstance(store, SqliteStore):
+            yield from _sqlite(store)
+        yield _fine("level", _level(root))
+        yield from _policy(root)
+        yield from _leftovers(root, controller)
+        yield from _waiting(root, controller)
+        yield from _outboxes(controller)
+    finally:
+        store.close()
+
+
+def _sqlite(store: SqliteStore) -> Findings:
+    about = store.about()
+    says = f"SQLite {about.version}, journal {about.journal}, synchronous {about.synchronous}"
+    if about.journal != "wal" or about.synchronous != "FULL":
+        yield _bad("sqlite", f"{says}: it should be wal and FULL", "restore a backup of adjourn.db")
+    elif about.damage:
+        yield _bad("sqlite", f"the database is damaged: {about.damage}", "restore a backup of adjourn.db")
+    else:
+        yield _fine("sqlite", says)
+
+
+def _level(root: str) -> str:
+    owner = os.stat(root).st_uid
+    return f"L0: whatever runs as uid {owner}, agents too, could decide; see docs/security.md for L1 and L2"
+
+
+def _policy(root: str) -> Findings:
+    user = os.path.join(os.path.dirname(read_config().path), "policy.toml")
+    found = [path for path in (user, os.path.join(root, "policy.toml")) if os.path.lexists(path)]
+    yield _fine("policy", f"from {', '.join(found)}" if found else "there is none: every call is prompted for")
+
+
+def _leftovers(root: str, controller: Controller) -> Findings:
+    orphans = controller.orphans()
+    for run in orphans[:_FEW]:
+        yield _bad("runs", f"run {run.id} has no supervisor any more", f"adjourn show {run.task_id}")
+    with controller.store.read() as view:
+        running = {f"{task.id}.{task.runs}" for task in view.running()}
+    held = [name for name in _names(root, "runs") if lock.is_held(os.path.join(root, "runs", name, "shim.lock"))]
+    for name in sorted(set(held) - running)[:_FEW]:
+        yield _bad("shims", f"a shim of run {name} lives, and the run has ended", f"adjourn show {name.partition('.')[0]}")
+    dead = [name for name in _names(root, "supervisors") if not lock.is_held(os.path.join(root, "supervisors", name))]
+    if not orphans and set(held) <= running:
+        yield _fine("runs", f"{len(running)} under way, none left over; {len(dead)} locks of supervisors that are gone")
+
+
+def _names(root: str, folder: str) -> list[str]:
+    try:
+        return os.listdir(os.path.join(root, folder))
+    except FileNotFoundError:
+        return []
+
+
+def _waiting(root: str, controller: Controller) -> Findings:
+    with controller.store.read() as view:
+        queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
+        uncertain = [ask for ask in view.open_asks(limit=_MANY) if ask.kind is AskKind.UNCERTAIN]
+    pools = {about.pool for about in living(root).values() if about.pool}
+    stuck = [task for task in queued if task.spec.pool not in pools]
+    yield _fine("worker", f"workers of {', '.join(sorted(pools))} are alive" if pools else "none is alive; `resume` does without")
+    if stuck:
+        yield _bad("queue", f"{len(stuck)} queued, and no worker to start them", f"adjourn resume {stuck[0].id}")
+    for ask in uncertain[:_FEW]:
+        way_out = f"adjourn settle {ask.task_id}.tc_{ask.call} it-ran|it-did-not|run-again"
+        yield _bad("uncertain", f"nobody knows whether {ask.task_id}.tc_{ask.call} ran", way_out)
+
+
+def _outboxes(controller: Controller) -> Findings:
+    for each in configured():
+        with controller.store.read() as view:
+            box = view.outbox(each.name)
+        if box and (box.last_error or box.count_given_up):
+            says = f"{each.name} was not told of {len(box.parked) + box.count_given_up} events: {box.last_error or 'given up'}"
+            yield _bad("notifiers", says, "adjourn notify --flush")

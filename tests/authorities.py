@@ -1,0 +1,27 @@
+"""Who may decide, where a test is about something else: everybody, and nobody's signature counts."""
+
+from typing import Any
+
+from adjourn.core.ask import Principal
+from adjourn.core.authority import ALL, Rights
+from adjourn.core.errors import NotAllowed
+
+
+class Everybody:
+    """Lets everybody do everything."""
+
+    def rights(self, by: Principal) -> Rights:
+        assert by.name
+        return Rights(scopes=ALL)
+
+
+class NobodySigns:
+    """Knows no signature."""
+
+    def signer(self, document: bytes, signature: str) -> str:
+        raise NotAllowed(f"nobody signed {len(document)} bytes with {len(signature)}")
+
+
+def everybody() -> dict[str, Any]:
+    """Return what a controller needs for both."""
+    return {"authoriser": Everybody(), "signatures": NobodySigns()}
