@@ -166,8 +166,11 @@ def find_runner(name: str) -> Runner:
 
 
 def back_up(controller: Controller, target: str) -> None:
-    """Copy the store into a new file."""
+    """Copy the store into a new file, which is a store of one machine."""
     store = controller.store
-    if not isinstance(store, SqliteStore):
-        raise Misuse("a database that machines share has a backup of its own", way_out="pg_dump --schema=adjourn --schema=absurd")
-    store.back_up(target)
+    if isinstance(store, SqliteStore):
+        store.back_up(target)
+        return
+    from adjourn.wiring.migration import back_up_shared
+
+    back_up_shared(store, target)

@@ -6,8 +6,9 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from adjourn.core.errors import StoreProblem
+from adjourn.core.errors import Conflict, StoreProblem
 from adjourn.core.task import Task
+from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
 from adjourn.stores.postgres.database import Database, shown, translated
 from adjourn.stores.postgres.engine import EngineRows
@@ -158,6 +159,25 @@ class PostgresStore:
         ear = Ear(self._listen_url, forget=self._ears.remove)
         self._ears.append(ear)
         return ear
+
+    @contextmanager
+    def everything(self) -> Generator[Everything, None, None]:
+        """Return all that is kept, as of one moment; others go on meanwhile."""
+        from adjourn.stores.postgres.copying import everything_in
+
+        with self.read() as rows:
+            yield everything_in(self._db, rows)
+
+    def take_in(self, content: Everything) -> None:
+        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts."""
+        from adjourn.stores.postgres.copying import everything_in, take_in
+
+        with self.change() as rows:
+            self._db.all(b"LOCK TABLE adjourn.task IN EXCLUSIVE MODE")
+            if not rows.tasks(limit=1) and not rows.trail(limit=1):
+                take_in(self._db, rows, content)
+            if everything_in(self._db, rows) != content:
+                raise Conflict(f"{self.name} keeps something else already", way_out="name a database without tasks")
 
     def supervisors(self) -> list[tuple[str, str, bytes]]:
         """Return who is alive, on which host, and what each says of itself."""

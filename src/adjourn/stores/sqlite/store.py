@@ -12,6 +12,7 @@ from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreR
 from adjourn.core.task import Task
 from adjourn.files import private_directory
 from adjourn.ports import Listener
+from adjourn.stores.everything import Everything
 from adjourn.stores.locks import oldest_fitting
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
@@ -133,6 +134,25 @@ class SqliteStore:
                 synchronous=_SYNCHRONOUS.get(self._db.number("synchronous"), "unknown"),
                 damage="" if damage == ["ok"] else "; ".join(damage),
             )
+
+    @contextmanager
+    def everything(self) -> Generator[Everything, None, None]:
+        """Return all that is kept, and let nobody change anything meanwhile."""
+        from adjourn.stores.sqlite.copying import everything_in
+
+        with _translated(self.root), self._turn():
+            self._db.do("BEGIN IMMEDIATE")
+            try:
+                yield everything_in(self._db, self._rows)
+            finally:
+                self._roll_back()
+
+    def take_in(self, content: Everything) -> None:
+        """Keep all that another store keeps, in the place of nothing."""
+        from adjourn.stores.sqlite.copying import take_in
+
+        with self.change():
+            take_in(self._db, self._rows, content)
 
     def close(self) -> None:
         """Let go of the store."""
