@@ -4,15 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command imports this package, too, and needs none of these names
     from adjourn import checkpoint
+    from adjourn.core.approved import Approved
     from adjourn.core.ask import Question
     from adjourn.core.clarification import Context, WorkState
-    from adjourn.core.errors import AdjournError, AlreadyDone, NotInsideARun, Rejected
+    from adjourn.core.errors import AdjournError, AlreadyDone, EditIgnored, NotInsideARun, Rejected
     from adjourn.library import approval, ask, clarify
 
 __all__ = [
     "AdjournError",
     "AlreadyDone",
+    "Approved",
     "Context",
+    "EditIgnored",
     "NotInsideARun",
     "Question",
     "Rejected",
@@ -24,9 +27,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "adjourn.core.approved": ("Approved",),
     "adjourn.core.ask": ("Question",),
     "adjourn.core.clarification": ("Context", "WorkState"),
-    "adjourn.core.errors": ("AdjournError", "AlreadyDone", "NotInsideARun", "Rejected"),
+    "adjourn.core.errors": ("AdjournError", "AlreadyDone", "EditIgnored", "NotInsideARun", "Rejected"),
     "adjourn.library": ("approval", "ask", "clarify"),
 }
 

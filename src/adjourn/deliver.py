@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import msgspec
 
 from adjourn.controller import Controller
+from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound, StoreProblem
 from adjourn.core.events import Happened
-from adjourn.core.notification import Occasion, notice_of, occasion_of
+from adjourn.core.notification import Occasion, occasion_of
 from adjourn.core.outbox import Outbox
 from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
@@ -26,6 +27,7 @@ _TOO_OLD: Milliseconds = 7 * 86_400_000  # a notifier that comes back after that
 _FOLDER = "notify"
 
 Hint = Callable[[Scene], str]
+Write = Callable[[Happened, Scene, Ask | None], bytes]  # what is sent of an event: secrets are taken out there
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,7 @@ class Courier:
         on: frozenset[Occasion],
         root: str,
         clock: Clock,
-        hint: Hint,
+        write: Write,
         since: Milliseconds,
     ) -> None:
         self.controller = controller
@@ -58,7 +60,7 @@ class Courier:
         self._on = on
         self._root = root
         self._clock = clock
-        self._hint = hint
+        self._write = write
         self._since = since
         self._box = Outbox(cursor=0)
         self._saved_at = 0.0
@@ -169,7 +171,7 @@ class Courier:
         scene = self.controller.scene(event.task_id)
         with self.controller.store.read() as view:
             ask = view.ask(str(ask_id)) if ask_id else None
-        return msgspec.json.encode(notice_of(happened, scene, ask=ask, hint=self._hint(scene)))
+        return self._write(happened, scene, ask)
 
     # --- what is remembered ----------------------------------------------------------------------------------------
 

@@ -27,8 +27,10 @@ from adjourn.core.render import visible
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.files import write_whole
+from adjourn.process.workspace import Head, head_of
 
 Refuse = Callable[[Refusal], None]
+HEAD = "head"
 
 
 # --- responses come in -----------------------------------------------------------------------------------------------------
@@ -153,8 +155,36 @@ def _announce(controller: Controller, task: Task) -> None:
     if clarification and waits:
         log.say(log.TRACKED.format(agent=task.id))
         log.say(log.QUESTION)
+        from adjourn.core.redact import Redactor  # seldom: most ask by other ways
+
         for line in formatted_questions(clarification.request.questions):
-            log.say(line)
+            log.say(Redactor().text(line))
+
+
+# --- where a pause leaves its workspace ------------------------------------------------------------------------------------
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """What a workspace had checked out when a run paused."""
+
+    run: int
+    head: Head
+
+
+def note_head(controller: Controller, task: Task) -> None:
+    """Keep what the workspace of a paused task has checked out, once for each pause, and only where it is a repository."""
+    if task.state not in {TaskState.WAITING, TaskState.PAUSED}:
+        return
+    head = head_of(task.spec.workspace)
+    if head and head_at_pause(controller, task) is None:
+        controller.keep(task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head)))
+
+
+def head_at_pause(controller: Controller, task: Task) -> Head | None:
+    """Return what the workspace had checked out when the last run paused, if that was noted."""
+    kept = controller.kept(task.id, HEAD)
+    left = msgspec.json.decode(kept, type=Left) if kept else None
+    return left.head if left and left.run == task.runs else None
 
 
 # --- answers go out with the next run --------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+from adjourn.core.approved import Approved
 from adjourn.core.ask import Question
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.errors import Misuse
@@ -75,18 +77,23 @@ def approval(
     arguments: Mapping[str, object],
     key: str | None = None,
     expires_after: str | None = None,
-) -> Generator[str, None, None]:
+    schema: Mapping[str, Any] | None = None,
+    editable: bool = False,
+) -> Generator[Approved, None, None]:
     """Let a person approve this very call, then make it inside the block, once. The value is what they approved with.
 
     Raises Rejected if they did not, and AlreadyDone if an earlier run made the call. Other arguments are another ask.
+    With `editable`, the person may change the arguments before they approve: then make the call with `approved.arguments`,
+    never with your own. A block that ends without having looked at changed arguments raises EditIgnored. `schema`, a part of
+    JSON Schema, says what arguments must look like: your own, and those that a person gives.
     """
-    from adjourn.wiring.inside import Inside
+    from adjourn.wiring.inside import Inside, proposal_of
 
-    with (
-        Inside.open() as inside,
-        inside.approval(prompt, tool=tool, arguments=arguments, key=key, expires_after=_span(expires_after)) as value,
-    ):
-        yield value
+    proposal = proposal_of(
+        prompt, tool=tool, arguments=arguments, key=key, expires_after=_span(expires_after), schema=schema, editable=editable
+    )
+    with Inside.open() as inside, inside.approval(proposal) as approved:
+        yield approved
 
 
 def _span(text: str | None) -> int | None:

@@ -111,8 +111,16 @@ class View(Protocol):
         """Return the n-th ask of a task, if there is one."""
         ...
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
-        """Return open asks of all tasks, oldest first, those after the given one."""
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: Milliseconds | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first, those after the given one; without those snoozed at a moment."""
+        ...
+
+    def snoozed_asks(self, *, now: Milliseconds, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        ...
+
+    def count_snoozed_asks(self, *, now: Milliseconds) -> int:
+        """Return how many open asks are snoozed."""
         ...
 
     def expired_asks(self, *, now: Milliseconds) -> list[Ask]:

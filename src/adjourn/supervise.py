@@ -278,6 +278,7 @@ class Supervisor:
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)
                 ended = self._controller.finish(active.run, exit)
                 exchange.close_run(self._controller, self._root, ended)
+                exchange.note_head(self._controller, ended)
                 return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)

@@ -11,7 +11,7 @@ from adjourn.core.ask import AskKind, Proposal, Reply, Verb, Verdict
 from adjourn.core.call import digest_of, tool_body
 from adjourn.core.errors import Misuse
 from adjourn.core.states import CallState
-from adjourn.wiring.inside import Inside
+from adjourn.wiring.inside import Inside, proposal_of
 from tests.clarification.scene import ADA, Scene
 
 DROP = {"table": "users", "rows": 3}
@@ -23,8 +23,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def approved(inside: Inside, arguments: dict[str, object] | None = None, **settings: str) -> str:
-    block = inside.approval("Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"), expires_after=None)
-    with block as value:
+    with inside.approval(proposal_of("Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"))) as value:
         return value
 
 
@@ -111,7 +110,7 @@ def test_a_call_that_failed_is_asked_again(scene: Scene) -> None:
     inside = ask_first(scene)
     with (
         pytest.raises(ZeroDivisionError),
-        inside.approval("Drop it?", tool="drop", arguments=DROP, key=None, expires_after=None),
+        inside.approval(proposal_of("Drop it?", tool="drop", arguments=DROP)),
     ):
         raise ZeroDivisionError
     assert calls(scene) == [CallState.FAILED]

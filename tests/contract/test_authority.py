@@ -132,11 +132,11 @@ def question(office: Office) -> Ask:
 
 def settled(office: Office, state: AskState) -> Ask:
     """Return an ask in that state."""
+    ask = office.waiting()[1]
     match state:
         case AskState.PENDING:
-            return office.waiting()[1]
+            return ask
         case AskState.APPROVED | AskState.REJECTED:
-            ask = office.waiting()[1]
             office.reply(ask, Verb.APPROVE if state is AskState.APPROVED else Verb.REJECT, by=OWNER)
         case AskState.ANSWERED:
             ask = question(office)
@@ -150,8 +150,7 @@ def settled(office: Office, state: AskState) -> Ask:
             office.now += 10
             office.controller.recover()
         case AskState.WITHDRAWN:
-            task, ask = office.waiting()
-            office.controller.cancel(task.id, by=OWNER)
+            office.controller.cancel(ask.task_id, by=OWNER)
     return current(office, ask)
 
 
@@ -266,7 +265,7 @@ def test_only_who_may_request_starts_a_task(office: Office, name: str) -> None:
 @pytest.mark.parametrize("name", MAY)
 def test_verbs_of_other_surfaces_ask_the_same_table(office: Office, name: str, verb: str) -> None:
     for words in (verb, f"{verb} --option"):
-        assert check(office, name, verb, lambda by, words=words: office.controller.authorise(by, words), is_done=True) == ""
+        assert check(office, name, verb, partial(office.controller.authorise, verb=words), is_done=True) == ""
 
 
 def test_every_verb_of_the_table_has_its_cells() -> None:

@@ -16,6 +16,7 @@ from adjourn.core.errors import (
     MoveRefused,
     NotAllowed,
     NotFound,
+    NothingRecorded,
     StaleCheckpoint,
 )
 from adjourn.core.events import first_broken
@@ -187,8 +188,11 @@ def test_of_several_replies_all_count_or_none(office: Office) -> None:
     task, one = office.waiting()
     _, other = office.waiting()
     replies = [Reply(ask_id=one.id, verb=Verb.APPROVE), Reply(ask_id=other.id, verb=Verb.ANSWER, text="eu")]
-    with pytest.raises(Misuse):
+    with pytest.raises(NothingRecorded, match="1 of 2 do not fit") as refused:
         office.controller.decide(replies, by=ME)
+    assert [(item.ask_id, item.result) for item in refused.value.items] == [(one.id, "would be approved"), (other.id, "refused")]
+    assert isinstance(refused.value.items[1].error, Misuse)
+    assert refused.value.exit_code == Misuse.exit_code
     assert office.task(task.id) == task
 
 

@@ -264,12 +264,17 @@ def queued(shell: Shell, signers: Signers) -> tuple[str, str]:
 
 
 def test_a_signer_who_was_revoked_meanwhile_opens_no_gate(shell: Shell, signers: Signers) -> None:
-    task, _ = queued(shell, signers)
+    """It is asked once more, and the new ask says why."""
+    task, old = queued(shell, signers)
     signers.allow("bert")
-    assert "does not name the key" in shell.adjourn("resume", task, expect=5).err
-    assert shell.state(task) == "failed"
+    manifest = shell.json("resume", task, expect=10)
+    (ask,) = manifest["asks"]
+    assert (ask["state"], ask["replaces"]) == ("pending", old)
+    assert "does not name the key" in ask["prompt"]
     assert shell.lines("effects") == []
-    shell.json("restart", task, expect=10)
+    shell.adjourn("approve", ask["id"], "--sign", signers.key("bert"))
+    shell.adjourn("resume", task)
+    assert shell.lines("effects") == ["done with approved"]
 
 
 FORGED_ROWS = {
@@ -287,9 +292,61 @@ def test_what_was_changed_in_the_database_after_the_signature_opens_no_gate(shel
     db = apsw.Connection(str(shell.store / "adjourn.db"))
     db.execute(FORGED_ROWS[what])
     db.close()
-    shell.adjourn("resume", task, expect=5)
+    shell.adjourn("resume", task, expect=10)
     assert shell.lines("effects") == []
-    assert shell.state(task) == "failed"
+    assert len(shell.inbox()) == 1
+
+
+SIGNED = '[[rule]]\ntool = "command"\naction = "prompt"\nsigned = true\n'
+
+
+def test_a_policy_that_wants_signatures_lets_nothing_else_through(shell: Shell, signers: Signers) -> None:
+    """A-R85."""
+    (signers.folder / "policy.toml").write_text(SIGNED)
+    manifest = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)
+    task, ask = manifest["task_id"], manifest["asks"][0]["id"]
+    said = shell.adjourn("approve", ask, expect=5).err
+    assert "--sign KEY" in said
+    shell.adjourn("resume", task, "--approve", "tc_1", expect=5)
+    assert not (shell.place / "done").exists()
+    path = saved(shell, signers, ask)
+    shell.adjourn("decide", str(path))
+    shell.adjourn("resume", task)
+    assert (shell.place / "done").exists()
+
+
+def test_a_signature_that_the_policy_wants_cannot_be_left_out_in_the_database(shell: Shell, signers: Signers) -> None:
+    """Neither by forging the decision, nor by forging the terms of the ask as well: the policy is asked again."""
+    (signers.folder / "policy.toml").write_text(SIGNED)
+    task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
+    for terms in (False, True):
+        db = apsw.Connection(str(shell.store / "adjourn.db"))
+        forge_approval(db, without_terms=terms)
+        db.close()
+        shell.adjourn("resume", task, expect=10)
+    assert not (shell.place / "done").exists()
+
+
+def forge_approval(db: Any, *, without_terms: bool) -> None:
+    """Approve what is pending past the program."""
+    db.execute("UPDATE task SET next_call = (SELECT max(no) & 1048575 FROM call), state = 'queued'")
+    db.execute("UPDATE call SET state = 'approved', approved_by = 'uid:0' WHERE state = 'pending'")
+    ((no, body),) = db.execute("SELECT no, body FROM ask JOIN ask_body USING (no) WHERE state = 'pending'").fetchall()
+    fields = msgspec.msgpack.decode(body)
+    if without_terms:
+        db.execute("UPDATE ask_body SET body = ? WHERE no = ?", (msgspec.msgpack.encode([*fields[:5], {}, *fields[6:]]), no))
+    words = "state = 'approved', settled_at = 1, settled_by = 'uid:0', level = 'L0'"
+    db.execute(f"UPDATE ask SET {words} WHERE no = ?", (no,))  # noqa: S608 -- our own words
+
+
+def test_an_edit_is_signed_with_the_rest(shell: Shell, signers: Signers) -> None:
+    manifest = shell.json("run", "--pause-on-approval", "--", "touch", "one", expect=10)
+    ask = manifest["asks"][0]["id"]
+    path = saved(shell, signers, ask, "--set", 'argv=["touch", "two"]')
+    shell.adjourn("decide", str(path))
+    shell.adjourn("resume", manifest["task_id"])
+    assert (shell.place / "two").exists()
+    assert not (shell.place / "one").exists()
 
 
 # --- how it is said --------------------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """What goes wrong between adjourn and its database: a sentence, the same receipt, and nothing lost."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from adjourn.core.ask import Verb
 from adjourn.core.errors import StoreProblem, StoreRefused
@@ -79,21 +82,27 @@ def test_a_connection_that_broke_while_nobody_spoke_is_made_again(postgres: Serv
     store = PostgresStore(database)
     office = desk(store)
     for _ in range(10):
-        end_all(postgres)
+        end_all(postgres, database)
         office.start()
     assert len(tasks(store)) == 10
     store.close()
 
 
-def end_all(postgres: Server) -> None:
-    postgres.do("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'adjourn%'")
+def end_all(postgres: Server, database: str) -> None:
+    """End every connection that this test has; those who test beside it keep theirs."""
+    ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'adjourn%' AND datname = "
+    postgres.do(f"{ending}'{name_of(database)}'")
+
+
+def name_of(database: str) -> str:
+    return str(conninfo_to_dict(database)["dbname"])
 
 
 def test_an_ear_whose_connection_was_ended_listens_again(postgres: Server, database: str) -> None:
     store = PostgresStore(database)
     ear = store.listen()
     for number in range(5):
-        end_all(postgres)
+        end_all(postgres, database)
         assert is_awake(ear, within=5), "the end of the connection is heard as well: something may have happened"
         ear.drain()
         with store.change() as tx:
@@ -137,24 +146,20 @@ def test_whoever_is_not_let_in_is_told_and_no_password_is_shown(database: str) -
 @pytest.fixture
 def role(postgres: Server, database: str) -> Iterator[Callable[[str], str]]:
     """Return what makes a role that is no superuser, with some privileges, and its address."""
-    postgres.do("DROP OWNED BY tester; DROP ROLE tester" if _has_role(postgres) else "SELECT 1")
-    name = database.rpartition("?")[0].rpartition("/")[2]
+    tester, name = f"tester_{os.getpid()}", name_of(database)
 
     def make(words: str) -> str:
-        postgres.do(f"CREATE ROLE tester LOGIN {words}")
+        postgres.do(f"CREATE ROLE {tester} LOGIN {words}")
         for schema in ("adjourn", "absurd"):
-            postgres.do(f"GRANT USAGE ON SCHEMA {schema} TO tester; GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO tester", name)
-            postgres.do(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO tester", name)
-        return database.replace("postgres:@", "").replace("postgresql://", "postgresql://tester@", 1)
+            postgres.do(f"GRANT USAGE ON SCHEMA {schema} TO {tester}", name)
+            for things in ("TABLES", "SEQUENCES"):
+                postgres.do(f"GRANT ALL ON ALL {things} IN SCHEMA {schema} TO {tester}", name)
+        return database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{tester}@", 1)
 
     PostgresStore(database).close()
     yield make
-    postgres.do("DROP OWNED BY tester", name)
-    postgres.do("DROP ROLE tester")
-
-
-def _has_role(postgres: Server) -> bool:
-    return bool(postgres.do("SELECT 1 FROM pg_roles WHERE rolname = 'tester'"))
+    postgres.do(f"DROP OWNED BY {tester}", name)
+    postgres.do(f"DROP ROLE {tester}")
 
 
 def test_a_database_without_a_free_connection_is_told(role: Callable[[str], str]) -> None:
@@ -172,7 +177,7 @@ def test_a_database_that_is_read_only_can_be_read_and_is_told(role: Callable[[st
     store = PostgresStore(url)
     task = desk(store).start()
     store.close()
-    postgres.do("ALTER ROLE tester SET default_transaction_read_only = on")
+    postgres.do(f"ALTER ROLE tester_{os.getpid()} SET default_transaction_read_only = on")
     store = PostgresStore(url)
     assert tasks(store) == [task.id]
     with pytest.raises(StoreProblem, match="is read-only"):
@@ -225,9 +230,6 @@ def test_a_server_that_dies_and_comes_back_has_lost_nothing_that_was_acknowledge
 
 
 def _own_server() -> Any:
-    import os
-    from tempfile import gettempdir
-
     if os.environ.get("ADJOURN_TEST_POSTGRES"):
         missing("a server that may be killed")
     return server_at(Path(gettempdir()) / f"adjourn-postgres-mortal-{os.getpid()}")

@@ -15,10 +15,16 @@ def as_users_write_it() -> None:
     answers = adjourn.clarify(questions, work_state=state, context=context, tokens_burned=1, meanwhile=[lambda: None], linger=60)
     assert_type(answers, dict[str, str])
     block: AbstractContextManager[str] = adjourn.approval("Drop?", tool="drop", arguments={"table": "users"})
+    schema = {"type": "object", "properties": {"table": {"enum": ["users", "drafts"]}}}
     try:
         with block as value:
-            assert_type(value, str)
-    except (adjourn.Rejected, adjourn.AlreadyDone, adjourn.NotInsideARun) as error:
+            said: str = value
+            assert said
+        with adjourn.approval("Drop?", tool="drop", arguments={"table": "users"}, schema=schema, editable=True) as approved:
+            assert_type(approved, adjourn.Approved)
+            assert_type(approved.arguments, dict[str, Any])
+            assert_type(approved.is_edited, bool)
+    except (adjourn.Rejected, adjourn.AlreadyDone, adjourn.EditIgnored, adjourn.NotInsideARun) as error:
         assert_type(error.sentence, str)
     adjourn.checkpoint.save({"done": [1, 2]})
     assert_type(adjourn.checkpoint.load(), Any)

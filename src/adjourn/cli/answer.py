@@ -9,10 +9,10 @@ from adjourn.core.ask import Reply, Verb
 
 
 @verb("answer")
-@click.argument("ask")
+@click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.argument("text")
 @signable
-def command(session: Session, *, ask: str, text: str, **signing: str | None) -> int:
-    """Answer ASK with TEXT."""
-    replies = [Reply(ask_id=found, verb=Verb.ANSWER, text=text) for found in asked(session, Verb.ANSWER, [ask])]
+def command(session: Session, *, asks: tuple[str, ...], text: str, **signing: str | None) -> int:
+    """Answer questions with TEXT: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
+    replies = [Reply(ask_id=ask, verb=Verb.ANSWER, text=text) for ask in asked(session, Verb.ANSWER, asks)]
     return record(session, replies, **signing)

@@ -10,6 +10,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
+from adjourn.core.render import block
 
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
@@ -22,6 +23,7 @@ VERBS = {
     "reject": "Reject calls.",
     "answer": "Answer a question.",
     "decide": "Record decisions that somebody signed, from a file or a webhook.",
+    "snooze": "Hide asks from the inbox for a while.",
     "settle": "Say what became of an uncertain call.",
     "resume": "Go on with a task, with decisions or an answer if you like.",
     "restart": "Run a task again from nothing; its history stays.",
@@ -147,7 +149,7 @@ def _defect(error: Exception, session: Session) -> AdjournError:
     if session.verbose:
         import traceback
 
-        traceback.print_exception(error)
+        session.warn(block(session.redactor.text("".join(traceback.format_exception(error)))))
     return AdjournError(
         f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it"
     )

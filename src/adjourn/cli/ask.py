@@ -32,6 +32,7 @@ def command(session: Session, *, question: str, choices: tuple[str, ...], key: s
     ask = session.controller.ask(run_id, asked)
     is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:
+        session.is_copy = False  # the process needs its answer, whatever it is
         session.document(_document(ask, outcome="answered" if is_answered else "paused"))
     elif is_answered:
         session.say(ask.reply or "")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from adjourn.cli.options import MOMENT, verb
+from adjourn.cli.options import SINCE, verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.audit import COLUMNS, Auditor, Verdict, harmless
@@ -40,6 +40,7 @@ def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
     Every event follows from all before it, every task and every reply is as the trail tells, and every receipt is found.
     Whoever can write to the store can write a whole trail anew; a receipt that was kept elsewhere shows that, too.
     """
+    session.is_copy = False  # the trail holds no words of a task but its name, and must be told as it is
     auditor = Auditor(receipts)
     with session.controller.store.read() as view:
         _read(session, auditor, view)
@@ -101,13 +102,14 @@ def _told(verdict: Verdict) -> Iterator[str]:
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="How to write it."
 )
-@click.option("--since", type=MOMENT, metavar="WHEN", help="Only what happened since: 8h, 2d, 2026-01-31.")
+@click.option("--since", type=SINCE, metavar="WHEN", help="Only what happened since: 8h, 2d, 2026-01-31.")
 def export(session: Session, *, task: str | None, form: str, since: int | None) -> None:
     """Print the trail, one event per line, oldest first: of all tasks, or of TASK alone.
 
-    Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly. In CSV what cannot be
+    Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly, in ASCII. In CSV what cannot be
     seen is spelled out, and a cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
+    session.is_copy = False
     only = session.controller.find(task).id if task else None
     with session.controller.store.read() as view:
         rows = (row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since))
@@ -134,10 +136,10 @@ def _document(row: Sealed) -> dict[str, object]:
 
 
 def _write_lines(session: Session, rows: Iterator[Sealed]) -> None:
-    import msgspec
+    import json  # unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
 
     for row in rows:
-        session.say(msgspec.json.encode(_document(row)).decode())
+        session.say(json.dumps(_document(row), separators=(",", ":")))
 
 
 def _write_csv(session: Session, rows: Iterator[Sealed]) -> None:

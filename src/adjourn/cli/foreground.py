@@ -14,9 +14,11 @@ from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import span
+from adjourn.exchange import note_head
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervisor
+from adjourn.wiring.user_files import has_config
 
 EXIT_CODES = {
     TaskState.QUEUED: exits.FAILED,
@@ -29,9 +31,16 @@ EXIT_CODES = {
 }
 
 
+def require_redaction(session: Session) -> None:
+    """Refuse to start anything whose copies could not be kept clean: where there is no config, there is nothing to check."""
+    if has_config():
+        session.redactor  # noqa: B018 -- it is kept once it was made
+
+
 @contextmanager
 def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], None, None]:
     """Be a supervisor for a while. The fork server is there before the store is opened."""
+    require_redaction(session)
     controller, supervisor = open_supervisor(session.root)
     try:
         session.settle(controller)
@@ -51,13 +60,23 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
 
 def report(session: Session, controller: Controller, task: Task) -> int:
     """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
+    note_head(controller, task)
     scene = controller.scene(task.id)
     manifest = project(session, scene)
     if session.wants_json:
         session.document(manifest)
-    elif scene.task.state is not TaskState.SUCCEEDED or sys.stdout.isatty():
+    elif sys.stdout.isatty():
         session.say(_closing(session, scene))
+    elif scene.task.state is not TaskState.SUCCEEDED:
+        session.say(_copied(session, scene))
     return EXIT_CODES[scene.task.state]
+
+
+def _copied(session: Session, scene: Scene) -> str:
+    """Say how a task stands where no person looks: in the log of a CI job, say, which others read and keep."""
+    from adjourn.core.redact import plainly
+
+    return plainly(standing(session, session.redactor.scene(scene), now=now()))
 
 
 def _closing(session: Session, scene: Scene) -> str:

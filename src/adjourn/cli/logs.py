@@ -30,6 +30,7 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
         raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")
     place = os.path.join(session.root, "runs", run_id(found.id, wanted))
     if session.wants_json:
+        session.is_copy = False  # what was printed is what was asked for
         session.document(_document(place, run_id(found.id, wanted)))
         return 0
     streams = [Stream("stdout", sys.stdout.fileno()), Stream("stderr", sys.stderr.fileno())]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from adjourn.cli.session import Session
-from adjourn.core.when import milliseconds
+from adjourn.core.when import milliseconds, moment_of
 
 Verb = Callable[..., int | None]
 
@@ -83,7 +83,7 @@ class Duration(click.ParamType[int]):
 DURATION = Duration()
 
 
-class Moment(click.ParamType[int]):
+class Since(click.ParamType[int]):
     """A moment: so long ago (90s, 15m, 8h, 2d), or a date or time as ISO 8601 has them; without a zone, UTC."""
 
     name = "when"
@@ -105,6 +105,24 @@ class Moment(click.ParamType[int]):
             return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
         except (ValueError, OverflowError):
             self.fail(f"{value!r} is neither a time such as 8h or 2d nor a date such as 2026-01-31", param, ctx)
+
+
+SINCE = Since()
+
+
+class Moment(click.ParamType[int]):
+    """A moment: 2026-11-17T09:00, in local time unless it ends in Z or an offset."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return milliseconds since 1970."""
+        if isinstance(value, int):
+            return value
+        try:
+            return moment_of(str(value))
+        except (ValueError, OSError):
+            self.fail(f"{value!r} is not a moment such as 2026-11-17T09:00", param, ctx)
 
 
 MOMENT = Moment()

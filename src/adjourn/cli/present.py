@@ -75,8 +75,11 @@ def title(task: Task) -> str:
     return fit(command_line(task.spec.argv), columns=GIST)
 
 
-def what_is_asked(session: Session, ask: Ask, call: Call | None, *, now: int) -> list[str]:
-    """Show one ask whole: what would run, byte for byte, then the process's own words."""
+def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list[str]:
+    """Show one ask whole: what would run, byte for byte, on which terms, then the process's own words."""
+    from adjourn.cli.details import details  # only where an ask is shown whole
+
+    call = scene.calls.get(ask.call or 0)
     kind = coloured(session, ask.kind, ask.kind)
     lines = [f"{kind} {ask.id}  {ago(ask.created_at, now=now)}"]
     if ask.kind is AskKind.QUESTION:
@@ -85,6 +88,7 @@ def what_is_asked(session: Session, ask: Ask, call: Call | None, *, now: int) ->
         lines += call_block(session, call)
         if ask.kind is AskKind.UNCERTAIN:
             lines.append(f"  {prose(ask.prompt)}")
+    lines += details(session, ask, scene, now=now)
     if ask.manifest:
         lines += [
             "  in its own words:",
@@ -109,6 +113,7 @@ def call_block(session: Session, call: Call) -> list[str]:
     lines += [f"    {line}" for line in argv_lines(whole.argv, cut=cut)]
     lines.append(f"    in   {visible(whole.cwd)}")
     lines += [f"    with {visible(name)}={shortened(value, cut=cut)}" for name, value in whole.env.items()]
+    lines += [f"    file {visible(path)} {visible(found)}" for path, found in sorted(whole.files.items())]
     return lines
 
 
@@ -131,7 +136,7 @@ def standing(session: Session, scene: Scene, *, now: int) -> str:
     lines = [f"{coloured(session, _headline(scene), task.state)}  (task {task.id})"]
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:
-            lines += ["", *what_is_asked(session, ask, scene.calls.get(ask.call or 0), now=now)]
+            lines += ["", *what_is_asked(session, ask, scene, now=now)]
         lines += [f"waits for task {child}" for child in scene.waiting_on]
     lines += ["", *next_step(session, scene)]
     return "\n".join(lines).rstrip()

@@ -19,7 +19,7 @@ def project(session: Session, scene: Scene) -> Manifest:
 
 def _write(session: Session, manifest: Manifest) -> None:
     """Put the manifest in its two places. A full disk costs the copy, not the pause."""
-    text = encoded(manifest).encode() + b"\n"
+    text = encoded(session.redactor.document(manifest)).encode() + b"\n"
     try:
         newest = private_directory(os.path.join(session.root, "session"))
         own = private_directory(os.path.join(newest, manifest.task_id))

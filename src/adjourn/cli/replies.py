@@ -42,11 +42,16 @@ def tell(session: Session, settled: Sequence[Ask]) -> int:
 def _say_json(
     session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: list[Receipt]
 ) -> None:
-    from adjourn.core.manifest import ask_doc
-
-    docs = [ask_doc(ask, {call.number: call} if call else {}) for ask, call in settled]
+    docs = ask_docs(settled)
     states = {task.id: task.state for task in tasks.values()}
     session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states, "receipts": receipts})
+
+
+def ask_docs(asks: Iterable[tuple[Ask, Call | None]]) -> list[object]:
+    """Describe asks, each with its call."""
+    from adjourn.core.manifest import ask_doc
+
+    return [ask_doc(ask, {call.number: call} if call else {}) for ask, call in asks]
 
 
 def _say_text(
@@ -80,12 +85,12 @@ def _what_next(session: Session, task: Task, *, pools: Collection[str]) -> str:
 
 
 def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
-    """Find asks by their ids or prefixes, for somebody who may decide them."""
+    """Return the ids that are meant, each once, for somebody who may decide. Of several, an unknown one is kept as it is."""
     session.controller.authorise(session.principal, verb)
-    return session.controller.find_asks(_spelled_out(ids))
+    return session.controller.find_asks(ids_of(ids))
 
 
-def _spelled_out(ids: Sequence[str]) -> list[str]:
+def ids_of(ids: Sequence[str]) -> list[str]:
     """Read the ids from stdin where a dash stands for them."""
     if "-" not in ids:
         return list(ids)

@@ -55,7 +55,8 @@ def command(
     person has let it.
     """
     if context.args:
-        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *context.args))
+        words = session.redactor.words(context.args)  # before they are quoted, which would hide a secret from it
+        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *words))
     argv: list[str] = context.meta.get("command", [])
     if not argv or not argv[0]:
         raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")

@@ -2,12 +2,14 @@
 
 import os
 import sys
+from functools import cached_property
+from typing import Any
 
 from adjourn.cli.streams import speak_utf8
 from adjourn.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Principal
-from adjourn.core.errors import AdjournError, NotFound
+from adjourn.core.errors import AdjournError, NotFound, NothingRecorded
 from adjourn.core.render import prose
 from adjourn.wiring import find_root, has_responses, open_controller
 
@@ -22,6 +24,7 @@ class Session:
         self.wants_json = wants_json
         self.verbose = False
         self.cuts = True
+        self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
         self.given_store: str | None = None
         self._controller: Controller | None = None
 
@@ -98,24 +101,45 @@ class Session:
         except (BrokenPipeError, OSError, ValueError):
             return
 
+    @cached_property
+    def redactor(self) -> Any:
+        """What takes secrets out of copies."""
+        from adjourn.wiring.redaction import open_redactor
+
+        return open_redactor()
+
     def document(self, document: object) -> None:
         """Print one JSON document."""
         from adjourn.core.manifest import encoded
 
         speak_utf8()
-        self.say(encoded(document))
+        self.say(encoded(self.redactor.document(document) if self.is_copy else document))
 
     def fail(self, error: AdjournError) -> int:
         """Say what went wrong, why, and what helps."""
+        self._keep_redactor()
         if self.wants_json:
             from adjourn.core.manifest import failure
 
             self.document(failure(error))
         else:
-            self.warn(f"adjourn: {prose(error.sentence)}")
+            clean = self.redactor.text
+            self.warn(f"adjourn: {prose(clean(error.sentence))}")
+            for item in error.items if isinstance(error, NothingRecorded) else ():
+                why = f": {prose(clean(item.error.sentence))}" if item.error else ""
+                self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
             if error.way_out:
-                self.warn(f"  try: {prose(error.way_out)}")
+                self.warn(f"  try: {prose(clean(error.way_out))}")
         return error.exit_code
+
+    def _keep_redactor(self) -> None:
+        """Make sure that an error can be told, also the one that the user's patterns cannot be used."""
+        from adjourn.core.redact import Redactor
+
+        try:
+            self.redactor  # noqa: B018 -- it is kept once it was made
+        except AdjournError:
+            self.__dict__["redactor"] = Redactor()
 
     def stopped(self) -> int:
         """Say nothing more: a person pressed Ctrl+C while nothing of ours ran."""

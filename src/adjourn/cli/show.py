@@ -1,11 +1,15 @@
 """adjourn show: one task, whole."""
 
 import click
+import msgspec
 
+from adjourn.cli.details import edit_block, settled_block
 from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
 from adjourn.cli.present import call_block, cut_for, standing
 from adjourn.cli.session import Session
+from adjourn.cli.since import since_lines, since_the_pause
+from adjourn.core.call import ORIGINAL, Call
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import manifest_of
@@ -25,6 +29,7 @@ def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> 
     """Show a task: what it is, how it stands, what it waits for, and what happened."""
     controller = session.controller
     session.cuts = not full
+    session.is_copy = not full
     if resume_prompt:
         session.say(_prompt(session, controller.find(task).id))
         return
@@ -33,18 +38,28 @@ def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> 
     if session.wants_json:
         if refusal:
             session.warn(f"adjourn: {refusal}")
-        session.document(manifest_of(scene, hint=resume_hint(session, scene)))
+        manifest = manifest_of(scene, hint=resume_hint(session, scene))
+        since = since_the_pause(session, scene)
+        session.document(msgspec.structs.replace(manifest, workspace=since) if since else manifest)
         return
     with controller.store.read() as view:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
     session.say(standing(session, scene, now=now()))
     session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
+    if since := since_the_pause(session, scene):
+        session.say("\n".join(["", *since_lines(since)]))
+    if settled := settled_block(session, scene):
+        session.say("\n".join(["", *settled]))
     if full:
-        session.say(
-            "\n".join(["", "calls", *(line for call in calls for line in [*call_block(session, call), f"    is   {call.state}"])])
-        )
+        session.say("\n".join(["", "calls", *(line for call in calls for line in _call_lines(session, call))]))
     session.say("\n".join(["", *_history(events, full=full)]))
+
+
+def _call_lines(session: Session, call: Call) -> list[str]:
+    original = session.controller.kept(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+    edit = edit_block(session, call, original) if original is not None else []
+    return [*call_block(session, call), *edit, f"    is   {call.state}"]
 
 
 def _prompt(session: Session, task_id: str) -> str:

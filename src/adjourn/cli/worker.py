@@ -9,12 +9,14 @@ from typing import Any
 import click
 import msgspec
 
+from adjourn.cli.foreground import require_redaction
 from adjourn.cli.options import verb
 from adjourn.cli.present import table
 from adjourn.cli.session import Session
 from adjourn.cli.statusline import StatusLine
 from adjourn.controller import Controller
 from adjourn.core.errors import StoreProblem
+from adjourn.core.manifest import plain_json
 from adjourn.core.render import prose
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.core.when import ago, stamp
@@ -50,6 +52,7 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
     """
     if status:
         return _say_status(session)
+    require_redaction(session)
     settings = read_settings(session.root)
     if max_active:
         settings = msgspec.structs.replace(settings, max_active=max_active)
@@ -107,10 +110,11 @@ class Voice:
     def log(self, event: str, **facts: object) -> None:
         """Say one thing."""
         moment = stamp(now())
+        clean = self._session.redactor.document(facts)
         if self._as_json:
-            line = msgspec.json.encode({"at": moment, "event": event, **facts}).decode()
+            line = plain_json(msgspec.json.encode({"at": moment, "event": event, **clean}).decode())
         else:
-            line = " ".join([moment, event.replace("_", " "), *(f"{name}={prose(str(fact))}" for name, fact in facts.items())])
+            line = " ".join([moment, event.replace("_", " "), *(f"{name}={prose(str(fact))}" for name, fact in clean.items())])
         self._last = f"{event.replace('_', ' ')} {moment[11:19]}"
         if event == "draining":
             self._next = "Ctrl+C again kills"

@@ -6,13 +6,25 @@ from functools import cached_property
 
 import msgspec
 
-from adjourn.controller import endings, inside, openings, trust
+from adjourn.controller import endings, histories, inside, openings, trust
 from adjourn.controller.endings import OwnAsk
 from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, plain_command, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, Call, command_body, digest_of, grant_of, slot_of
+from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.errors import Ambiguous, Conflict, Misuse, MoveRefused, NotAllowed, NotFound, Outdated, StaleCheckpoint
+from adjourn.core.errors import (
+    AdjournError,
+    Ambiguous,
+    Conflict,
+    Item,
+    Misuse,
+    MoveRefused,
+    NotFound,
+    NothingRecorded,
+    Outdated,
+    StaleCheckpoint,
+    StoreProblem,
+)
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
 from adjourn.core.opening import Obstacle, Opening, Way
@@ -23,7 +35,8 @@ from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.scene import Scene
 from adjourn.core.signed import LIFETIME, Decision, Signed
 from adjourn.core.states import ENDED, AskMove, AskState, CallMove, CallState, Move, TaskState, allows
-from adjourn.core.task import TRIES, Run, RunState, Spec, Task, Wish
+from adjourn.core.task import TRIES, Milliseconds, Run, RunState, Spec, Task, Wish
+from adjourn.core.when import stamp
 from adjourn.ports import (
     Authoriser,
     Clock,
@@ -120,9 +133,11 @@ class Controller:
             return view.ask(_named_ask(view, text))
 
     def find_asks(self, texts: Sequence[str]) -> list[str]:
-        """Return the ids of the asks that ids or unique prefixes name."""
+        """Return the ids of the asks that ids or unique prefixes name, each once; of several, one that names none is kept."""
         with self._store.read() as view:
-            return [_named_ask(view, text) for text in texts]
+            if len(texts) == 1:
+                return [_named_ask(view, texts[0])]
+            return list(dict.fromkeys(_named_if_any(view, text) for text in texts))
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""
@@ -132,7 +147,7 @@ class Controller:
             asks = tuple(view.asks_of_run(task_id, task.runs))
             calls = {ask.call: view.call(task_id, ask.call) for ask in asks if ask.call}
             children = standing_of(view, task, run).open_children if run and task.state is TaskState.WAITING else ()
-            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children)
+            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children, **histories.of_asks(view, asks, calls))
 
     def require_newest(self, text: str, task: Task) -> None:
         """Refuse a checkpoint that was left behind: what it stands for has been decided, or has changed."""
@@ -194,13 +209,6 @@ class Controller:
 
     def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
         """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
-        try:
-            return self._claim_unchanged(task_id, supervisor)
-        except NotAllowed as error:  # what has to be signed does not verify any more
-            self.give_up(task_id, why=error.sentence)
-            raise
-
-    def _claim_unchanged(self, task_id: str, supervisor: str) -> Claimed | Task:
         seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)
@@ -211,7 +219,6 @@ class Controller:
 
     def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
         state = state_after(task, Move.START)
-        self._trust.require_signature(step.tx, step.tx.call(task.id, task.next_call or 0))
         call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
         run = step.new_run(task, call=call.number, supervisor=supervisor)
         started = step.save(task, state=state, runs=run.number)
@@ -224,7 +231,7 @@ class Controller:
         if supervisor is None or task.state is not TaskState.QUEUED:
             return task
         call = step.tx.call(task.id, task.next_call or 0)
-        obstacle = None if is_judged else self._gate.obstacle(step.tx, task, call)
+        obstacle = None if is_judged else self._obstacle(step.tx, task, call)
         return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
 
     def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
@@ -242,7 +249,11 @@ class Controller:
             task = view.task(task_id)
             state_after(task, Move.START)
             call = view.call(task.id, task.next_call or 0)
-            return call, self._gate.obstacle(view, task, call)
+            return call, self._obstacle(view, task, call)
+
+    def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say what keeps a call that was let through from starting: files, policies, or a signature that does not hold."""
+        return self._gate.obstacle(view, task, call) or self._trust.obstacle(view, call)
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
@@ -379,9 +390,28 @@ class Controller:
 
     def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
         """Record replies, all or none. The first reply to an ask wins; everyone else is told who, when and what."""
+        looked_at = [self._looked_at(reply) for reply in replies]
         with self._steps() as step:
             step.tx.hold_asks([reply.ask_id for reply in replies])
-            return self._decide(step, replies, by=by)
+            return self._decide(step, looked_at, by=by)
+
+    def edited(self, ask_id: str, arguments: bytes) -> Call:
+        """Return an open ask's call with other arguments, and the files that it would then depend on; nothing is recorded."""
+        from adjourn.controller.edits import changed  # seldom: most calls are approved as they are
+
+        with self._store.read() as view:
+            ask = view.ask(ask_id)
+            if not ask.is_open:
+                refuse_settled(ask)
+            task, call = view.task(ask.task_id), view.call(ask.task_id, ask.call or 0)
+            return changed(view, task, call, arguments, look=self._gate.look)[0]
+
+    def _looked_at(self, reply: Reply) -> Reply:
+        """Look at the files of an edited command outside of the transaction, unless whoever edited it has."""
+        if reply.files is not None or reply.edited is None:
+            return reply
+        call = self.edited(reply.ask_id, reply.edited)
+        return msgspec.structs.replace(reply, files=command_of(call.body).files if call.tool == COMMAND else {})
 
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
         """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""
@@ -420,8 +450,9 @@ class Controller:
 
     def decision_on(self, reply: Reply, *, lifetime: int = LIFETIME) -> Decision:
         """Return what a person signs to give that reply."""
+        looked_at = self._looked_at(reply)
         with self._store.read() as view:
-            return trust.decision_on(view, reply, now=self._clock(), lifetime=lifetime)
+            return trust.decision_on(view, looked_at, now=self._clock(), lifetime=lifetime)
 
     def receipts(self, asks: Sequence[Ask]) -> list[Receipt]:
         """Return the proof of replies that were recorded."""
@@ -429,12 +460,31 @@ class Controller:
             return trust.receipts(view, asks)
 
     def _decide(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        return self._gone_on(step, [self._reply(step, reply, by=by) for reply in replies])
+        return self._gone_on(step, self._all_or_none(step, replies, by=by))
 
     def _gone_on(self, step: Steps, settled: list[Ask]) -> list[Ask]:
         for task_id, by in {ask.task_id: ask.settled_by for ask in settled}.items():
             step.go_on(step.tx.task(task_id), by=by or ADJOURN)
         return settled
+
+    def _all_or_none(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        """Take every reply, or refuse all of them with what is wrong with each."""
+        tried = [self._tried(step, reply, by=by) for reply in replies]
+        settled = [one for one in tried if isinstance(one, Ask)]
+        if len(settled) == len(replies):
+            return settled
+        if len(replies) == 1 and isinstance(tried[0], AdjournError):
+            raise tried[0]
+        raise NothingRecorded.of([_item(reply, came) for reply, came in zip(replies, tried, strict=True)])
+
+    def _tried(self, step: Steps, reply: Reply, *, by: Principal) -> Ask | AdjournError:
+        """Take a reply, or return why not: whoever gets an error must not let the transaction end well."""
+        try:
+            return self._reply(step, reply, by=by)
+        except StoreProblem:
+            raise
+        except AdjournError as error:
+            return error
 
     def authorise(self, by: Principal, verb: str) -> None:
         """Refuse whoever may not do this."""
@@ -471,11 +521,31 @@ class Controller:
         if reply.verb is Verb.REJECT:
             step.move(call, CallMove.REJECT)
             return
+        if reply.edited is not None:
+            from adjourn.controller.edits import edit  # seldom: most calls are approved as they are
+
+            call = edit(step, step.tx.task(ask.task_id), call, reply, by=by.name)
         if trust.runs_as_shown(ask, call, reply):
             step.move(call, CallMove.APPROVE, approved_by=by.name)
             return
         body = trust.body_to_run(step.tx.task(ask.task_id), ask, call, reply)
         step.move(call, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+
+    def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
+        """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""
+        self.authorise(by, "snooze")
+        with self._steps() as step:
+            if until is not None and until <= step.now:
+                raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
+            return [self._snooze(step, step.tx.ask(ask_id), until=until, by=by) for ask_id in dict.fromkeys(ask_ids)]
+
+    def _snooze(self, step: Steps, ask: Ask, *, until: Milliseconds | None, by: Principal) -> Ask:
+        if not ask.is_open:
+            refuse_settled(ask)
+        snoozed = msgspec.structs.replace(ask, snoozed_until=until)
+        step.tx.save_ask(ask, snoozed)
+        step.tell(ask.task_id, "ask_snoozed" if until is not None else "ask_woken", by=by.name, ask=ask.id, until=until)
+        return snoozed
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
@@ -680,12 +750,25 @@ class Controller:
                     return self._lose(step, task, current)
 
 
+def _item(reply: Reply, came: Ask | AdjournError) -> Item:
+    if isinstance(came, Ask):
+        return Item(reply.ask_id, result=f"would be {came.state}", error=None)
+    return Item(reply.ask_id, result="refused", error=came)
+
+
 def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
         raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
     raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+
+
+def _named_if_any(view: View, text: str) -> str:
+    try:
+        return _named_ask(view, text)
+    except NotFound:
+        return text  # refused with what else is wrong, when the others are decided
 
 
 def _named_ask(view: View, text: str) -> str:

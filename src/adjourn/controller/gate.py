@@ -8,7 +8,7 @@ import msgspec
 from adjourn.controller.steps import POLICY_OF, plain_command
 from adjourn.core.ask import Ask
 from adjourn.core.call import COMMAND, Call, Command, arguments_of, command_body, command_of
-from adjourn.core.judgement import Action, Judgement, is_stricter
+from adjourn.core.judgement import Action, Judgement, approved_on, is_stricter
 from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
@@ -75,7 +75,7 @@ class PolicyGate:
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         judgement = self._judge_since(view, task, COMMAND, call.body, seen)
-        approved = _approved_as(ask) or self._judge(began_under, task.spec, call.body, seen)
+        approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
         changes = differences(shown.files, seen.files) if shown.files else []
         if _is_barred(task, ask, judgement, approved):
             changes += ["the policy is stricter than when it was let through", *judgement.why]
@@ -110,10 +110,3 @@ def _is_barred(task: Task, ask: Ask | None, judgement: Judgement, approved: Judg
     if ask is None and not task.spec.pause_on_approval:
         return judgement.action is Action.NEVER
     return is_stricter(judgement, than=approved)
-
-
-def _approved_as(ask: Ask | None) -> Judgement | None:
-    """Return what a person's approval is worth: the terms on which it was given."""
-    if ask is None:
-        return None
-    return Judgement(action=Action.NEVER if ask.terms.by_name else Action.PROMPT, terms=ask.terms)

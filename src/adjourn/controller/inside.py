@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
 from adjourn.core.ask import Ask, AskKind, Proposal, Question
-from adjourn.core.call import Call, digest_of, slot_of
+from adjourn.core.call import EDITABLE, ORIGINAL, Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
@@ -118,7 +118,7 @@ def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | No
     if found is None:
         return None
     call = step.tx.call(found.task_id, found.call or 0)
-    if call.digest == digest_of(proposal.body):
+    if _proposed_digest(step, call) == digest_of(proposal.body):
         return None if call.state is CallState.FAILED else found
     if found.is_open:
         step.withdraw(found)
@@ -127,10 +127,18 @@ def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | No
     return None
 
 
+def _proposed_digest(step: Steps, call: Call) -> str:
+    """Return the digest of what the process proposed, whatever a person made of it."""
+    original = step.tx.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+    return digest_of(original) if original is not None else call.digest
+
+
 def _new_proposal(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str) -> Ask:
     number = task.asks + 1
     call = step.new_tool_call(task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number)
     counted = step.save(task, calls=call.number)
+    if proposal.editable is not None:
+        step.tx.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposal.editable)
     asked = Asked(prompt=proposal.prompt, key=proposal.key, slot=slot, call=call.number, manifest=proposal.prompt)
     asked["terms"] = judgement.terms_of_ask
     expires_after = judgement.expiry(proposal.expires_after)

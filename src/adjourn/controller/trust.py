@@ -6,9 +6,11 @@ import msgspec
 
 from adjourn.controller.steps import Steps, approved_command
 from adjourn.core.ask import Ask, Principal, Reply, Verb
-from adjourn.core.authority import Level, Rights, Scope, level_of, refuse_inside, refuse_terms, refuse_without
+from adjourn.core.authority import Level, Rights, level_of, refuse_inside, refuse_terms, refuse_without
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of
 from adjourn.core.errors import AdjournError, Conflict, NotAllowed
+from adjourn.core.judgement import Terms, approved_on
+from adjourn.core.opening import Obstacle, Opening
 from adjourn.core.receipt import Receipt, receipt_of
 from adjourn.core.signed import (
     Decision,
@@ -71,8 +73,18 @@ class Trust:
             raise NotAllowed(f"call {call.id} has no signature that covers it", way_out=f"adjourn restart {call.task_id}")
         signed = msgspec.json.decode(kept, type=Signed)
         signer, decision = self.signed_reply(signed, carried_by=Principal(name="adjourn"))
-        require_cover(decision, ask, call)
-        refuse_without(self.rights(signer).scopes & {Scope.APPROVE}, signer, Verb.APPROVE)
+        require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
+        refuse_without(self.rights(signer).scopes, signer, Verb.APPROVE)
+
+    def obstacle(self, view: View, call: Call) -> Obstacle | None:
+        """Say whether a call may not start because the signature under its approval is missing or does not hold any more."""
+        try:
+            self.require_signature(view, call)
+        except NotAllowed as error:
+            ask = view.ask_numbered(call.task_id, call.ask or 0)
+            opening = Opening(command=command_of(call.body), judgement=approved_on(ask.terms if ask else Terms()), is_gated=True)
+            return Obstacle(call=call, ask=ask, opening=opening, changes=(error.sentence,))
+        return None
 
 
 def signed_name(ask: Ask) -> str:
@@ -96,8 +108,7 @@ def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decisio
     """Return the document that a person signs to give this reply."""
     ask = view.ask(reply.ask_id)
     call = view.call(ask.task_id, ask.call) if ask.call else None
-    approves = call is not None and reply.verb is Verb.APPROVE
-    runs = digest_of(body_to_run(view.task(ask.task_id), ask, call, reply)) if call and approves else None
+    runs = _digest_to_run(view, ask, call, reply) if call and reply.verb is Verb.APPROVE else None
     return Decision(
         task=ask.task_id,
         reply=msgspec.structs.replace(reply, digest=call.digest if call else None),
@@ -106,6 +117,16 @@ def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decisio
         at=now,
         expires_at=now + lifetime,
     )
+
+
+def _digest_to_run(view: View, ask: Ask, call: Call, reply: Reply) -> str:
+    task = view.task(ask.task_id)
+    if reply.edited is not None:
+        from adjourn.controller.edits import as_edited  # seldom: most calls are approved as they are
+
+        call, spec = as_edited(view, task, call, reply)
+        task = msgspec.structs.replace(task, spec=spec)
+    return digest_of(body_to_run(task, ask, call, reply))
 
 
 def known_before(step: Steps, signed: Signed, decision: Decision) -> Ask | None:

@@ -66,6 +66,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     verb: Verb
     text: str | None = None
     digest: str | None = None
+    edited: bytes | None = None  # with an approval: the arguments, as JSON, that the person would rather have
+    files: dict[str, str] | None = None  # what an edited command depends on, as it was when the person looked
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +101,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it still needs a person."""
         return self.state is AskState.PENDING
 
+    def is_snoozed(self, now: Milliseconds) -> bool:
+        """Whether somebody does not want to see it yet."""
+        return self.snoozed_until is not None and self.snoozed_until > now
+
 
 def refuse_settled(ask: Ask) -> NoReturn:
     """Tell whoever comes second who was first, when, and what they said."""
@@ -115,6 +121,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     key: str
     expires_after: Milliseconds | None = None
+    editable: bytes | None = None  # the schema, as JSON, of arguments that the process takes in the place of its own
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

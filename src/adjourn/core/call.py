@@ -14,6 +14,8 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
 DEFAULT_VALUE = "approved"
+ORIGINAL = "original:"  # names the document with a call's bytes as they were before a person edited them
+EDITABLE = "editable:"  # names the document with the schema of a call whose process takes edited arguments
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

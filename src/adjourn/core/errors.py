@@ -10,15 +10,19 @@ AdjournError
 │   ├── MoveRefused     4  the state does not allow the move
 │   ├── StaleCheckpoint 4  a newer checkpoint exists
 │   ├── AlreadyDone     4  the approved call was carried out before
-│   └── Outdated        4  the row changed between reading and writing
+│   ├── Outdated        4  the row changed between reading and writing
+│   └── NothingRecorded 4  of several replies some do not fit, so none counts
 ├── NotAllowed          5  this principal may not
 ├── NotInsideARun       2  nobody is there to ask
 ├── Rejected            1  a person said no, or nobody said anything in time
+├── EditIgnored         1  a person changed the arguments, and the process did not look
 ├── CannotResume        6  only a restart can go on
 └── StoreProblem        1  the store cannot be used
     ├── StoreRefused    5  it is not ours to use
     └── StoreDamaged    1  it is not a database any more
 """
+
+from collections.abc import Sequence
 
 from adjourn.core import exits
 
@@ -98,6 +102,35 @@ class Outdated(Conflict):
     code = "outdated"
 
 
+class Item:
+    """One of several replies: what it is to, what would come of it, and why nothing does."""
+
+    def __init__(self, ask_id: str, *, result: str, error: AdjournError | None) -> None:
+        self.ask_id = ask_id
+        self.result = result
+        self.error = error
+
+
+class NothingRecorded(Conflict):
+    """Of several replies some do not fit, so that none of them counts; it says which, and why.
+
+    The exit code is that of the first that does not fit.
+    """
+
+    code = "nothing_recorded"
+
+    items: Sequence[Item] = ()
+
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> "NothingRecorded":
+        """Tell of each item whether it fits."""
+        refused = [item.error for item in items if item.error]
+        error = cls(f"nothing was recorded: {len(refused)} of {len(items)} do not fit", way_out="adjourn inbox")
+        error.items = items
+        error.exit_code = refused[0].exit_code if refused else error.exit_code
+        return error
+
+
 class NotAllowed(AdjournError):
     """Whoever asks may not do that."""
 
@@ -116,6 +149,12 @@ class Rejected(AdjournError):
     """A person said no, or nobody said anything in time; the sentence says who and why."""
 
     code = "rejected"
+
+
+class EditIgnored(AdjournError):
+    """A person changed the arguments of a call, and its process did not look at them."""
+
+    code = "edit_ignored"
 
 
 class CannotResume(AdjournError):

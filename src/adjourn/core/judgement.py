@@ -71,6 +71,11 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         return min((span for span in (self.expires_after, *others) if span is not None), default=None)
 
 
+def approved_on(terms: Terms) -> Judgement:
+    """Return what a person's approval is worth: the terms on which it was given."""
+    return Judgement(action=Action.NEVER if terms.by_name else Action.PROMPT, terms=terms)
+
+
 _ACTIONS = tuple(Action)
 _NEVERS = tuple(Never)
 _APPROVERS = tuple(Approver)

@@ -1,12 +1,14 @@
 """The JSON that machines read: one shape for the manifest file, stdout and every other surface."""
 
+import re
 from typing import Any, Literal
 
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import Call, arguments_of
-from adjourn.core.errors import AdjournError
+from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.judgement import Approver
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
@@ -43,6 +45,15 @@ class ReasonDoc(msgspec.Struct, frozen=True, kw_only=True):
     questions: tuple[QuestionDoc, ...] = ()
 
 
+class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What an approval needs to count."""
+
+    approver: Approver
+    not_requester: bool
+    signed: bool
+    by_name: bool
+
+
 class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     """One ask, and its reply if it has one."""
 
@@ -62,6 +73,12 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     settled_by: str | None
     level: str | None
     reply: str | None
+    gate: bool
+    terms: TermsDoc
+    replaces: str | None
+    expires_at: str | None
+    snoozed_until: str | None
+    original_digest: str | None
 
 
 class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +87,19 @@ class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     message: str
     way_out: str | None
+
+
+class WorkspaceDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed in the workspace since the pause."""
+
+    head_then: str | None
+    head_now: str | None
+    ref_then: str | None
+    ref_now: str | None
+    changed: tuple[str, ...]
+    changed_count: int
+    looked_at: int
+    is_whole: bool
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,6 +120,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
+    workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
@@ -116,12 +147,21 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str | None = None
 
 
+class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several replies that were given at once, none of which was recorded."""
+
+    ask_id: str
+    result: str
+    error: ErrorDoc | None
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A command that could not do what it was asked."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     outcome: Literal["failed"] = "failed"
     error: ErrorDoc
+    items: tuple[ItemDoc, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 _OUTCOMES: dict[TaskState, Literal["completed", "paused", "failed", "canceled", "queued", "running"]] = {
@@ -146,7 +186,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
-        asks=tuple(ask_doc(ask, scene.calls) for ask in scene.asks),
+        asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -196,8 +236,8 @@ def _question(ask: Ask) -> QuestionDoc:
     return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
 
 
-def ask_doc(ask: Ask, calls: dict[int, Call]) -> AskDoc:
-    """Describe one ask."""
+def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) -> AskDoc:
+    """Describe one ask; `original` is its call as it was before somebody edited it."""
     call = calls.get(ask.call or 0)
     return AskDoc(
         id=ask.id,
@@ -212,11 +252,21 @@ def ask_doc(ask: Ask, calls: dict[int, Call]) -> AskDoc:
         digest=call.digest if call else None,
         manifest=ask.manifest,
         created_at=stamp(ask.created_at),
-        settled_at=stamp(ask.settled_at) if ask.settled_at is not None else None,
+        settled_at=_moment(ask.settled_at),
         settled_by=ask.settled_by,
         level=ask.level,
         reply=ask.reply,
+        gate=ask.gate,
+        terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
+        replaces=ask.replaces,
+        expires_at=_moment(ask.expires_at),
+        snoozed_until=_moment(ask.snoozed_until),
+        original_digest=digest_of(original) if original is not None else None,
     )
+
+
+def _moment(at: int | None) -> str | None:
+    return None if at is None else stamp(at)
 
 
 def run_doc(task: Task, run: Run) -> RunDoc:
@@ -254,7 +304,16 @@ def _other(run: Run, number: int | None) -> str | None:
 
 def failure(error: AdjournError) -> Failure:
     """Describe an error."""
-    return Failure(error=ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None))
+    if isinstance(error, NothingRecorded) and error.items:
+        items = [
+            ItemDoc(ask_id=one.ask_id, result=one.result, error=_error(one.error) if one.error else None) for one in error.items
+        ]
+        return Failure(error=_error(error), items=tuple(items))
+    return Failure(error=_error(error))
+
+
+def _error(error: AdjournError) -> ErrorDoc:
+    return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
 
 
 def spelled(word: str) -> str:
@@ -263,5 +322,24 @@ def spelled(word: str) -> str:
 
 
 def encoded(document: object) -> str:
-    """Return a document as JSON text, indented by two."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    """Return a document as JSON text, indented by two, that a terminal can be shown."""
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def plain_json(text: str) -> str:
+    """Return JSON text, the same document, with every character escaped that would do something instead of being seen."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return re.sub(_UNSEEN, lambda found: _escaped(found[0]), text)
+
+
+# Controls, format characters (bidi, zero-width, tags), separators of lines, and what is no character.
+_UNSEEN = (
+    "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\uffff\U0001d159\U000e0000-\U000e0fff]"
+)
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

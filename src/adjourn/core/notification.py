@@ -6,10 +6,10 @@ from enum import StrEnum
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind, Verdict
-from adjourn.core.call import Call, command_of
+from adjourn.core.call import COMMAND, Call, arguments_of, command_of
 from adjourn.core.events import Event, Happened
 from adjourn.core.manifest import Manifest, manifest_of
-from adjourn.core.render import Cut, agent_words, argv_lines, command_line, fit, prose, visible
+from adjourn.core.render import Cut, agent_words, argv_lines, call_lines, command_line, fit, prose, visible
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.when import stamp
@@ -146,14 +146,21 @@ def _asked(ask: Ask, call: Call | None) -> Iterator[str]:
     yield f"{ask.kind} {ask.id}"
     cut = Cut(limit=_SHOWN, rest=f"adjourn show {ask.task_id} --full")
     if call and ask.kind is not AskKind.QUESTION:
-        command = command_of(call.body)
-        yield from (f"  {line}" for line in argv_lines(command.argv, cut=cut))
-        yield f"  in   {visible(command.cwd)}"
-        yield from (f"  with {visible(name)}={visible(value)}" for name, value in command.env.items())
+        yield from (f"  {line}" for line in _call(call, cut))
     words = ask.manifest if ask.kind is AskKind.APPROVAL else ask.prompt
     yield from (f"  {line}" for line in agent_words(words or "", cut=cut) if words)
     if ask.choices:
         yield f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"
+
+
+def _call(call: Call, cut: Cut) -> Iterator[str]:
+    if call.tool != COMMAND:
+        yield from call_lines(call.tool, arguments_of(call.body), cut=cut)
+        return
+    command = command_of(call.body)
+    yield from argv_lines(command.argv, cut=cut)
+    yield f"in   {visible(command.cwd)}"
+    yield from (f"with {visible(name)}={visible(value)}" for name, value in command.env.items())
 
 
 def _cut(scene: Scene) -> Cut:

@@ -15,6 +15,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     asks: tuple[Ask, ...]
     calls: dict[int, Call]
     waiting_on: tuple[str, ...] = ()
+    replaced: dict[str, Call] = {}  # by the id of the ask that is there instead
+    originals: dict[int, bytes] = {}  # of edited calls, by their numbers
 
     @property
     def open_asks(self) -> tuple[Ask, ...]:

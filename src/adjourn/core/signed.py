@@ -85,8 +85,8 @@ def require_same_call(decision: Decision, ask: Ask, call: Call | None) -> None:
         )
 
 
-def require_cover(decision: Decision, ask: Ask, call: Call) -> None:
-    """Refuse to let a call run that is not, byte for byte, the one whose approval was signed."""
+def require_cover(decision: Decision, ask: Ask, call: Call, *, asked_about: Call) -> None:
+    """Refuse to let a call run that is not, byte for byte, the one whose approval was signed, or the one that carries it on."""
     approved = (decision.reply.ask_id, decision.reply.verb, decision.nonce, decision.runs)
-    if approved != (ask.id, Verb.APPROVE, call.nonce, call.digest):
+    if approved != (ask.id, Verb.APPROVE, asked_about.nonce, call.digest):
         raise NotAllowed(f"the signature does not cover call {call.id}", way_out=f"adjourn restart {call.task_id}")

@@ -46,7 +46,7 @@ class RunState(StrEnum):
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a task is: it never changes."""
+    """What a task is. Only a person changes it, who approves its command with other words or restarts it elsewhere."""
 
     runner: str
     argv: tuple[str, ...]

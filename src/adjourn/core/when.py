@@ -32,6 +32,14 @@ def milliseconds(text: str) -> int:
     return int(number) * sizes[unit]
 
 
+def moment_of(text: str) -> int:
+    """Read a moment such as 2026-11-17T09:00, in local time unless it says otherwise, as milliseconds."""
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except OverflowError as error:
+        raise ValueError(text) from error
+
+
 def ago(moment: int, *, now: int) -> str:
     """Return how long ago something was; a clock that went back makes it 'now', never negative."""
     return f"{span(now - moment)} ago" if now - moment >= 1000 else "now"  # noqa: PLR2004 -- one second

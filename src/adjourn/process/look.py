@@ -12,6 +12,7 @@ MOST = 100
 _CHUNK = 1 << 20
 _INTERPRETERS = 3  # a script's interpreter may be a script, and `env` names yet another program
 _SHEBANG = 4096
+_BEYOND = f"not covered: only the first {MOST} files are"
 _OURS = "--approval-decision="  # added by adjourn, with a value that names no file
 
 
@@ -36,7 +37,7 @@ def look_at(command: Command, *, path: str) -> Surroundings:
     return Surroundings(
         program=outermost and _spelled(outermost),
         programs={name: _spelled(os.path.realpath(program)) for name, program in programs.items()},
-        files={_spelled(file): _state(file) for file in files[:MOST]},
+        files={_spelled(file): _state(file) if number < MOST else _BEYOND for number, file in enumerate(files)},
         uncovered=tuple(map(_spelled, files[MOST:])),
     )
 

@@ -191,11 +191,20 @@ class Rows(NoLeases):
         """Return the n-th ask of a task, if there is one."""
         return next((ask for ask in self.asks(task_id) if ask.number == number), None)
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._place(self.ask(after)) if after else ()
         rest = sorted((ask for ask in self._asks.values() if ask.is_open and self._place(ask) > place), key=self._place)
-        return rest[:limit]
+        return [ask for ask in rest if awake_at is None or not ask.is_snoozed(awake_at)][:limit]
+
+    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        snoozed = [ask for ask in self._asks.values() if ask.is_open and ask.is_snoozed(now)]
+        return sorted(snoozed, key=lambda ask: (ask.snoozed_until or 0, *self._place(ask)[1:]))[:limit]
+
+    def count_snoozed_asks(self, *, now: int) -> int:
+        """Return how many open asks are snoozed."""
+        return len(self.snoozed_asks(now=now, limit=1 << 62))
 
     def _place(self, ask: Ask) -> tuple[int, ...]:
         return ask.created_at, list(self._tasks).index(ask.task_id), ask.number

@@ -7,11 +7,11 @@ import msgspec
 
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Milliseconds
+from adjourn.wiring.user_files import config_directory, require_trust
 
 WAY_OUT = "adjourn notify --check"
-KEYS = ("notify", "principal", "webhook", "allowed_signers", "revoked_signers")
+KEYS = ("notify", "principal", "webhook", "allowed_signers", "revoked_signers", "redact")
 _LARGEST = 1024 * 1024
-_OTHERS_MAY_WRITE = 0o002
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,15 +42,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def config_path(owner: int | None = None) -> str:
-    """Return where the config of a user is: our own, unless a uid is given that is not ours.
-
-    A relative XDG_CONFIG_HOME is void: it would be the project's. Of somebody else we know the home only.
-    """
+    """Return where the config of a user is: our own, unless a uid is given that is not ours. Of others we know the home only."""
     if owner is not None and owner != os.geteuid():
         return os.path.join(_home_of(owner), ".config", "adjourn", "config.toml")
-    home = os.environ.get("XDG_CONFIG_HOME", "")
-    base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "adjourn", "config.toml")
+    return os.path.join(config_directory(), "config.toml")
 
 
 def _home_of(uid: int) -> str:
@@ -68,18 +63,12 @@ def read_config(owner: int | None = None) -> Config:
     try:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
-            _require_trust(path, found, owner=os.geteuid() if owner is None else owner)
+            require_trust(path, found, owner=owner)
             return Config(path=path, content=_parsed(path, file.read(_LARGEST)), since=found.st_mtime_ns // 1_000_000)
     except FileNotFoundError:
         return Config(path=path)
     except OSError as error:
         raise Misuse(f"{path}: {error.strerror}", way_out=WAY_OUT) from error
-
-
-def _require_trust(path: str, found: os.stat_result, *, owner: int) -> None:
-    """Refuse a file that others could have written: it names commands that are run, and people who may decide."""
-    if found.st_uid not in {owner, 0} or found.st_mode & _OTHERS_MAY_WRITE:
-        raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
 
 
 def _parsed(path: str, content: bytes) -> dict[str, Any]:

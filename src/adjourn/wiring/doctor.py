@@ -20,6 +20,7 @@ from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import living, open_controller
 from adjourn.wiring.config import read_config
 from adjourn.wiring.notification import configured
+from adjourn.wiring.policies import FilePolicies, origins, rules_path
 from adjourn.wiring.principals import principals, webhooks
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -46,7 +47,7 @@ def examine(root: str, *, inside_run: str | None) -> list[Finding]:
     found += _looked("run", partial(_inside, inside_run))
     if not os.path.lexists(root):
         return [*found, _fine("store", f"there is none at {root} yet; `adjourn run` makes one")]
-    found += _looked("permissions", partial(_permissions, root))
+    found += _looked("permissions", partial(_permissions, root)) + _looked("policy", partial(_policy, root))
     return found + _looked("store", partial(_in_the_store, root))
 
 
@@ -149,7 +150,6 @@ def _in_the_store(root: str) -> Findings:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
         yield _fine("level", _level(root))
-        yield from _policy(root)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
         yield from _outboxes(controller)
@@ -174,8 +174,9 @@ def _level(root: str) -> str:
 
 
 def _policy(root: str) -> Findings:
-    user = os.path.join(os.path.dirname(read_config().path), "policy.toml")
-    found = [path for path in (user, os.path.join(root, "policy.toml")) if os.path.lexists(path)]
+    places = [*(origin.path for origin in origins(root, os.getcwd())), rules_path()]
+    found = [path for path in places if os.path.lexists(path)]
+    FilePolicies(root).current(os.getcwd())
     yield _fine("policy", f"from {', '.join(found)}" if found else "there is none: every call is prompted for")
 
 

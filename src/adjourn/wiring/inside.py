@@ -16,8 +16,9 @@ from adjourn.clarifications.tree import NotYet
 from adjourn.controller import Controller
 from adjourn.controller.inside import SAVED
 from adjourn.core import exits
+from adjourn.core.approved import Approved
 from adjourn.core.ask import Ask, Proposal, Question
-from adjourn.core.call import DEFAULT_VALUE, Call, digest_of, tool_body
+from adjourn.core.call import DEFAULT_VALUE, Call, arguments_of, canonical, digest_of, tool_body
 from adjourn.core.clarification import (
     PHASE,
     Checkpoint,
@@ -31,10 +32,11 @@ from adjourn.core.clarification import (
     looks,
     read_checkpoint,
 )
-from adjourn.core.errors import Misuse, NotInsideARun, Rejected
+from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.wiring import now, open_controller
+from adjourn.wiring.redaction import open_redactor
 from adjourn.wiring.settings import read_settings
 
 TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
@@ -123,7 +125,7 @@ class Inside:
     def _wait_for(
         self, clarification: Clarification, asks: Sequence[Ask], meanwhile: Iterable[Callable[[], object]]
     ) -> list[Ask]:
-        files.write_request(self._root, self._task_id, clarification)
+        files.write_request(self._root, self._task_id, open_redactor().copied(clarification))
         self._say(log.POLLING)
         start = self._clock()
         for work in meanwhile:
@@ -180,19 +182,18 @@ class Inside:
     # --- approvals -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def approval(
-        self, prompt: str, *, tool: str, arguments: Mapping[str, object], key: str | None, expires_after: Milliseconds | None
-    ) -> Generator[str, None, None]:
+    def approval(self, proposal: Proposal) -> Generator[Approved, None, None]:
         """Hand out an approved call for the length of a block, or leave."""
-        body = tool_body(tool, arguments)
-        proposal = Proposal(prompt=prompt, tool=tool, body=body, key=key or digest_of(body), expires_after=expires_after)
         found, call = self._controller.propose(self._run_id, proposal)
         if found.is_open:
             _leave()
         if found.state is not AskState.APPROVED:
             raise Rejected(_refusal(found))
+        is_edited = call.digest != digest_of(proposal.body)
+        approved = Approved(found.reply or DEFAULT_VALUE, arguments_of(call.body), is_edited=is_edited)
         try:
-            yield found.reply or DEFAULT_VALUE
+            yield approved
+            _require_look(approved, call)
         except BaseException:
             self._close(call, CallMove.FAIL)
             raise
@@ -217,6 +218,34 @@ class Inside:
         """Return what was kept."""
         body = self._controller.kept(self._task_id, SAVED)
         return default if body is None else msgspec.json.decode(body)
+
+
+def proposal_of(
+    prompt: str,
+    *,
+    tool: str,
+    arguments: Mapping[str, object],
+    key: str | None = None,
+    expires_after: Milliseconds | None = None,
+    schema: Mapping[str, Any] | None = None,
+    editable: bool = False,
+) -> Proposal:
+    """Return what a process puts before a person; arguments that break their own schema are refused at once."""
+    body = tool_body(tool, arguments)
+    if schema is not None:
+        from adjourn.core.schema import problems, require_schema
+
+        require_schema(schema)
+        for problem in problems(arguments_of(body), schema):
+            raise Misuse(f"the arguments of {tool} break their schema: {problem}", way_out="give others, or another schema")
+    kept = canonical(schema or {}) if editable else None
+    return Proposal(prompt=prompt, tool=tool, body=body, key=key or digest_of(body), expires_after=expires_after, editable=kept)
+
+
+def _require_look(approved: Approved, call: Call) -> None:
+    if approved.is_ignored:
+        sentence = f"call {call.id} was approved with other arguments, and the block did not look at them"
+        raise EditIgnored(sentence, way_out="make the call with approved.arguments")
 
 
 def read_request_of(content: bytes, *, name: str) -> Request:

@@ -10,15 +10,21 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.ask import Ask
 from adjourn.core.errors import Misuse
-from adjourn.core.notification import Occasion
+from adjourn.core.events import Happened
+from adjourn.core.manifest import plain_json
+from adjourn.core.notification import Occasion, notice_of
+from adjourn.core.redact import plainly
+from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
-from adjourn.deliver import Courier, Hint, Stop, follow
+from adjourn.deliver import Courier, Hint, Stop, Write, follow
 from adjourn.notifiers.table import BadTable, Table, key_of, read_table
 from adjourn.ports import Notifier
 from adjourn.process import lock
 from adjourn.wiring import now, open_controller
 from adjourn.wiring.config import config_path, read_config
+from adjourn.wiring.redaction import open_redactor
 
 LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do
 HURRIED = 1.0  # the same when a worker is told to stop; what is not told then stays in the outbox
@@ -92,9 +98,21 @@ def courier_for(each: Configured, root: str, *, hint: Hint) -> Courier:
         on=each.on,
         root=root,
         clock=now,
-        hint=hint,
+        write=_writer(hint),
         since=max(each.since, now() - _EARLIER),
     )
+
+
+def _writer(hint: Hint) -> Write:
+    redactor = open_redactor()
+
+    def write(happened: Happened, scene: Scene, ask: Ask | None) -> bytes:
+        clean = redactor.ask(ask) if ask else None
+        notice = notice_of(happened, redactor.scene(scene), ask=clean, hint=hint(scene))
+        told = msgspec.structs.replace(notice, text=plainly(notice.text))
+        return plain_json(msgspec.json.encode(told).decode()).encode()
+
+    return write
 
 
 def deliver_until(root: str, *, hint: Hint, log: Callable[..., None], closed: int) -> None:

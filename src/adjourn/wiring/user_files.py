@@ -14,12 +14,17 @@ def config_directory() -> str:
     return os.path.join(base, "adjourn")
 
 
-def is_trusted(found: os.stat_result) -> bool:
-    """Say whether only the user, or root, can have written a file: what it says is followed."""
-    return found.st_uid in {os.geteuid(), 0} and not found.st_mode & _OTHERS_MAY_WRITE
+def is_trusted(found: os.stat_result, *, owner: int | None = None) -> bool:
+    """Say whether only its user, or root, can have written a file: what it says is followed."""
+    return found.st_uid in {os.geteuid() if owner is None else owner, 0} and not found.st_mode & _OTHERS_MAY_WRITE
 
 
-def require_trust(path: str, found: os.stat_result) -> None:
-    """Refuse a file that others could have written."""
-    if not is_trusted(found):
+def require_trust(path: str, found: os.stat_result, *, owner: int | None = None) -> None:
+    """Refuse a file that others could have written: it names commands that are run, and people who may decide."""
+    if not is_trusted(found, owner=owner):
         raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
+
+
+def has_config() -> bool:
+    """Say whether the user has a config at all."""
+    return os.path.lexists(os.path.join(config_directory(), "config.toml"))

@@ -133,6 +133,22 @@ SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
 FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
 
+-- name: awake_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
+FROM ask JOIN ask_body USING (no)
+WHERE state = 'pending' AND (created_at, no) > (?1, ?2) AND (snoozed_until IS NULL OR snoozed_until <= ?4)
+ORDER BY created_at, no LIMIT ?3;
+
+-- name: snoozed_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
+    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
+FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND snoozed_until IS NOT NULL AND snoozed_until > ?
+ORDER BY snoozed_until, no LIMIT ?;
+
+-- name: count_snoozed_asks
+SELECT count(*) FROM ask WHERE state = 'pending' AND snoozed_until IS NOT NULL AND snoozed_until > ?;
+
 -- name: expired_asks
 SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
     (SELECT task.id FROM task WHERE task.no = ask.no >> 20)

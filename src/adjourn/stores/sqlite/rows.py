@@ -308,10 +308,21 @@ class Rows(NoLeases):
         row = self._one("ask_by_no", self._key(task_id, number))
         return self._ask(row) if row else None
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._place(after) if after else (-1, -1)
-        return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+        if awake_at is None:
+            return [self._ask(row) for row in self._all("open_asks", *place, limit)]
+        return [self._ask(row) for row in self._all("awake_asks", *place, limit, awake_at)]
+
+    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        return [self._ask(row) for row in self._all("snoozed_asks", now, limit)]
+
+    def count_snoozed_asks(self, *, now: int) -> int:
+        """Return how many open asks are snoozed."""
+        ((count,),) = self._all("count_snoozed_asks", now)
+        return int(count)
 
     def _place(self, ask_id: str) -> Values:
         row = self._one("ask_place", name_or_none(ask_id))

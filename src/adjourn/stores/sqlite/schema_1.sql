@@ -91,7 +91,9 @@ CREATE TABLE ask (
     CHECK ((state = 'pending') = (settled_at IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX ask_id ON ask (id);
-CREATE INDEX ask_inbox ON ask (created_at) WHERE state = 'pending';
+-- With the snooze in it, those that sleep are passed over without a look at their rows.
+CREATE INDEX ask_inbox ON ask (created_at, no, snoozed_until) WHERE state = 'pending';
+CREATE INDEX ask_snoozed ON ask (snoozed_until) WHERE state = 'pending' AND snoozed_until IS NOT NULL;
 CREATE INDEX ask_pending ON ask (no) WHERE state = 'pending';
 CREATE INDEX ask_expiry ON ask (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
 CREATE INDEX ask_slot ON ask (slot) WHERE slot IS NOT NULL;

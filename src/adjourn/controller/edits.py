@@ -1,0 +1,63 @@
+"""What happens to a call that a person changes before approving it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from adjourn.controller.steps import Steps
+from adjourn.core.ask import Reply
+from adjourn.core.call import COMMAND, EDITABLE, ORIGINAL, Call, Command, command_of, digest_of
+from adjourn.core.edit import edited
+from adjourn.core.errors import Misuse
+from adjourn.core.schema import Schema
+from adjourn.core.surroundings import Surroundings
+from adjourn.core.task import Spec, Task
+from adjourn.ports import View
+
+_arguments = msgspec.json.Decoder(dict[str, Any])
+
+
+def changed(
+    view: View, task: Task, call: Call, arguments: bytes, *, look: Callable[[Command], Surroundings]
+) -> tuple[Call, Spec]:
+    """Return a call with other arguments; a command whose files were looked at before is looked at with its new words."""
+    plain, spec = _changed(view, task, call, arguments, files={})
+    is_looked_at = call.tool == COMMAND and (task.spec.pause_on_approval or bool(command_of(call.body).files))
+    if not is_looked_at:
+        return plain, spec
+    return _changed(view, task, call, arguments, files=look(command_of(plain.body)).files)
+
+
+def _changed(view: View, task: Task, call: Call, arguments: bytes, *, files: Mapping[str, str]) -> tuple[Call, Spec]:
+    body, spec = edited(call, task.spec, _arguments.decode(arguments), schema=schema_of(view, call), files=files)
+    return msgspec.structs.replace(call, body=body, digest=digest_of(body), version=call.version + 1), spec
+
+
+def as_edited(view: View, task: Task, call: Call, reply: Reply) -> tuple[Call, Spec]:
+    """Return the call that a reply would rather have, and the task's spec with it."""
+    return _changed(view, task, call, reply.edited or b"{}", files=reply.files or {})
+
+
+def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
+    """Put other arguments into a pending call, keep the old ones beside it, and let the task go on with the new."""
+    new, spec = as_edited(step.tx, task, call, reply)
+    if new.digest == call.digest:
+        raise Misuse("the edited call is the one that was asked for", way_out="approve it without an edit")
+    step.tx.save_call(call, new)
+    step.tx.keep_document(task.id, f"{ORIGINAL}{call.tool_call_id}", call.body)
+    step.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
+    if spec != task.spec:
+        step.save(task, spec=spec)
+    return new
+
+
+def schema_of(view: View, call: Call) -> Schema | None:
+    """Return what the edited arguments of a call must look like; a process that does not take any is not given any."""
+    if call.tool == COMMAND:
+        return None
+    kept = view.document(call.task_id, f"{EDITABLE}{call.tool_call_id}")
+    if kept is None:
+        sentence = f"call {call.id} cannot be edited: its process does not say that it takes other arguments than its own"
+        raise Misuse(sentence, way_out="reject it with a reason, which its process is told")
+    return _arguments.decode(kept)

@@ -1,0 +1,38 @@
+"""What an ask and its call were before: what was replaced, and what was edited."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from adjourn.core.ask import Ask
+from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.errors import NotFound
+from adjourn.core.states import AskState
+from adjourn.ports import View
+
+
+class History(TypedDict):
+    """The parts of a scene that tell of earlier calls."""
+
+    replaced: dict[str, Call]
+    originals: dict[int, bytes]
+
+
+def of_asks(view: View, asks: Sequence[Ask], calls: Mapping[int, Call]) -> History:
+    """Return what the asks of a run and their calls were before. Most have no history, and cost nothing."""
+    edited = {ask.call: _original(view, calls[ask.call]) for ask in asks if ask.call and ask.state is AskState.APPROVED}
+    return History(
+        replaced={ask.id: call for ask in asks if ask.replaces and (call := _replaced(view, ask.replaces))},
+        originals={number: body for number, body in edited.items() if body is not None},
+    )
+
+
+def _replaced(view: View, ask_id: str) -> Call | None:
+    try:
+        ask = view.ask(ask_id)
+        return view.call(ask.task_id, ask.call) if ask.call else None
+    except NotFound:
+        return None
+
+
+def _original(view: View, call: Call) -> bytes | None:
+    return view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")

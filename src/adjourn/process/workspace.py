@@ -1,0 +1,154 @@
+"""Looks at a workspace without running anything of it: the commit it is on, and which files changed since a moment.
+
+Git itself is never run: the repository belongs to the agent, and what it configures (fsmonitor, filters) would run here.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from adjourn.core.task import Milliseconds
+
+MOST_ENTRIES = 20_000
+LONGEST = 1.0  # seconds for one look
+_SMALL = 4_096
+_PACKED = 16 * 1024 * 1024
+_LEVELS = 64
+_HEX = frozenset("0123456789abcdef")
+_HASHES = (40, 64)
+_SKIPPED = frozenset({".git", ".adjourn"})
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What a repository has checked out: a branch, and the commit it is at, as far as that can be read."""
+
+    ref: str | None
+    commit: str | None
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed in a workspace, by path from there; a directory ends in a slash: something came, went or was renamed in it."""
+
+    paths: tuple[str, ...]
+    looked_at: int
+    is_whole: bool
+
+
+# --- the commit ------------------------------------------------------------------------------------------------------------
+
+
+def head_of(workspace: str) -> Head | None:
+    """Return what the repository around a workspace has checked out, or None where there is none."""
+    place = _git_directory(workspace)
+    said = _read(os.path.join(place, "HEAD")) if place else None
+    if place is None or said is None:
+        return None
+    word, _, ref = said.strip().partition("ref: ")
+    if word or not _is_ref(ref):
+        return Head(ref=None, commit=_hash(said))
+    return Head(ref=ref, commit=_commit_of(place, ref))
+
+
+def _git_directory(workspace: str) -> str | None:
+    place = workspace
+    for _ in range(_LEVELS):
+        path = os.path.join(place, ".git")
+        kind = _kind(path)
+        if kind == stat.S_IFDIR:
+            return path
+        if kind == stat.S_IFREG:
+            return _linked(path)
+        if os.path.dirname(place) == place:
+            return None
+        place = os.path.dirname(place)
+    return None
+
+
+def _linked(path: str) -> str | None:
+    """Follow the file that a worktree or a submodule has in the place of the directory."""
+    word, _, target = (_read(path) or "").strip().partition("gitdir: ")
+    if word or not target or "\0" in target:
+        return None
+    return os.path.normpath(os.path.join(os.path.dirname(path), target))
+
+
+def _commit_of(place: str, ref: str) -> str | None:
+    shared = (_read(os.path.join(place, "commondir")) or "").strip()
+    common = os.path.normpath(os.path.join(place, shared)) if shared and "\0" not in shared else place
+    for directory in dict.fromkeys((place, common)):
+        if commit := _hash(_read(os.path.join(directory, ref)) or ""):
+            return commit
+    return _packed(os.path.join(common, "packed-refs"), ref)
+
+
+def _packed(path: str, ref: str) -> str | None:
+    for line in (_read(path, most=_PACKED) or "").splitlines():
+        commit, _, name = line.partition(" ")
+        if name == ref:
+            return _hash(commit)
+    return None
+
+
+def _is_ref(ref: str) -> bool:
+    return ref.startswith("refs/") and ref.isprintable() and not {"", ".", ".."} & set(ref.split("/")) and len(ref) < _SMALL
+
+
+def _hash(text: str) -> str | None:
+    word = text.strip()
+    return word if len(word) in _HASHES and _HEX.issuperset(word) else None
+
+
+def _kind(path: str) -> int | None:
+    try:
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return None
+
+
+def _read(path: str, *, most: int = _SMALL) -> str | None:
+    """Read a plain file, no more than so much of it; whatever else is there is as good as nothing."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return None
+    with os.fdopen(fd, "rb") as file:
+        try:
+            is_plain = stat.S_ISREG(os.fstat(fd).st_mode)
+            return file.read(most).decode("utf-8", "replace") if is_plain else None
+        except OSError:
+            return None
+
+
+# --- the files -------------------------------------------------------------------------------------------------------------
+
+
+def changed_since(workspace: str, moment: Milliseconds, *, most: int = MOST_ENTRIES, seconds: float = LONGEST) -> Changes:
+    """Return what was written, made or removed after a moment, as far as a short look finds it."""
+    deadline = time.monotonic() + seconds
+    paths: list[str] = []
+    looked_at = 0
+    for path, found in _entries(workspace):
+        if looked_at >= most or time.monotonic() > deadline:
+            return Changes(paths=tuple(paths), looked_at=looked_at, is_whole=False)
+        looked_at += 1
+        if max(found.st_mtime_ns, found.st_ctime_ns) > moment * 1_000_000:
+            paths.append(os.path.relpath(path, workspace) + ("/" if stat.S_ISDIR(found.st_mode) else ""))
+    return Changes(paths=tuple(sorted(paths)), looked_at=looked_at, is_whole=True)
+
+
+def _entries(workspace: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Walk a tree, never through a symbolic link."""
+    waiting = [workspace]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.name not in _SKIPPED:
+                        yield entry.path, entry.stat(follow_symlinks=False)
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+        except OSError:
+            continue  # it went away, or it is not ours to read

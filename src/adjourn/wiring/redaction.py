@@ -1,0 +1,25 @@
+"""Puts together what takes secrets out of copies: the patterns that are built in, and those of the user's config."""
+
+import msgspec
+
+from adjourn.core.errors import Misuse
+from adjourn.core.redact import Redactor
+from adjourn.wiring.config import Config, read_config
+
+_MOST = 100
+_WAY_OUT = "see docs/how-to/keep-secrets.md"
+
+
+def open_redactor() -> Redactor:
+    """Return what takes secrets out of copies. Where the user's patterns cannot be used, nothing is copied at all."""
+    return Redactor(_patterns(read_config()))
+
+
+def _patterns(config: Config) -> list[str]:
+    try:
+        patterns = msgspec.convert(config.content.get("redact", []), list[str])
+    except msgspec.ValidationError:
+        raise Misuse(f"{config.path}: `redact` must be a list of patterns, at the top of the file", way_out=_WAY_OUT) from None
+    if len(patterns) > _MOST:
+        raise Misuse(f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST}", way_out=_WAY_OUT)
+    return patterns

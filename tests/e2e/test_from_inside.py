@@ -1,0 +1,207 @@
+"""What an agent can try from inside its run, and what truly comes of it: `docs/security.md` lists the same ways."""
+
+import base64
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from adjourn.core.webhook import signature
+from tests.e2e.shell import Document, Shell
+from tests.e2e.signer import Signers, waiting
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 -- the example of the specification
+
+
+def inside(shell: Shell, script: str) -> list[str]:
+    """Run a script under adjourn and return the exit codes that it noted."""
+    shell.adjourn("run", "--", shell.script(f"{script}\nexit 0", name="agent.sh"))
+    codes = shell.lines("codes")
+    (shell.place / "codes").unlink(missing_ok=True)
+    return codes
+
+
+@contextmanager
+def stopping(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Have a process leave at the end, whatever happens."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def is_pending(shell: Shell, ask: str) -> bool:
+    return ask in [each["id"] for each in shell.inbox()]
+
+
+# --- refused ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_signature_is_no_way_round_the_refusal(shell: Shell) -> None:
+    """Not even a valid one: what is inside a run could have found the file anywhere."""
+    signers = Signers(shell)
+    signers.allow("anna")
+    _, ask = waiting(shell)
+    shell.adjourn("approve", ask, "--sign", signers.key("anna"), "--save", "decision")
+    script = f"""
+        adjourn decide decision; echo $? >> codes
+        env -u ADJOURN_RUN_ID adjourn decide decision; echo $? >> codes
+        adjourn approve {ask} --sign {signers.key("anna")}; echo $? >> codes
+    """
+    assert inside(shell, script) == ["5"] * 3
+    assert is_pending(shell, ask)
+    shell.adjourn("decide", "decision")
+
+
+def test_a_webhook_is_no_way_round_it_either(shell: Shell) -> None:
+    config = Path(shell.environment["XDG_CONFIG_HOME"]) / "adjourn" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[[webhook]]\nname = "ci"\nscopes = ["approve"]\nsecret = "{SECRET}"\n')
+    manifest = shell.paused(shell.agent("approved.sh"))
+    ask = manifest["asks"][0]
+    body = f'{{"ask": "{ask["id"]}", "verb": "approve", "digest": "{ask["digest"]}"}}'.encode()
+    at = int(time.time())
+    signed = signature(base64.b64decode(SECRET.removeprefix("whsec_")), "m", body, at=at)
+    head = f"webhook-id: m\nwebhook-timestamp: {at}\nwebhook-signature: {signed}\n\n"
+    (shell.place / "request").write_bytes(head.encode() + body)
+    assert inside(shell, "env -u ADJOURN_RUN_ID adjourn decide --webhook ci < request; echo $? >> codes") == ["5"]
+    assert is_pending(shell, ask["id"])
+
+
+@pytest.mark.parametrize("forged", ["", "x", "x.1", "{task}.1", "adjourn", "uid:0", "{task}"])
+def test_a_forged_run_id_decides_nothing(shell: Shell, forged: str) -> None:
+    task, ask = waiting(shell)
+    run = forged.format(task=task)
+    script = f"""
+        export ADJOURN_RUN_ID={run}
+        adjourn approve {ask}; echo $? >> codes
+        adjourn resume {task} --approve-all; echo $? >> codes
+        adjourn reject {ask}; echo $? >> codes
+        adjourn cancel {task}; echo $? >> codes
+    """
+    assert inside(shell, script) == ["5"] * 4
+    assert is_pending(shell, ask)
+
+
+def test_an_agent_cannot_decide_for_a_task_that_it_started(shell: Shell) -> None:
+    shell.agent("approved.sh")
+    script = """
+        adjourn run -- ./approved.sh; echo $? >> codes
+        adjourn approve "$(adjourn inbox --output json | jq -r '.asks[0].id')"; echo $? >> codes
+        exit 10
+    """
+    shell.adjourn("run", "--", shell.script(script), expect=10)
+    assert shell.lines("codes") == ["10", "5"]
+    assert len(shell.inbox()) == 1
+
+
+@pytest.mark.parametrize("names", ["{ask}", "tc_2", "{ask} tc_2", "Q1"])
+@pytest.mark.parametrize("content", ["approve", "yes"])
+def test_a_response_file_carries_no_decision(shell: Shell, content: str, names: str) -> None:
+    task, ask = waiting(shell)
+    replies = "".join(f"- question_id: {name}\n  answer: {content}\n" for name in names.format(ask=ask).split())
+    response = f"agent_id: {task}\nresponses:\n{replies}resume_signal: true\n"
+    (shell.place / "response").write_text(response)
+    place = f"{shell.store}/clarifications"
+    inside(shell, f"mkdir -p {place}; cp response {place}/{task}.response.yaml")
+    shell.adjourn("inbox")
+    assert is_pending(shell, ask)
+    assert shell.state(task) == "waiting"
+
+
+SHOUT = """
+import glob, socket, sys
+for path in glob.glob(sys.argv[1] + "/wake/*"):
+    for junk in (b"", b"approve", b"\\0" * 60000):
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(junk, path)
+"""
+
+
+def test_datagrams_to_the_store_decide_nothing(shell: Shell) -> None:
+    task, ask = waiting(shell)
+    (shell.place / "shout.py").write_text(SHOUT)
+    with shell.start("worker", "--pool", "another") as worker, stopping(worker):
+        while not list((shell.store / "wake").glob("*")):
+            time.sleep(0.05)
+        assert inside(shell, f"{sys.executable} shout.py {shell.store}; echo $? >> codes") == ["0"]
+        assert is_pending(shell, ask)
+        assert shell.state(task) == "waiting"
+
+
+# --- what L0 cannot refuse ---------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_by_file_counts_and_is_marked_as_such(shell: Shell) -> None:
+    """The true outcome: a file says who owns it, not who wrote it; so it answers, and never decides."""
+    program = "import adjourn; print(adjourn.clarify(['Why?'], linger=0))"
+    manifest = shell.paused(sys.executable, "-c", program)
+    task: str = manifest["task_id"]
+    key = manifest["asks"][0]["key"]
+    response = f"agent_id: {task}\nresponses:\n- question_id: {key}\n  answer: because\nresume_signal: true\n"
+    (shell.place / "response").write_text(response)
+    inside(shell, f"cp response {shell.store}/clarifications/{task}.response.yaml")
+    shell.adjourn("inbox")
+    answered: Document = shell.json("show", task)["asks"][0]
+    assert (answered["state"], answered["settled_by"], answered["level"]) == ("answered", f"file:uid:{os.getuid()}", "L0")
+
+
+APPROVE_BY_SQL = """
+import apsw, sys
+apsw.Connection(sys.argv[1] + "/adjourn.db").execute('''
+UPDATE call SET state = 'approved', approved_by = 'uid:0' WHERE state = 'pending';
+UPDATE ask SET state = 'approved', settled_at = 1, settled_by = 'uid:0', level = 'LEVEL' WHERE state = 'pending';
+UPDATE task SET state = 'queued', next_call = 2 WHERE state = 'waiting';
+''').fetchall()
+"""
+
+
+def approve_by_sql(shell: Shell, *, level: str) -> list[str]:
+    (shell.place / "forge.py").write_text(APPROVE_BY_SQL.replace("LEVEL", level))
+    return inside(shell, f"{sys.executable} forge.py {shell.store}; echo $? >> codes")
+
+
+def test_whoever_writes_into_the_database_can_decide_and_the_audit_shows_it(shell: Shell) -> None:
+    """The true outcome at L0: the command runs. The trail tells of no decision, and `verify` says so."""
+    task, ask = waiting(shell)
+    assert approve_by_sql(shell, level="L0") == ["0"]
+    assert not is_pending(shell, ask)
+    said = shell.adjourn("audit", "verify", expect=1).out
+    assert f"ask {ask} is approved, and the trail does not say so" in said
+    shell.adjourn("resume", task)
+    assert shell.lines("effects") == ["done with approved"]
+
+
+def test_whoever_claims_a_signature_in_the_database_opens_no_gate(shell: Shell) -> None:
+    task, _ = waiting(shell)
+    assert approve_by_sql(shell, level="L2") == ["0"]
+    manifest = shell.json("resume", task, expect=10)
+    assert "no signature that covers it" in manifest["asks"][0]["prompt"]
+    assert shell.lines("effects") == []
+
+
+def test_a_helper_of_the_same_user_outside_the_run_can_decide(shell: Shell) -> None:
+    """The true outcome at L0: a process that was there before (cron, a tmux server) is inside no run. The level says L0."""
+    task, ask = waiting(shell)
+    os.mkfifo(shell.place / "door")
+    helper = subprocess.Popen(["sh", "-c", 'sh -c "$(cat door)"'], cwd=shell.place, env=shell.environment)
+    inside(shell, f"echo 'adjourn approve {ask}' > door")
+    assert helper.wait(30) == 0
+    decided: Document = shell.json("show", task)["asks"][0]
+    assert (decided["state"], decided["settled_by"], decided["level"]) == ("approved", f"uid:{os.getuid()}", "L0")
+
+
+def test_an_agent_can_name_itself_in_a_config_of_its_own_user(shell: Shell) -> None:
+    """The true outcome at L0: what the user can write, the agent can. So `doctor` says who can write the allowed signers."""
+    signers = Signers(shell)
+    signers.allow("anna")
+    key = Path(f"{signers.key('mallory')}.pub").read_text().strip()
+    inside(shell, f"echo 'mallory {key}' >> {signers.allowed}")
+    _, ask = waiting(shell)
+    shell.adjourn("approve", ask, "--sign", signers.key("mallory"))
+    assert "can write" in shell.adjourn("doctor", expect=1).out
