@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from adjourn.core.ask import Verb
+from adjourn.core.ask import Principal, Verb
 from adjourn.core.errors import StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
@@ -157,6 +157,7 @@ def role(postgres: Server, database: str) -> Iterator[Callable[[str], str]]:
         return database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{tester}@", 1)
 
     PostgresStore(database).close()
+    postgres.do("SELECT adjourn.made_queue('default')", name)
     yield make
     postgres.do(f"DROP OWNED BY {tester}", name)
     postgres.do(f"DROP ROLE {tester}")
@@ -199,7 +200,6 @@ def test_the_clock_is_the_databases_whatever_the_machine_says(
     database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from adjourn.wiring import find_root, open_controller
-    from tests.contract.office import ME
     from tests.unit.values import a_spec
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -207,7 +207,7 @@ def test_the_clock_is_the_databases_whatever_the_machine_says(
     real = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() + 3600 * 10**9)
     controller = open_controller(find_root(database))
-    task = controller.start(a_spec(workspace=str(tmp_path)), by=ME)
+    task = controller.start(a_spec(workspace=str(tmp_path)), by=Principal(name=f"uid:{os.getuid()}"))
     assert abs(task.created_at - truth) < 60_000
     controller.store.close()
 

@@ -8,9 +8,9 @@ from adjourn.ports import Turn
 from adjourn.stores.bodies import short_digest
 from adjourn.stores.postgres.database import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import BITS, LAST, Steps, most, prefix_range, word, words
+from adjourn.stores.postgres.steps import LAST, Steps, most, prefix_range, word, words
 
-_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", "call", "expires_at", "settled_at", "level")
+_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", "call", "expires_at", "settled_at", "level", "snoozed_until")
 _SLOT = _COLUMNS.index("slot")
 _ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
 
@@ -63,10 +63,21 @@ class AskRows(Steps):
         row = self._one("ask_by_no", self._key(task_id, number))
         return self._ask(row) if row else None
 
-    def open_asks(self, *, limit: int, after: str | None = None) -> list[Ask]:
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._place(after) if after else (-1, -1)
-        return [self._ask(row) for row in self._all("open_asks", *place, most(limit))]
+        if awake_at is None:
+            return [self._ask(row) for row in self._all("open_asks", *place, most(limit))]
+        return [self._ask(row) for row in self._all("awake_asks", *place, most(limit), awake_at)]
+
+    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        return [self._ask(row) for row in self._all("snoozed_asks", now, most(limit))]
+
+    def count_snoozed_asks(self, *, now: int) -> int:
+        """Return how many open asks are snoozed."""
+        ((count,),) = self._all("count_snoozed_asks", now)
+        return int(count)
 
     def _place(self, ask_id: str) -> Values:
         row = self._one("ask_place", word(ask_id))
@@ -94,15 +105,15 @@ class AskRows(Steps):
     def save_ask(self, old: Ask, new: Ask) -> None:
         """Replace an ask."""
         no = self._key(old.task_id, old.number)
-        now = (new.state.value, new.call, new.expires_at, new.settled_at, new.level, _ASKS.body(new))
+        now = (new.state.value, new.call, new.expires_at, new.settled_at, new.level, new.snoozed_until, _ASKS.body(new))
         self._swap("update_ask", no, old.state.value, *now, name=old.id)
         if _ASKS.apart(old) != _ASKS.apart(new):
             self._run("update_ask_body", no, _ASKS.apart(new))
 
     def _ask(self, row: Values) -> Ask:
-        no, *columns, body, apart = row
+        no, *columns, body, apart, task_id = row
         columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
-        return _ASKS.value(tuple(columns), apart, body, task_id=self._task_id(no >> BITS), number=no & LAST)
+        return _ASKS.value(tuple(columns), apart, body, task_id=task_id, number=no & LAST)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 

@@ -117,40 +117,64 @@ WHERE no = $1 AND version = $2 AND state = $3 AND digest = $4 AND claimed_by IS 
 UPDATE adjourn.call_body SET body = $2 WHERE no = $1;
 
 -- name: ask_by_id
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE id = $1;
 
 -- name: ask_by_no
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no = $1;
 
 -- name: ask_in_slot
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE slot = $1 AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
 
 -- name: asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 ORDER BY no;
 
 -- name: asks_of_run
 -- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no)
 WHERE no > coalesce((SELECT no FROM adjourn.ask WHERE no BETWEEN $1 AND $2 AND run < $3 ORDER BY no DESC LIMIT 1), $1)
     AND no <= $2 AND run = $3
 ORDER BY no;
 
 -- name: open_asks_of
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 AND state = 'pending' ORDER BY no;
 
 -- name: open_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > ($1, $2)
 ORDER BY created_at, no LIMIT $3;
 
+-- name: awake_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+WHERE state = 'pending' AND (created_at, no) > ($1, $2) AND (snoozed_until IS NULL OR snoozed_until <= $4)
+ORDER BY created_at, no LIMIT $3;
+
+-- name: snoozed_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND snoozed_until > $1
+ORDER BY snoozed_until, no LIMIT $2;
+
+-- name: count_snoozed_asks
+SELECT count(*) FROM adjourn.ask WHERE state = 'pending' AND snoozed_until > $1;
+
 -- name: expired_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, ask.body, ask_body.body
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no)
 WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY no;
 
@@ -164,14 +188,14 @@ SELECT count(*) FROM adjourn.ask WHERE state = 'pending';
 SELECT id FROM adjourn.ask WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 3;
 
 -- name: insert_ask
-INSERT INTO adjourn.ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, body)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+INSERT INTO adjourn.ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
 -- name: insert_ask_body
 INSERT INTO adjourn.ask_body (no, body) VALUES ($1, $2);
 
 -- name: update_ask
-UPDATE adjourn.ask SET state = $3, call = $4, expires_at = $5, settled_at = $6, level = $7, body = $8
+UPDATE adjourn.ask SET state = $3, call = $4, expires_at = $5, settled_at = $6, level = $7, snoozed_until = $8, body = $9
 WHERE no = $1 AND state = $2 RETURNING 1;
 
 -- name: update_ask_body

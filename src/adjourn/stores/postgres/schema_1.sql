@@ -76,11 +76,14 @@ CREATE TABLE adjourn.ask (
     expires_at bigint,
     settled_at bigint,
     level text CHECK (level IN ('L0', 'L1', 'L2')),
+    snoozed_until bigint,
     body bytea NOT NULL,
     CHECK ((state = 'pending') = (settled_at IS NULL))
 );
 CREATE UNIQUE INDEX ask_id ON adjourn.ask (id);
-CREATE INDEX ask_inbox ON adjourn.ask (created_at, no) WHERE state = 'pending';
+-- With the snooze in it, those that sleep are passed over without a look at their rows.
+CREATE INDEX ask_inbox ON adjourn.ask (created_at, no, snoozed_until) WHERE state = 'pending';
+CREATE INDEX ask_snoozed ON adjourn.ask (snoozed_until) WHERE state = 'pending' AND snoozed_until IS NOT NULL;
 CREATE INDEX ask_pending ON adjourn.ask (no) WHERE state = 'pending';
 CREATE INDEX ask_expiry ON adjourn.ask (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
 CREATE INDEX ask_slot ON adjourn.ask (slot) WHERE slot IS NOT NULL;
