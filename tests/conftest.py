@@ -10,6 +10,9 @@ SHARES = ("ci", "full")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for the long sweeps; CI's share of them is the default."""
     parser.addoption("--sweep", choices=SHARES, default="ci", help="how much of a long sweep to run: CI's share, or all of it")
+    parser.addoption(
+        "--on", choices=("sqlite", "postgres"), default="sqlite", help="the store that tests/e2e has the program use"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -32,11 +32,22 @@ class Machine(Shell):
         task: str = done.doc["task_id"]
         return task
 
-    def worker(self, *words: str) -> "subprocess.Popen[bytes]":
-        """Start a worker, and wait until everyone knows of it."""
+    def waiting(self, script: str) -> str:
+        """Run a shell script that asks for approval, and return the task's id."""
+        done = self.adjourn("run", "--output", "json", "--", "sh", "-c", script, cwd=self.work, expect=10)
+        task: str = done.doc["task_id"]
+        return task
+
+    def begin_worker(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a worker."""
         with (self.place / f"worker-{len(self.workers)}.log").open("wb") as log:
             process = self.start("worker", *words, stdout=subprocess.DEVNULL, stderr=log)
         self.workers.append(process)
+        return process
+
+    def worker(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a worker, and wait until everyone knows of it."""
+        process = self.begin_worker(*words)
         until(lambda: str(process.pid) in self.adjourn("worker", "--status").out, what="the worker is there")
         return process
 
@@ -51,7 +62,7 @@ class Machine(Shell):
                 process.send_signal(signal.SIGCONT)
                 process.terminate()
         for process in self.workers:
-            process.wait(timeout=30)
+            process.wait(timeout=60)
 
 
 @pytest.fixture

@@ -48,5 +48,16 @@ def migrate(session: Session, *, source: str | None) -> None:
         session.say(f"{source} leads to the database from now on; what it kept is put aside there.")
 
 
+@verb("roles")
+def roles(session: Session) -> None:
+    """Make the roles adjourn_agent, adjourn_approver and adjourn_worker in the database: it holds each to what it may do."""
+    from adjourn.wiring.migration import make_roles
+
+    make_roles(session.controller)
+    session.say("Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:")
+    session.say("  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;")
+
+
 command.add_command(backup)
+command.add_command(roles)
 command.add_command(migrate)

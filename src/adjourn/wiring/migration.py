@@ -7,6 +7,7 @@ from tempfile import mkdtemp
 
 import msgspec
 
+from adjourn.controller import Controller
 from adjourn.core.errors import Conflict, Misuse, NotFound
 from adjourn.core.states import TaskState
 from adjourn.files import sync_directory, write_whole
@@ -62,6 +63,15 @@ def _require_rest(content: Everything) -> None:
     for kept in content.tasks:
         if kept.task.state is TaskState.RUNNING:
             raise Conflict(f"task {kept.task.id} is running", way_out=f"adjourn wait {kept.task.id}")
+
+
+def make_roles(controller: Controller) -> None:
+    """Make the roles of a shared store."""
+    from adjourn.stores.postgres.store import PostgresStore
+
+    if not isinstance(controller.store, PostgresStore):
+        raise Misuse("roles are a database's", way_out="adjourn store roles --store postgresql://…")
+    controller.store.make_roles()
 
 
 def back_up_shared(store: Store, target: str) -> None:

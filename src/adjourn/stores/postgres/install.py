@@ -87,6 +87,23 @@ def _engine_schema() -> str:
     return str(brought.BUNDLED_SCHEMA_SQL)
 
 
+def make_roles(db: Database) -> None:
+    """Make the three roles, and the guards that hold them to what they may do; a second time changes nothing."""
+    db.all(b"BEGIN")
+    try:
+        db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
+        db.last(_file("roles.sql"))
+        db.all(b"COMMIT")
+    except BaseException:
+        if db.is_in_transaction:
+            db.all(b"ROLLBACK")
+        raise
+
+
 def _steps(version: int) -> bytes:
-    with open(os.path.join(os.path.dirname(__file__), f"schema_{version}.sql"), "rb") as file:
+    return _file(f"schema_{version}.sql")
+
+
+def _file(name: str) -> bytes:
+    with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
         return file.read()

@@ -12,7 +12,7 @@ from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
 from adjourn.stores.postgres.database import Database, shown, translated
 from adjourn.stores.postgres.engine import EngineRows
-from adjourn.stores.postgres.install import require_schema
+from adjourn.stores.postgres.install import make_roles, require_schema
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.steps import SQL
 from adjourn.stores.postgres.trail import TrailRows
@@ -178,6 +178,11 @@ class PostgresStore:
                 take_in(self._db, rows, content)
             if everything_in(self._db, rows) != content:
                 raise Conflict(f"{self.name} keeps something else already", way_out="name a database without tasks")
+
+    def make_roles(self) -> None:
+        """Make the roles for agents, approvers and workers."""
+        with translated(self.name):
+            make_roles(self._db)
 
     def supervisors(self) -> list[tuple[str, str, bytes]]:
         """Return who is alive, on which host, and what each says of itself."""
