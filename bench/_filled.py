@@ -168,8 +168,8 @@ def _version() -> str:
     """Return a digest of all that makes the rows of a store."""
     package = Path(adjourn.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.[ps][yq]*")):
-        if {"controller", "core", "stores"} & set(path.relative_to(package).parts):
+    for path in sorted(package.rglob("*.*")):
+        if path.suffix in {".py", ".sql"} and {"controller", "core", "stores"} & set(path.relative_to(package).parts):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -26,7 +26,7 @@ from adjourn.wiring import STORE, open_controller
 MEDIAN, P99 = 3.0, 10.0
 _POLLS = {5: 4, 30: 1}  # seconds between two looks, and how many such spans are watched
 _PER_SPAN = 16  # decisions in one span, each at a moment of its own
-_PERSON = Principal(name="uid:1000")
+_PERSON = Principal(name=f"uid:{os.getuid()}")
 _MARGIN = 0.1  # seconds; a decision after the look would be found by the wake-ups of the runs that it started
 _REST = 0.02  # seconds for the worker to get back to sleep
 

@@ -14,19 +14,35 @@ import click
 import msgspec
 
 import adjourn.controller
+import adjourn.controller.edits
 import adjourn.controller.endings
 import adjourn.controller.inside
+import adjourn.controller.openings
 import adjourn.controller.steps
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
-from adjourn.core.manifest import AskDoc, ErrorDoc, Failure, Manifest, QuestionDoc, ReasonDoc, RunDoc, ToolCall
+from adjourn.core.manifest import (
+    AskDoc,
+    ErrorDoc,
+    Failure,
+    ItemDoc,
+    Manifest,
+    QuestionDoc,
+    ReasonDoc,
+    RunDoc,
+    TermsDoc,
+    ToolCall,
+    WorkspaceDoc,
+)
 from adjourn.core.notification import OCCASIONS, Notice, Occasion
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.policy_text import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers.table import KEYS
 from adjourn.wiring import find_runner
+from adjourn.wiring.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
@@ -56,6 +72,7 @@ def pages() -> dict[str, str]:
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
         "config.md": _page(*_config()),
+        "policy.md": _page(*_policy()),
     }
 
 
@@ -242,10 +259,18 @@ DOCUMENTS = {
     "pause": "Manifest",
     "cancel": "Manifest",
     "settle": "Manifest",
-    "inbox": "`schema_version`, `count` of all open asks, and `asks`, a list of AskDoc",
-    "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, and `tasks`, each task's state by its id",
+    "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, and `asks`, a list of AskDoc",
+    "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
+    "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
+    "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
     "reject": "as `approve`",
     "answer": "as `approve`",
+    "decide": "as `approve`",
+    "audit verify": "`schema_version`, `outcome`, which is whole or broken, and `audit`: how many events there are and were "
+    "pruned, the head of the chain, the first thing that is broken, and of each receipt whether it holds",
+    "audit export": "`schema_version` and `events`, each with its place, task_id, kind, by, at, facts and seal",
+    "doctor": "`schema_version`, `outcome`, which is fine or attention, and `findings`: of each its check, whether it is fine, "
+    "what it says and the remedy",
     "ask": "`schema_version`, `outcome`, which is answered or paused, `ask_id`, `answer` and `settled_by`",
     "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `workspace`, `runs`, `session_id`, "
@@ -275,7 +300,16 @@ MEANINGS = {
     "Manifest.steps_taken": "How many runs it took.",
     "Manifest.error": "What went wrong.",
     "Manifest.waiting_on": "Tasks that its script started and that are not done.",
+    "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.asks": "The asks of the last run.",
+    "WorkspaceDoc.head_then": "The commit that was checked out when it paused; null if there is no repository, or nobody looked.",
+    "WorkspaceDoc.head_now": "The commit that is checked out now.",
+    "WorkspaceDoc.ref_then": "The branch that was checked out, as `refs/heads/NAME`.",
+    "WorkspaceDoc.ref_now": "The branch that is checked out now.",
+    "WorkspaceDoc.changed": "Paths written or made since; directories end in a slash. The first 50, with `--full` all.",
+    "WorkspaceDoc.changed_count": "How many there are.",
+    "WorkspaceDoc.looked_at": "How many files and directories were looked at.",
+    "WorkspaceDoc.is_whole": "Whether that was all: the look ends after 20,000 entries or a second.",
     "ReasonDoc.type": "What kind of pause it is.",
     "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
     "ReasonDoc.questions": "The questions that need an answer.",
@@ -301,6 +335,16 @@ MEANINGS = {
     "AskDoc.settled_by": "Who settled it: `uid:N`, `key:NAME`, `webhook:NAME`, `file:uid:N`, or `adjourn`.",
     "AskDoc.level": "How much the reply is worth, `L0` to `L2`: see [security](../security.md).",
     "AskDoc.reply": "The value, the reason, the answer or the verdict.",
+    "AskDoc.gate": "Whether nothing has run yet: it asks whether the command may start at all.",
+    "AskDoc.terms": "What an approval of it needs to count.",
+    "AskDoc.replaces": "The ask that was withdrawn for it, because something had changed.",
+    "AskDoc.expires_at": "When it expires; expired is rejected.",
+    "AskDoc.snoozed_until": "Until when the inbox hides it.",
+    "AskDoc.original_digest": "Of a call that was approved with other arguments: the digest of what was asked for.",
+    "TermsDoc.approver": "Who may approve: `any`, or a `human`.",
+    "TermsDoc.not_requester": "Whether it must be somebody else than who started the task.",
+    "TermsDoc.signed": "Whether the approval must be signed.",
+    "TermsDoc.by_name": "Whether the call must be named: `--approve-all` does not cover it.",
     "RunDoc.run_id": "The run: the task id, a dot, and its number.",
     "RunDoc.task_id": "Its task.",
     "RunDoc.state": "How it stands, or how it ended.",
@@ -322,13 +366,17 @@ MEANINGS = {
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
+    "Failure.items": "Of several replies given at once: each, in the order in which it was given.",
+    "ItemDoc.ask_id": "The ask, as it was named.",
+    "ItemDoc.result": "`refused`, or what would have become of it: `would be approved`.",
+    "ItemDoc.error": "Why it was refused.",
     "ErrorDoc.code": "One of the [error codes](errors.md).",
     "ErrorDoc.message": "A sentence for people.",
     "ErrorDoc.way_out": "What helps, mostly a command; null if nothing does.",
 }
 
 
-STRUCTS = (Manifest, Failure, RunDoc, AskDoc, ReasonDoc, ToolCall, QuestionDoc, ErrorDoc)
+STRUCTS = (Manifest, Failure, RunDoc, AskDoc, TermsDoc, ReasonDoc, ToolCall, QuestionDoc, WorkspaceDoc, ItemDoc, ErrorDoc)
 
 
 def schema() -> dict[str, Any]:
@@ -348,7 +396,7 @@ def _told_always(struct: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo
     """Return the fields that are always there; msgspec takes each that has a default for one that may be missing."""
     fields = msgspec.structs.fields(struct)
     if not struct.__struct_config__.omit_defaults:
-        return list(fields)
+        return [field for field in fields if field.default is not msgspec.UNSET]
     return [field for field in fields if field.required or field.default_factory is not msgspec.NODEFAULT]
 
 
@@ -415,6 +463,7 @@ KINDS = {
     "run_claimed": "A supervisor took the task; the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
+    "call_edited": "A person changed the arguments of a call before approving it: the digest that it had, and the one it has.",
     "call_closed": "A process said what became of the call that it was handed.",
     "run_completed": "The process left, and the task succeeded.",
     "run_failed": "The process left, and the task failed.",
@@ -429,6 +478,8 @@ KINDS = {
     "ask_rejected": "A person rejected.",
     "ask_answered": "A person answered.",
     "ask_settled": "A person said what became of an uncertain call.",
+    "ask_snoozed": "Somebody does not want to see it before a moment, in milliseconds since 1970.",
+    "ask_woken": "A snooze was taken back.",
     "ask_expired": "Nobody replied in time. Nothing sets a time in this version.",
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
@@ -445,9 +496,19 @@ KINDS = {
 }
 
 
+MODULES = (
+    adjourn.controller,
+    adjourn.controller.steps,
+    adjourn.controller.endings,
+    adjourn.controller.inside,
+    adjourn.controller.edits,
+    adjourn.controller.openings,
+)
+
+
 def told() -> Iterator[Told]:
     """Yield every event that the controller can tell, as its source has it."""
-    for module in (adjourn.controller, adjourn.controller.steps, adjourn.controller.endings, adjourn.controller.inside):
+    for module in MODULES:
         calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Call)]
         for call in calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "tell":
@@ -478,6 +539,7 @@ def _events() -> Iterator[str]:
         "The audit trail: every change of a task is told by an event that is written in the same transaction. An event has "
         "the task, a kind, who did it (`uid:N`, or `adjourn`), when, and facts. `adjourn show ID --full` prints a task's events."
     )
+    yield "`adjourn audit verify` says whether the trail is whole, `adjourn audit export` prints it."
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
         "All links of the store are sealed in a second chain. Whoever changes or removes an event breaks both. "
@@ -504,13 +566,15 @@ class Kept(NamedTuple):
 
 FILES = (
     Kept("", 0o700, "The store. It belongs to the user who made it; anybody else is refused."),
-    Kept(
-        ".gitignore", 0o600, "Hides everything here from git, but for itself and the names of two files that later versions read."
-    ),
+    Kept(".gitignore", 0o600, "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`."),
+    Kept("policy.toml", 0o600, "The project's [policy](policy.md), if it has one. You write it, and may commit it."),
     Kept("adjourn.db", 0o600, "The truth: an SQLite database in WAL mode. Copy it with `adjourn store backup`, not with `cp`."),
     Kept("adjourn.db-wal", 0o600, "The newest part of the database. It belongs to `adjourn.db`: never remove it alone."),
     Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
     Kept("write.lock", 0o600, "The queue of writers. It is always empty."),
+    Kept("edits", 0o700, "Calls that are being edited."),
+    Kept("edits/PID", 0o700, "One of them, as long as its editor is open."),
+    Kept("edits/PID/call.json", 0o600, "Its arguments."),
     Kept("session", 0o700, "Manifests, for machines that read files."),
     Kept("session/pause.json", 0o600, "The manifest of the newest pause, of whichever task. It stays when the task goes on."),
     Kept("session/TASK", 0o700, "The manifests of one task."),
@@ -579,7 +643,8 @@ READ = {
     "ADJOURN_LEASE": "How many seconds a run of a shared store is its supervisor's without a sign of life: 30, or 3 to 3600.",
     "XDG_STATE_HOME": "Where the files of a shared store's runs are, if it is an absolute path; else in `~/.local/state`.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
-    "XDG_CONFIG_HOME": "Where the user's `adjourn/config.toml` is, if it is an absolute path; else in `~/.config`.",
+    "XDG_CONFIG_HOME": "Where the user's `adjourn/` with `config.toml`, `policy.toml` and `rules.toml` is, "
+    "if it is an absolute path; else in `~/.config`.",
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
@@ -647,12 +712,26 @@ def _config() -> Iterator[str]:
         "`$XDG_CONFIG_HOME/adjourn/config.toml`, without that variable `~/.config/adjourn/config.toml`. "
         "A file that others can write is not followed. A project has no such file. "
         "What is wrong in it is said with file, table and key: `adjourn notify --check`. "
-        "It never keeps a command from doing its work."
+        "It never keeps a command from doing its work, but for `redact`: as long as that cannot be used, nothing is started."
+    )
+    yield "## `redact`"
+    yield (
+        "A list of up to 100 patterns, above all tables: what they match is taken out of [copies](../how-to/keep-secrets.md), "
+        "in addition to what is known to be a secret."
     )
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])
     yield _table(("in `on`", "is told of the events"), [(_code(occasion), _events_of(occasion)) for occasion in Occasion])
+    yield "## `[[principal]]`"
+    yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PRINCIPAL_KEYS.items()])
+    yield "## `[[webhook]]`"
+    yield "One table for each who decides by [signed requests](../security.md#webhooks). An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in WEBHOOK_KEYS.items()])
+    yield "## Signers"
+    yield "Two keys at the top of the file, for [signed decisions](../how-to/sign-decisions.md)."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in FILE_KEYS.items()])
     yield "## What is told"
     yield "The [manifest](json.md) of the task as it stands when this is sent, and:"
     extra = [field for field in Notice.__struct_fields__ if field not in Manifest.__struct_fields__]
@@ -662,6 +741,31 @@ def _config() -> Iterator[str]:
 def _events_of(occasion: Occasion) -> str:
     kinds = [_code(kind) for kind, told in OCCASIONS.items() if told is occasion]
     return ", ".join(kinds) + (", and `call_settled` if it ran" if occasion is Occasion.COMPLETION else "")
+
+
+# --- policies -------------------------------------------------------------------------------------------------------------
+
+
+def _policy() -> Iterator[str]:
+    yield "Policies"
+    yield (
+        "The user's `$XDG_CONFIG_HOME/adjourn/policy.toml`, without that variable `~/.config/adjourn/policy.toml`; the project's "
+        "`policy.toml` in the store; and, where the store is elsewhere, the nearest `.adjourn/policy.toml` from the workspace "
+        "upwards. All of them count together, and [the strictest rule wins](../how-to/write-a-policy.md#how-rules-meet). "
+        "An unknown key is an error, and then nothing runs; `adjourn policy check` names its line and column."
+    )
+    yield (
+        f"A file has at most 1 MiB and {MOST_RULES:,} rules. The user's must be the user's own; the project's must be "
+        "a plain file, no link, and may not say `auto`, `effect` or `notify`."
+    )
+    yield "## At the top"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in POLICY_KEYS.items()])
+    yield "## `[[rule]]`"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in RULE_KEYS.items()])
+    yield (
+        "How patterns are written is in the [how-to](../how-to/write-a-policy.md#patterns). Always-allow rules are kept in "
+        "`rules.toml` beside the user's policy; `adjourn rules` writes it."
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Lets any headless agent or tool stop for a person, leave, and come back with the answer."""
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # typing is not imported for it: no Ctrl+C can be caught before the command has begun
 
 if TYPE_CHECKING:  # the command imports this package, too, and needs none of these names
     from adjourn import checkpoint
@@ -35,7 +35,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a public name when it is first asked for."""
     from importlib import import_module
 
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
         return import_module("adjourn.checkpoint")
     for home, names in _HOMES.items():
         if name in names:
-            found = getattr(import_module(home), name)
+            found: object = getattr(import_module(home), name)
             globals()[name] = found
             return found
     raise AttributeError(f"module 'adjourn' has no attribute {name!r}")

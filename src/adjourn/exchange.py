@@ -53,7 +53,7 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
     except StoreProblem:
         raise
     except AdjournError as error:
-        refuse(Refusal(task_id=task_id, digest=digest, why=error.sentence))
+        refuse(Refusal(task_id=task_id, digest=digest, why=error.why))
     return False
 
 
@@ -94,7 +94,9 @@ def _take(controller: Controller, root: str, task_id: str, found: files.Found) -
     if task.state in ENDED:
         raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
     response = files.response_of(found.content, task_id=task_id)
-    controller.respond(task_id, replies_to(response, asks), digest=digest, by=Principal(name=f"file:uid:{found.owner}"))
+    by = Principal(name=f"file:uid:{found.owner}")
+    if not controller.respond(task_id, replies_to(response, asks), digest=digest, by=by):
+        return False
     files.remove(files.refused_path(root, task_id))
     log.say(log.READY.format(agent=task_id))
     return True

@@ -11,8 +11,8 @@ from adjourn.core.authority import Rights
 from adjourn.core.call import Call, Command
 from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Judgement
-from adjourn.core.opening import Obstacle, Opening
+from adjourn.core.judgement import Effect, Judgement
+from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.outbox import Outbox
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.states import CallState, TaskState
@@ -411,6 +411,14 @@ class Gate(Protocol):
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def effect(self, view: View, task: Task, call: Call) -> Effect:
+        """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
+        ...
+
+    def own_ask(self, view: View, task: Task) -> OwnAsk:
+        """Return what becomes part of the ask of a process that wants its own command approved."""
         ...
 
     def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:

@@ -36,7 +36,7 @@ _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-Watcher = Callable[[str], None]
+Watcher = Callable[[str, int], None]  # where the run keeps its files, and how often it was told to stop
 
 
 class Active:
@@ -47,7 +47,7 @@ class Active:
         self.place = place
         self.stayed_out = False  # whether the shim died with its gate open and never went through
         self._shim = shim
-        self._told = 0
+        self.told = 0
 
     def fileno(self) -> int:
         """Return what to poll for the run's end."""
@@ -55,11 +55,11 @@ class Active:
 
     def heed(self, wanted: int) -> None:
         """Forward one interrupt for the first request to stop, and kill at the second."""
-        if wanted and not self._told:
+        if wanted and not self.told:
             self._shim.interrupt()
-        elif wanted > 1 and self._told == 1:
+        if wanted > 1 and self.told <= 1:
             self._shim.kill()
-        self._told = max(self._told, min(wanted, 2))
+        self.told = max(self.told, min(wanted, 2))
 
     def leave(self) -> None:
         """Let go of the shim."""
@@ -255,7 +255,7 @@ class Supervisor:
                 active.heed(signals.taken() + wish)
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
-                    watcher(active.place)
+                    watcher(active.place, active.told)
                 if active.fileno() in ready:
                     return
                 if ear.fileno() in ready or not ready:

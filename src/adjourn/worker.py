@@ -187,7 +187,8 @@ class Worker:
         except Conflict as error:
             self._log("taken_away", run=active.run.id, error=error.sentence)
             return
-        self._log("left", run=active.run.id, state=task.state)
+        why = {"why": task.message} if task.state is TaskState.FAILED else {}
+        self._log("left", run=active.run.id, state=task.state, **why)
         self._on_settled(task)
 
     def _report_again(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from adjourn import exchange
 from adjourn.clarifications import files, log
+from adjourn.core.ask import Reply, Verb
 from adjourn.core.outcome import Exit
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene
 
@@ -305,6 +306,18 @@ def test_a_response_for_an_unknown_or_ended_agent_is_refused(scene: Scene) -> No
     scene.end(1)
     scene.answer_by_file("late")
     assert "has failed" in scene.look()[0]
+
+
+def test_of_two_who_take_the_same_response_at_once_nobody_is_told_that_it_is_wrong(scene: Scene) -> None:
+    """B-R30: the slower one had looked before the faster one wrote."""
+    leave(scene)
+    scene.answer_by_file()
+    with scene.controller.store.read() as view:
+        replies = [Reply(ask_id=ask.id, verb=Verb.ANSWER, text="x") for ask in view.open_asks_of(scene.task.id)]
+    digest = files.response_digest(scene.root, scene.task.id) or b""
+    assert scene.look() == []
+    assert scene.controller.respond(scene.task.id, replies, digest=digest, by=ADA) == []
+    assert scene.controller.answers(scene.task.id) == ANSWERS
 
 
 def test_of_two_responses_the_first_wins_and_the_second_is_told(scene: Scene) -> None:

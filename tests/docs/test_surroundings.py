@@ -1,5 +1,6 @@
 """What a store holds, and what a command gets, is documented."""
 
+import json
 import re
 import stat
 import subprocess
@@ -30,7 +31,9 @@ def test_every_file_of_a_store_is_documented_with_its_mode(tmp_path: Path) -> No
     documented = {kept.path: kept.mode for kept in generate.FILES}
     assert {path: oct(documented.get(path, 0)) for path in found} == {path: oct(mode) for path, mode in found.items()}
     assert documented.keys() - found.keys() <= {
+        "policy.toml",
         "runs/RUN/shim.error",
+        *OF_EDITS,
         "notify",
         "notify/NAME.lock",
         "notify.lock",
@@ -38,6 +41,7 @@ def test_every_file_of_a_store_is_documented_with_its_mode(tmp_path: Path) -> No
     }
 
 
+OF_EDITS = {kept.path for kept in generate.FILES if kept.path.startswith("edits")}
 OF_CLARIFICATIONS = {kept.path for kept in generate.FILES if kept.path.startswith(("clarifications", "checkpoints"))} | {
     "runs/RUN/answers.json",
     "runs/RUN/prompt.md",
@@ -60,6 +64,19 @@ def test_the_files_of_a_clarification_are_as_documented(tmp_path: Path) -> None:
     of_them = OF_CLARIFICATIONS - {"clarifications/TASK.response.yaml"}
     assert {path: documented[path] for path in of_them} == {path: found[path] for path in of_them}
     assert {name for name in given if name in generate.AT_TIMES} == generate.AT_TIMES.keys() - {"ADJOURN_VERBOSE"}
+
+
+def test_the_files_of_an_edit_are_as_documented(tmp_path: Path) -> None:
+    adjourn(tmp_path, "run", "--", "sh", "-c", "exit 90")
+    asks = json.loads(adjourn(tmp_path, "inbox", "--output", "json").stdout)["asks"]
+    editor = tmp_path / "editor.sh"
+    editor.write_text("#!/bin/sh\nstat -c '%a %n' .adjourn/edits .adjourn/edits/* .adjourn/edits/*/* > seen\nexit 1\n")
+    editor.chmod(0o700)
+    environment_of = environment(tmp_path) | {"EDITOR": str(editor)}
+    subprocess.run([needs("adjourn"), "approve", asks[0]["id"], "--edit"], cwd=tmp_path, env=environment_of, check=False)
+    lines = [line.split() for line in (tmp_path / "seen").read_text().splitlines()]
+    found = {re.sub(r"/\d+", "/PID", path.removeprefix(".adjourn/")): int(mode, 8) for mode, path in lines}
+    assert found == {kept.path: kept.mode for kept in generate.FILES if kept.path in OF_EDITS}
 
 
 def everything(root: Path) -> Iterator[Path]:

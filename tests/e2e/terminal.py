@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import termios
 import time
@@ -33,6 +34,7 @@ class Terminal:
 
     def _become(self, shell: Shell, words: tuple[str, ...], env: dict[str, str]) -> None:
         try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a Ctrl+C this early must not be lost in the test's own handler
             os.chdir(shell.place)
             os.execve(ADJOURN, [str(ADJOURN), *words], shell.environment | env)
         finally:

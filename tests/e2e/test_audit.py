@@ -38,6 +38,16 @@ def test_every_decision_has_a_receipt_that_verify_finds_again(shell: Shell) -> N
     assert shell.adjourn("audit", "verify", *words).out.count("holds") == 3
 
 
+def test_a_resume_that_decides_says_its_receipt_on_stderr_if_it_may_speak(shell: Shell) -> None:
+    """Its stdout is the command's."""
+    task, _ = waiting(shell)
+    done = shell.adjourn("resume", task, "--approve-all", "--verbose")
+    assert done.out == "done with approved\n"
+    (kept,) = [line.split()[1] for line in done.err.splitlines() if line.startswith("receipt ")]
+    shell.adjourn("audit", "verify", "--receipt", kept)
+    assert "receipt" not in shell.adjourn("resume", waiting(shell)[0], "--approve-all").err
+
+
 def test_a_receipt_says_who_what_when_and_where(shell: Shell) -> None:
     task, ask = waiting(shell)
     (receipt,) = shell.json("approve", ask)["receipts"]
@@ -179,3 +189,12 @@ def test_a_hundred_thousand_events_are_verified_with_progress_on_a_terminal(shel
         assert terminal.ends() == 0
         assert b"of 100," in terminal.raw
         assert terminal.lines[0].startswith("Whole: 100,")
+
+
+def test_the_owner_decides_whatever_is_wrong_with_the_config(shell: Shell) -> None:
+    """It is read only for somebody who is not the owner."""
+    _, ask = waiting(shell)
+    config = Path(shell.environment["XDG_CONFIG_HOME"]) / "adjourn" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("= this is no TOML")
+    assert receipts(shell, "approve", ask)

@@ -49,8 +49,8 @@ def test_a_refused_response_is_told_and_changes_nothing(shell: Shell) -> None:
     assert "takes one of: one, many" in told.err
     assert shell.state(task) == "waiting"
     assert shell.adjourn("inbox").err == "", "once is enough"
-    assert "the response file is refused: ask " in shell.adjourn("show", task).out
-    assert "the response file is refused: ask " in shell.adjourn("show", task, "--output", "json").err
+    assert "the response file is not taken: ask " in shell.adjourn("show", task).out
+    assert "the response file is not taken: ask " in shell.adjourn("show", task, "--output", "json").err
     response(shell, task, Q1="yes", Q2="one", Q3="no")
     assert "response file" not in shell.adjourn("show", task).out
     assert shell.state(task) == "queued"

@@ -70,6 +70,38 @@ def test_a_damaged_store_says_so(shell: Shell) -> None:
     refused(shell, 1, "damaged", "backup")
 
 
+@pytest.mark.parametrize("left", [1, 100, 511])
+def test_what_is_left_of_a_store_is_not_taken_for_a_new_one(shell: Shell, left: int) -> None:
+    """Else the inbox would say that nothing waits."""
+    shell.paused(shell.agent("approved.sh"))
+    os.truncate(shell.store / "adjourn.db", left)
+    refused(shell, 1, "not a whole database", "backup")
+
+
+def test_an_empty_database_beside_a_log_is_not_taken_for_a_new_one(shell: Shell) -> None:
+    shell.paused(shell.agent("approved.sh"))
+    os.truncate(shell.store / "adjourn.db", 0)
+    assert (shell.store / "adjourn.db-wal").stat().st_size
+    refused(shell, 1, "not a whole database", "backup")
+
+
+def test_an_empty_database_is_a_new_store(shell: Shell) -> None:
+    """It is how one begins: whoever makes it may be killed before the first table."""
+    shell.store.mkdir(mode=0o700)
+    (shell.store / "adjourn.db").touch()
+    assert shell.inbox() == []
+
+
+@pytest.mark.parametrize("limit", [8, 11, 14, 16, 17, 18, 20, 22])
+def test_too_few_descriptors_are_told_in_a_sentence(shell: Shell, limit: int) -> None:
+    shell.adjourn("run", "--", "true")
+    bash = needs("bash")
+    done = shell.run(bash, "-c", f"ulimit -n {limit}; exec adjourn run -- touch effects", expect=None)
+    done.must(1)
+    assert "too many" in (done.err + done.out).lower()
+    assert not (shell.place / "effects").exists()
+
+
 def test_a_store_with_a_page_overwritten_says_so_or_works(shell: Shell) -> None:
     """Never a traceback, and never a silent success."""
     manifest = shell.paused(shell.agent("approved.sh"))

@@ -205,3 +205,67 @@ def test_an_agent_can_name_itself_in_a_config_of_its_own_user(shell: Shell) -> N
     _, ask = waiting(shell)
     shell.adjourn("approve", ask, "--sign", signers.key("mallory"))
     assert "can write" in shell.adjourn("doctor", expect=1).out
+
+
+KILL_THE_SHIM = r"""
+pid=$$
+while read -r line < /proc/$pid/stat; do
+  case "$line" in *adjourn-shim*) break;; esac
+  pid=$(echo "$line" | sed 's/.*) //' | cut -d' ' -f2)
+done
+setsid env -i PATH="$PATH" sh -c "kill -9 $pid; adjourn approve ASK --store STORE" &
+sleep 30
+"""
+
+
+def test_an_agent_that_kills_its_shim_is_asked_about_and_what_it_decides_in_a_hurry_is_marked(shell: Shell) -> None:
+    """The true outcome at L0: it is killed, too; if it was faster, its decision says L0, and the run ends as uncertain."""
+    task, ask = waiting(shell)
+    script = shell.script(KILL_THE_SHIM.replace("ASK", ask).replace("STORE", str(shell.store)), name="agent.sh")
+    manifest = shell.json("run", "--", script, expect=10)
+    assert manifest["asks"][0]["kind"] == "uncertain"
+    decided: Document = shell.json("show", task)["asks"][0]
+    assert (decided["state"], decided["level"]) in {("pending", None), ("approved", "L0")}
+
+
+def test_a_forged_run_id_stops_what_that_run_started_and_decides_nothing(shell: Shell) -> None:
+    """The true outcome at L0: a run may stop its own children, and whose run it is the environment says."""
+    shell.agent("approved.sh")
+    parent = shell.json("run", "--", shell.script("adjourn run -- ./approved.sh; exit 10", name="parent.sh"), expect=10)
+    (child,) = parent["waiting_on"]
+    ask = shell.inbox()[0]["id"]
+    script = f"""
+        export ADJOURN_RUN_ID={parent["task_id"]}.1
+        adjourn approve {ask}; echo $? >> codes
+        adjourn cancel {child}; echo $? >> codes
+    """
+    assert inside(shell, script) == ["5", "0"]
+    assert shell.state(child) == "canceled"
+    assert not is_pending(shell, ask)
+
+
+WEAKER = '[[rule]]\ntool = "*"\naction = "auto"\n'
+
+
+def test_an_agent_that_weakens_the_projects_policy_stops_everything_and_lets_nothing_through(shell: Shell) -> None:
+    task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
+    (shell.place / "weaker.toml").write_text(WEAKER)
+    inside(shell, f"cp weaker.toml {shell.store}/policy.toml")
+    said = shell.adjourn("run", "--pause-on-approval", "--", "touch", "done", expect=None)
+    assert said.code not in {0, 10}
+    assert "auto" in said.err
+    shell.adjourn("resume", task, expect=None)
+    assert not (shell.place / "done").exists()
+
+
+def test_an_agent_that_weakens_the_users_policy_changes_nothing_for_what_waits(shell: Shell) -> None:
+    """The true outcome at L0: where it can write the user's policy, what starts later runs without asking."""
+    place = Path(shell.environment["XDG_CONFIG_HOME"]) / "adjourn"
+    place.mkdir(parents=True)
+    task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
+    (shell.place / "weaker.toml").write_text(WEAKER)
+    inside(shell, f"cp weaker.toml {place}/policy.toml")
+    shell.adjourn("resume", task, expect=10)
+    assert not (shell.place / "done").exists()
+    shell.adjourn("run", "--pause-on-approval", "--", "touch", "done")
+    assert (shell.place / "done").exists()

@@ -40,6 +40,66 @@ def test_the_tool_gets_exactly_the_bytes_and_nobody_is_fooled(shell: Shell, numb
     assert len(shell.lines("record")) == 2
 
 
+@pytest.mark.parametrize("number", range(len(BATCHES)))
+def test_no_surface_hands_on_what_a_terminal_would_obey(shell: Shell, number: int) -> None:
+    """JSON, notifications, logs, edits and snoozes: 0 raw control characters, and the JSON still says exactly what it was."""
+    words = [os.fsencode(word) for word in BATCHES[number]]
+    texts = [word.decode("utf-8", "replace") for word in words]
+    config = shell.place / ".config" / "adjourn" / "config.toml"
+    config.parent.mkdir(parents=True)
+    told = shell.script(f"cat >> '{shell.place}/told'; echo >> '{shell.place}/told'", name="notify.sh")
+    config.write_text(f'[[notify]]\ncommand = ["{shell.place}/{told}"]\n')
+    paused = shell.adjourn("run", "--output", "json", "--", shell.agent("record.py"), *words, expect=10)
+    task, ask = paused.doc["task_id"], paused.doc["asks"][0]["id"]
+    edited = json.dumps({"argv": ["./record.py", *texts, "edited"], "cwd": str(shell.place)})
+    (shell.place / "edited").write_text(edited)
+    (shell.place / "wrong").write_text(json.dumps({"argv": ["a"], "cwd": str(shell.place), texts[0] + "\x1b[2J": 1}))
+    outputs = [
+        paused,
+        shell.adjourn("inbox", "--output", "json"),
+        shell.adjourn("tasks", "--output", "json"),
+        shell.adjourn("show", "--full", "--output", "json", task),
+        shell.adjourn("snooze", ask, "--for", "1h"),
+        shell.adjourn("inbox", "--snoozed"),
+        shell.adjourn("approve", ask, f"x{ask}", "\x1b[2J\u202e", expect=3),
+        shell.adjourn("approve", ask, "--edit", env={"EDITOR": "cp wrong"}, expect=2),
+        shell.adjourn("approve", ask, "--edit", env={"EDITOR": "cp edited"}),
+        shell.adjourn("show", "--full", task),
+        shell.adjourn("worker", "--once"),
+        shell.adjourn("notify", "--flush"),
+    ]
+    for done in outputs:
+        assert not RAW.search(done.out + done.err), done.words
+    for name in ("told", ".adjourn/session/pause.json"):
+        assert not RAW.search((shell.place / name).read_text()), name
+    whole = outputs[3].doc["pause_reason"]["pending_tool_calls"][0]["arguments"]["argv"][1:]
+    assert [word for word in whole if isinstance(word, str)] == [
+        text for text, word in zip(texts, words, strict=True) if text.encode() == word
+    ]
+    assert json.loads(shell.lines("record")[-1])["argv"] == [text.encode().hex() for text in (*texts, "edited")]
+
+
+@pytest.mark.parametrize("number", range(len(BATCHES)))
+def test_a_terminal_shows_every_hostile_word_before_it_is_approved(shell: Shell, number: int) -> None:
+    """Through a terminal emulator: each word of the edited call has its own numbered row, and nothing moved the cursor."""
+    words = [word.encode("utf-8", "replace").decode() for word in BATCHES[number] if "\0" not in word]
+    manifest = shell.paused("sh", "-c", "exit 90")
+    (shell.place / "edited").write_text(json.dumps({"argv": ["sh", *words], "cwd": str(shell.place)}))
+    person = Terminal(shell, "approve", manifest["asks"][0]["id"], "--edit", env={"EDITOR": "cp edited", "NO_COLOR": "1"})
+    try:
+        person.sees("Approve it so?")
+        assert b"\x1b" not in person.raw
+        assert not RAW.search(person.raw.decode().replace("\r\n", "\n"))
+        shown = "\n".join(person.lines)
+        rows = [int(found) for found in re.findall(r'^ +(\d+)  "', shown, re.MULTILINE)]
+        assert rows == list(range(len(words) + 1))[-len(rows) :]
+        assert rows[-1] == len(words)
+        person.type(b"n\r")
+        assert person.ends() == 2
+    finally:
+        person.close()
+
+
 def test_a_terminal_shows_a_hostile_call_as_what_it_is(shell: Shell) -> None:
     """Nothing moves the cursor, clears the screen, sets a title or wraps into a line of its own."""
     hostile = [

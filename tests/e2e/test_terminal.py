@@ -63,8 +63,10 @@ def test_a_second_ctrl_c_kills_at_once(shell: Shell) -> None:
     """D-R12, D-R13: not after the grace; the child never sees a second interrupt; the record is there all the same."""
     with terminal(shell, *interruptible(shell, "stubborn")) as person:
         person.sees("ready")
+        person.sees("(Ctrl+C pauses)")
         person.type(CTRL_C)
         until(lambda: shell.lines("interrupts") == ["SIGINT"], what="the first interrupt arrived")
+        person.sees("(Ctrl+C again kills)")
         began = time.monotonic()
         person.type(CTRL_C)
         assert person.ends() == 10
@@ -81,6 +83,19 @@ def test_a_burst_of_ctrl_c_leaves_a_paused_task(shell: Shell) -> None:
         person.type(CTRL_C * 10)
         assert person.ends() == 10
     assert shell.lines("interrupts") in ([], ["SIGINT"])
+    assert shell.state(the_task(shell)) == "paused"
+
+
+def test_two_requests_to_stop_that_arrive_at_once_kill_at_once(shell: Shell) -> None:
+    """D-R12: the second is not lost because nobody had time to act on the first."""
+    running = shell.start(*interruptible(shell, "stubborn"))
+    until((shell.place / "ready").exists, what="it runs")
+    began = time.monotonic()
+    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        running.send_signal(number)
+    running.communicate(timeout=30)
+    assert time.monotonic() - began < 4, "the grace is five seconds"
+    assert running.returncode == 10
     assert shell.state(the_task(shell)) == "paused"
 
 

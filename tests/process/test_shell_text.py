@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from adjourn.core.judgement import Action
+from adjourn.core.judgement import Action, Effect
 from adjourn.core.policy import Policy
 from adjourn.core.reading import all_steps, steps_of
 from tests.needs import needs
@@ -182,7 +182,7 @@ def is_allowed(words: tuple[str, ...]) -> bool:
 
 
 def examples(sweep: str) -> int:
-    return 10_000 if sweep == "full" else 120
+    return 3_000 if sweep == "full" else 120
 
 
 QUIETLY = settings(
@@ -350,3 +350,14 @@ def test_a_rule_that_leaves_nothing_open_speaks_for_what_the_wrapper_starts() ->
     rules = '[[rule]]\nargs = ["sudo", "-n", "systemctl", "reload", "nginx"]\naction = "auto"'
     assert judged(rules, "sudo", "-n", "systemctl", "reload", "nginx").action is Action.AUTO
     assert judged(rules, "sudo", "-n", "systemctl", "stop", "nginx").action is Action.PROMPT
+
+
+@pytest.mark.parametrize("command", ["nohup a", "xargs a", "timeout -k 1 5 a", "sudo -n a", "sh -c 'a x'", "sh -c 'nohup a'"])
+def test_a_rule_that_leaves_nothing_open_does_not_speak_for_a_fake_program(command: str) -> None:
+    rules = policy(f"[[rule]]\nargs = {split(command)}\naction = 'auto'\neffect = 'read_only'")
+    arguments = {"argv": split(command)}
+    found = rules.judge("command", arguments, surroundings=seen(), workspace=WORKSPACE, now=NOW)
+    assert (found.action, found.effect) == (Action.AUTO, Effect.READ_ONLY)
+    fake = seen("a", at=f"{WORKSPACE}/a")
+    found = rules.judge("command", arguments, surroundings=fake, workspace=WORKSPACE, now=NOW)
+    assert (found.action, found.effect) == (Action.PROMPT, Effect.UNKNOWN)

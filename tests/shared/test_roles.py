@@ -16,6 +16,7 @@ from tests.postgres import Server
 from tests.shared.desk import desk
 from tests.shared.test_faults import name_of
 
+pytestmark = pytest.mark.xdist_group("roles")  # they belong to the whole server: one at a time
 Roles = Callable[[str], str]
 
 
@@ -108,7 +109,8 @@ def test_an_approver_runs_nothing(offices: dict[str, Office]) -> None:
         "UPDATE adjourn.call SET digest = 'x' WHERE state = 'pending'",
         "UPDATE adjourn.call_body SET body = 'x'",
         "INSERT INTO adjourn.call SELECT 1, 'approved', 1, digest, claimed_by, body FROM adjourn.call LIMIT 1",
-        "INSERT INTO adjourn.ask (no, id, state, kind, run, created_at, settled_at, body) VALUES (1, '', 'approved', 'question', 1, 1, 1, '')",
+        "INSERT INTO adjourn.ask (no, id, state, kind, run, created_at, settled_at, body)"
+        " VALUES (1, '', 'approved', 'question', 1, 1, 1, '')",
         "UPDATE adjourn.task SET state = 'queued', next_call = 2",
         "UPDATE adjourn.task SET state = 'succeeded'",
         "UPDATE adjourn.run SET state = 'succeeded'",

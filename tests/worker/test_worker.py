@@ -307,5 +307,27 @@ def test_logs_are_json_on_request(shell: Shell) -> None:
     assert [msgspec.json.decode(line)["event"] for line in lines] == ["worker_started", "worker_stopped"]
 
 
+def test_a_worker_whose_store_is_taken_away_says_so_and_leaves(shell: Shell, worker: StartWorker) -> None:
+    """It would go on with a database that nobody else sees, and start nothing of what is decided from then on."""
+    shell.json("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text("poll_interval: 0.2\n")
+    process = worker()
+    shell.store.rename(shell.place / "aside")
+    assert process.wait(timeout=20) == 1
+    assert "was removed or replaced" in (shell.place / "worker-0.log").read_text()
+
+
+def test_inside_a_run_no_worker_is_started(shell: Shell) -> None:
+    """It would end with the run, and leave what it runs uncertain."""
+    failed = shell.adjourn("run", "--", "sh", "-c", "adjourn worker --once; test $? = 5")
+    assert "a worker inside a run would end with it" in failed.err
+
+
+def test_why_a_task_failed_is_in_the_log(shell: Shell) -> None:
+    shell.paused("sh", "-c", "[ $AUTO_APPROVAL ] && exit 3; exit 90")
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    assert "state=failed why=exit code 3" in shell.adjourn("worker", "--once").err
+
+
 def test_nobody_is_there_is_said(shell: Shell) -> None:
     assert "No worker is alive" in shell.adjourn("worker", "--status").out

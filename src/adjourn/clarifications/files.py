@@ -1,5 +1,6 @@
 """Where the files of a clarification lie, and how they are put there and read: nothing that is not a plain small file."""
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -115,7 +116,8 @@ def read_plain(path: str, *, largest: int = LARGEST) -> Found | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Misuse(f"it cannot be opened: {error.strerror}", way_out="put a plain file there") from error
+        why = "it is a symbolic link" if error.errno == errno.ELOOP else f"it cannot be opened: {error.strerror}"
+        raise Misuse(why, way_out="put a plain file there") from error
     try:
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode):

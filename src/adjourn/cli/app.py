@@ -1,5 +1,6 @@
 """The command itself: finds the verb, and turns every error into a sentence and an exit code."""
 
+import errno
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -140,6 +141,8 @@ def _help_for(error: click.ClickException) -> str:
 
 
 def _of_the_system(error: OSError) -> AdjournError:
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return AdjournError("too many files are open", way_out="ulimit -n 1024, and say it again")
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return AdjournError("the directory that you are in is not there any more", way_out="cd to one that is")
     return AdjournError(f"{error.filename or 'the system'}: {error.strerror}", way_out="see to it and say it again")

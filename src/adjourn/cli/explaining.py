@@ -9,6 +9,7 @@ from adjourn.core.render import command_line, visible
 from adjourn.core.rule import Rule
 from adjourn.core.when import span
 from adjourn.wiring.explanation import Explained
+from adjourn.wiring.policies import spelled
 
 _MEANINGS = {
     Action.AUTO: "it runs by itself",
@@ -72,7 +73,7 @@ def _terms(judgement: Judgement) -> Iterator[str]:
 def _files(found: Explained) -> Iterator[str]:
     read = {source.path: source for source in found.policy.sources}
     for origin in found.origins:
-        if origin.path not in read:
+        if spelled(origin.path) not in read:
             yield f"{'project' if origin.is_project else 'user':<7}  {visible(origin.path)}  is not there"
     for source in found.policy.sources:
         yield f"{source.kind:<7}  {visible(source.path)}  {_count(source)}"

@@ -51,9 +51,9 @@ def _call(context: click.Context, tool: str | None, arguments: str | None) -> tu
     if (tool is None) == (not argv) or (tool is None and arguments is not None):
         raise Misuse("give a command after two dashes, or --tool NAME --args JSON", way_out="adjourn policy explain --help")
     if tool is None:
-        from adjourn.core.call import COMMAND, portable
+        from adjourn.core.call import COMMAND, Command, arguments_of, command_body
 
-        return COMMAND, {"argv": [portable(word) for word in argv]}
+        return COMMAND, dict(arguments_of(command_body(Command(argv=tuple(argv), cwd=""))))
     return tool, _object(arguments or "{}")
 
 

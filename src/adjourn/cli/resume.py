@@ -7,6 +7,7 @@ import click
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
+from adjourn.cli.receipts import say_receipts
 from adjourn.cli.session import Session
 from adjourn.controller import Controller
 from adjourn.core.resumption import Resumption
@@ -50,4 +51,7 @@ def _queued(
     task = controller.find(text)
     controller.require_newest(text, task)
     require_workspace(task)
-    return controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
+    found = controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
+    if session.verbose and (resumption.decides or resumption.answers_something):
+        say_receipts(session, controller, task)
+    return found

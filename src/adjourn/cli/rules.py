@@ -7,8 +7,9 @@ import click
 
 from adjourn.cli.options import DURATION, TAKE_ALL, CommandAfterDashes, verb
 from adjourn.cli.session import Session
+from adjourn.core.authority import refuse_inside
 from adjourn.core.call import COMMAND, arguments_of
-from adjourn.core.errors import Ambiguous, Misuse, NotAllowed, NotFound
+from adjourn.core.errors import Ambiguous, Misuse, NotFound
 from adjourn.core.judgement import Action, Judgement
 from adjourn.core.policy import Allowance
 from adjourn.core.render import call_lines, command_line, visible
@@ -182,11 +183,9 @@ def _the_one(text: str, rules: Sequence[Allowance]) -> str:
 
 def _authorise(session: Session, verb_name: str) -> None:
     """Refuse whoever may not, also where there is no store that could say so."""
+    refuse_inside(session.principal, verb_name)
     if session.has_store:
         session.controller.authorise(session.principal, verb_name)
-    elif session.principal.inside_run:
-        sentence = f"{verb_name} is refused inside a run: what runs under adjourn may ask, never decide"
-        raise NotAllowed(sentence, way_out="decide from a terminal of your own")
 
 
 for each in (list_all, add, revoke):

@@ -13,6 +13,7 @@ _STDOUT, _STDERR = 1, 2
 _CHUNK = 1 << 20
 _ALWAYS_FITS = 4096  # bytes that a pipe takes without waiting once it polls as writable
 _NEVER = 1 << 62
+_DOING = ("running {}  (Ctrl+C pauses)", "stopping {}  (Ctrl+C again kills)", "killing {}")  # by how often it was told to stop
 
 
 class Screen:
@@ -29,7 +30,7 @@ class Screen:
         self._is_shown = False
         self._place: str | None = None
 
-    def follow(self, place: str) -> None:
+    def follow(self, place: str, told: int) -> None:
         """Hand on what the run has printed since the last look, as far as it is read: whoever is slow must not hold up a stop."""
         self._place = place
         if any(stream.has_more(place) for stream in self._streams):
@@ -37,11 +38,11 @@ class Screen:
             for stream in self._streams:
                 stream.hand_on(place, waits=False)
         if self._ticks and all(stream.is_at_line_start for stream in self._streams):
-            self._tick()
+            self._tick(_DOING[min(told, len(_DOING) - 1)])
 
-    def _tick(self) -> None:
+    def _tick(self, doing: str) -> None:
         elapsed = int((time.monotonic() - self._began) * 1000)
-        self._put(f"\r\x1b[2Krunning {span(elapsed)}  (Ctrl+C pauses)\r")
+        self._put("\r\x1b[2K" + doing.format(span(elapsed)) + "\r")
         self._is_shown = True
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import click
 
 from adjourn.cli.foreground import report
 from adjourn.cli.options import verb
+from adjourn.cli.receipts import say_receipts
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.ask import AskKind, Verb, Verdict
@@ -25,6 +26,8 @@ def command(session: Session, *, call: str, verdict: str) -> int:
     task_id, number = _named(session, call) if ".tc_" in call else _asked_about(session, call)
     settled = session.controller.settle(task_id, number, Verdict(verdict), by=session.principal)
     report(session, session.controller, settled)
+    if session.verbose:
+        say_receipts(session, session.controller, settled)
     return exits.COMPLETED
 
 

@@ -78,7 +78,7 @@ def _refusal(session: Session, task_id: str) -> str | None:
     from adjourn.exchange import why_refused
 
     why = why_refused(session.root, task_id)
-    return f"the response file is refused: {prose(why)}" if why else None
+    return f"the response file is not taken: {prose(why)}" if why else None
 
 
 def _what_it_is(session: Session, scene: Scene) -> list[str]:

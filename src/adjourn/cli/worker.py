@@ -15,7 +15,7 @@ from adjourn.cli.present import table
 from adjourn.cli.session import Session
 from adjourn.cli.statusline import StatusLine
 from adjourn.controller import Controller
-from adjourn.core.errors import StoreProblem
+from adjourn.core.errors import NotAllowed, StoreProblem
 from adjourn.core.manifest import plain_json
 from adjourn.core.render import prose
 from adjourn.core.task import DEFAULT_POOL, Task
@@ -52,6 +52,10 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
     """
     if status:
         return _say_status(session)
+    if session.principal.inside_run:
+        raise NotAllowed(
+            "a worker inside a run would end with it, and all it runs", way_out="start it from a terminal of your own"
+        )
     require_redaction(session)
     settings = read_settings(session.root)
     if max_active:
@@ -101,7 +105,7 @@ class Voice:
     def __init__(self, session: Session, *, as_json: bool) -> None:
         self._session = session
         self._as_json = as_json
-        self.line = StatusLine(is_wanted=not as_json)
+        self.line = StatusLine(is_wanted=not (as_json or session.verbose))  # others speak then, too
         self._last = ""
         self._counted = (0, 0)
         self._count_again_at = 0.0

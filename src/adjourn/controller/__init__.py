@@ -7,10 +7,9 @@ from functools import cached_property
 import msgspec
 
 from adjourn.controller import endings, histories, inside, openings, trust
-from adjourn.controller.endings import OwnAsk
-from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, plain_command, standing_of, state_after
+from adjourn.controller.steps import ADJOURN, LEFT, Steps, parent_of, standing_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of, slot_of
+from adjourn.core.call import COMMAND, Call, command_of, digest_of, grant_of, slot_of
 from adjourn.core.clarification import Clarification, Request
 from adjourn.core.errors import (
     AdjournError,
@@ -27,7 +26,7 @@ from adjourn.core.errors import (
 )
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
-from adjourn.core.opening import Obstacle, Opening, Way
+from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way
 from adjourn.core.outcome import Exit
 from adjourn.core.receipt import Receipt
 from adjourn.core.render import command_line, visible
@@ -58,6 +57,7 @@ _LONGEST_VALUE = 4096
 
 _ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
 _KINDS = {Verb.APPROVE: AskKind.APPROVAL, Verb.REJECT: AskKind.APPROVAL, Verb.ANSWER: AskKind.QUESTION}
+_SNOOZING = {True: "ask_snoozed", False: "ask_woken"}
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
     Verdict.IT_DID_NOT: (CallMove.IT_DID_NOT, Move.PAUSE),
@@ -252,8 +252,8 @@ class Controller:
             return call, self._obstacle(view, task, call)
 
     def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Say what keeps a call that was let through from starting: files, policies, or a signature that does not hold."""
-        return self._gate.obstacle(view, task, call) or self._trust.obstacle(view, call)
+        """Say what keeps a call that was let through from starting: other bytes, a signature, files or policies."""
+        return self._trust.obstacle(view, task, call) or self._gate.obstacle(view, task, call)
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
@@ -304,14 +304,7 @@ class Controller:
         with self._store.read() as view:
             if view.turns_left_open(run.id):
                 return OwnAsk()  # it waits for answers, or for another task
-            task = view.task(run.task_id)
-            command = plain_command(task.spec)
-            judgement = self._gate.judge(view, task, COMMAND, command_body(command))
-        return OwnAsk(
-            files=self._gate.look(command).files,
-            terms=judgement.terms_of_ask,
-            expires_after=judgement.expiry(task.spec.expires_after),
-        )
+            return self._gate.own_ask(view, view.task(run.task_id))
 
     def release(self, run: Run, *, why: str) -> Task:
         """Give back a run whose call provably did not start."""
@@ -330,7 +323,7 @@ class Controller:
 
     def _lose(self, step: Steps, task: Task, current: Run, *, tries: int = TRIES) -> Task:
         call = step.tx.call(task.id, current.call)
-        if self._gate.judge(step.tx, task, COMMAND, call.body).effect is not Effect.UNKNOWN and task.tries + 1 < tries:
+        if self._gate.effect(step.tx, task, call) is not Effect.UNKNOWN and task.tries + 1 < tries:
             return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
         return endings.lose(step, task, current)
 
@@ -358,7 +351,7 @@ class Controller:
         with self._steps() as step:
             task, run = step.running(run_id)
             judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            return inside.propose(step, task, run, proposal, judgement, check=self._trust.require_signature)
+            return inside.propose(step, task, run, proposal, judgement, check=self._trust.require_genuine)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""
@@ -416,6 +409,8 @@ class Controller:
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
         """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""
         with self._steps() as step:
+            if step.tx.document(task_id, inside.RESPONSE) == digest:
+                return []  # somebody took it in this very moment
             step.tx.keep_document(task_id, inside.RESPONSE, digest)
             return self._decide(step, replies, by=by)
 
@@ -544,7 +539,7 @@ class Controller:
             refuse_settled(ask)
         snoozed = msgspec.structs.replace(ask, snoozed_until=until)
         step.tx.save_ask(ask, snoozed)
-        step.tell(ask.task_id, "ask_snoozed" if until is not None else "ask_woken", by=by.name, ask=ask.id, until=until)
+        step.tell(ask.task_id, _SNOOZING[until is not None], by=by.name, ask=ask.id, until=until)
         return snoozed
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:

@@ -2,12 +2,11 @@
 
 from typing import TypedDict, Unpack
 
-import msgspec
-
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
 from adjourn.core.judgement import Terms
+from adjourn.core.opening import OwnAsk
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
@@ -43,14 +42,6 @@ class Approval(TypedDict, total=False):
     terms: Terms
     expires_after: int | None
     replaces: str | None
-
-
-class OwnAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes part of the ask of a process that wants its own command approved."""
-
-    files: dict[str, str] = {}
-    terms: Terms = Terms()
-    expires_after: int | None = None
 
 
 def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:

@@ -8,8 +8,9 @@ import msgspec
 from adjourn.controller.steps import POLICY_OF, plain_command
 from adjourn.core.ask import Ask
 from adjourn.core.call import COMMAND, Call, Command, arguments_of, command_body, command_of
-from adjourn.core.judgement import Action, Judgement, approved_on, is_stricter
-from adjourn.core.opening import Obstacle, Opening
+from adjourn.core.errors import BadPolicy
+from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_stricter
+from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
@@ -64,7 +65,31 @@ class PolicyGate:
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
-        return self._judge_since(view, task, tool, body, NOTHING_SEEN)
+        is_worth_a_look = tool == COMMAND and any(policy != NO_POLICY for policy in self._in_force(view, task))
+        return self._judge_since(view, task, tool, body, self._observe(command_of(body)) if is_worth_a_look else NOTHING_SEEN)
+
+    def effect(self, view: View, task: Task, call: Call) -> Effect:
+        """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
+        try:
+            return self._judge_since(view, task, COMMAND, call.body, self._observe(command_of(call.body))).effect
+        except BadPolicy:
+            return Effect.UNKNOWN
+
+    def own_ask(self, view: View, task: Task) -> OwnAsk:
+        """Return what becomes part of the ask of a process that wants its own command approved.
+
+        Where a policy is wrong, it is asked without: that a run has ended must be written down, and the start is judged again.
+        """
+        command = plain_command(task.spec)
+        try:
+            judgement = self._judge_since(view, task, COMMAND, command_body(command), NOTHING_SEEN)
+        except BadPolicy:
+            judgement = Judgement()
+        return OwnAsk(
+            files=self._observe(command).files,
+            terms=judgement.terms_of_ask,
+            expires_after=judgement.expiry(task.spec.expires_after),
+        )
 
     def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
         """Say why a call that was let through may not start now, if it may not."""

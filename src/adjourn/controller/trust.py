@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.controller.steps import Steps, approved_command
+from adjourn.controller.steps import Steps, approved_command, plain_command
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.authority import Level, Rights, level_of, refuse_inside, refuse_terms, refuse_without
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of
@@ -23,7 +23,7 @@ from adjourn.core.signed import (
 from adjourn.core.task import Task, task_of_run
 from adjourn.ports import Authoriser, Signatures, View
 
-_EVENTS_OF_A_REPLY = 4  # at most so many are told for one ask, in the transaction that settles it
+_EVENTS_OF_A_REPLY = 2  # so many are told for one ask in the transaction that settles it; where there are more, all are read
 
 
 class Trust:
@@ -63,26 +63,35 @@ class Trust:
         signer = self._signatures.signer(signed.document.encode(), signed.signature)
         return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
 
-    def require_signature(self, view: View, call: Call) -> None:
+    def require_genuine(self, view: View, call: Call) -> None:
+        """Refuse a call whose bytes are not those that were let through, or not those that were signed where that is needed."""
+        if digest_of(call.body) != call.digest:
+            sentence = f"the bytes of call {call.id} were changed in the store after it was let through"
+            raise NotAllowed(sentence, way_out="adjourn audit verify")
+        self._require_signature(view, call)
+
+    def _require_signature(self, view: View, call: Call) -> None:
         """Refuse a call whose approval needs a signature, or claims to have one, that does not cover its very bytes now."""
         ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
         if ask is None or not (ask.terms.signed or ask.level == Level.L2):
             return
         kept = view.document(ask.task_id, signed_name(ask))
-        if kept is None or digest_of(call.body) != call.digest:
+        if kept is None:
             raise NotAllowed(f"call {call.id} has no signature that covers it", way_out=f"adjourn restart {call.task_id}")
         signed = msgspec.json.decode(kept, type=Signed)
         signer, decision = self.signed_reply(signed, carried_by=Principal(name="adjourn"))
         require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
         refuse_without(self.rights(signer).scopes, signer, Verb.APPROVE)
 
-    def obstacle(self, view: View, call: Call) -> Obstacle | None:
-        """Say whether a call may not start because the signature under its approval is missing or does not hold any more."""
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say whether a call may not start because its bytes were changed, or the signature under its approval does not hold."""
         try:
-            self.require_signature(view, call)
+            self.require_genuine(view, call)
         except NotAllowed as error:
-            ask = view.ask_numbered(call.task_id, call.ask or 0)
-            opening = Opening(command=command_of(call.body), judgement=approved_on(ask.terms if ask else Terms()), is_gated=True)
+            ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+            is_ours = digest_of(call.body) == call.digest
+            command = command_of(call.body) if is_ours else plain_command(task.spec)
+            opening = Opening(command=command, judgement=approved_on(ask.terms if ask else Terms()), is_gated=True)
             return Obstacle(call=call, ask=ask, opening=opening, changes=(error.sentence,))
         return None
 
@@ -155,10 +164,12 @@ def keep_signature(step: Steps, ask: Ask, signed: Signed, decision: Decision) ->
 
 def receipts(view: View, asks: Sequence[Ask]) -> list[Receipt]:
     """Return where in the trail each of these replies is sealed; what was just recorded is found at its end."""
+    by_task: dict[str, dict[str, Ask]] = {}
+    for ask in asks:
+        by_task.setdefault(ask.task_id, {})[ask.id] = ask
     found: dict[str, Receipt] = {}
-    for task_id in dict.fromkeys(ask.task_id for ask in asks):
-        wanted = {ask.id: ask for ask in asks if ask.task_id == task_id}
-        found |= _receipts_of(view, task_id, wanted, limit=_EVENTS_OF_A_REPLY * (len(wanted) + 1))
+    for task_id, wanted in by_task.items():
+        found |= _receipts_of(view, task_id, wanted, limit=_EVENTS_OF_A_REPLY * len(wanted))
     return [found[ask.id] for ask in asks if ask.id in found]
 
 

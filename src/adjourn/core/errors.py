@@ -38,6 +38,11 @@ class AdjournError(Exception):
         self.sentence = sentence
         self.way_out = way_out
 
+    @property
+    def why(self) -> str:
+        """What is wrong, in full."""
+        return self.sentence
+
 
 class Misuse(AdjournError):
     """The words of the command do not fit."""
@@ -120,6 +125,11 @@ class NothingRecorded(Conflict):
     code = "nothing_recorded"
 
     items: Sequence[Item] = ()
+
+    @property
+    def why(self) -> str:
+        """What is wrong with each that does not fit."""
+        return "; ".join(item.error.sentence for item in self.items if item.error) or self.sentence
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> "NothingRecorded":

@@ -7,7 +7,7 @@ import msgspec
 from adjourn.core.call import Json, canonical
 from adjourn.core.judgement import Action, Approver, Effect, Judgement, Terms
 from adjourn.core.policy import Allowance, Policy
-from adjourn.core.reading import Step, all_steps, possible_commands, programs_of, steps_of
+from adjourn.core.reading import Step, all_steps, named_programs, possible_commands, possible_programs, steps_of
 from adjourn.core.render import visible
 from adjourn.core.rule import Rule
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
@@ -26,6 +26,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     is_auto: bool
     effect: Effect
     doubts: tuple[str, ...] = ()
+    is_strange: bool = False  # a program of it, or of what it starts, may be another than the rules mean
     depth: int = 0
 
 
@@ -117,8 +118,8 @@ class _Case:
 
     def _holds(self, each: Allowance, *, task: str | None, now: Milliseconds) -> bool:
         is_in_scope = each.task == task if each.task else each.workspace == self.workspace
-        programs = programs_of(self.tool, self.arguments)
-        return is_in_scope and now < each.until and {name: self.where(name) for name in programs} == each.programs
+        found = {name: where for name in possible_programs(self.tool, self.arguments) if (where := self.where(name))}
+        return is_in_scope and now < each.until and found == each.programs
 
     @property
     def is_command(self) -> bool:
@@ -172,43 +173,41 @@ class _Case:
         return finding
 
     def _stranger(self, step: Step) -> str:
-        """Say why the program may not be the one that a bare name means, if so."""
+        """Say why a program may not be the one that a bare name means, if so."""
         if not step.words:
             return ""
-        shown, where = visible(step.words[0]), self.where(step.words[0])
-        if where is None:
-            return f"where {shown} is was not found out"
-        if _is_inside(where, self.workspace):
-            return f"{shown} is {visible(where)}, inside the workspace"
-        return ""
+        if self.where(step.words[0]) is None:
+            return f"where {visible(step.words[0])} is was not found out"
+        inside = [word for word in named_programs(step) if _is_inside(self.where(word), self.workspace)]
+        return f"{visible(inside[0])} is {visible(self.where(inside[0]) or '')}, inside the workspace" if inside else ""
 
 
-def _is_inside(path: str, directory: str) -> bool:
+def _is_inside(path: str | None, directory: str) -> bool:
+    if path is None:
+        return False
     return not path.startswith("/") or path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def _settled(step: Step, rules: tuple[Rule, ...], inner: list[Finding], *, stranger: str) -> Finding:
     """Put together what a command's own rules say and what is said of those that it starts."""
-    exact = tuple(rule for rule in rules if rule.is_exact)
-    needs_own = not step.is_shell
-    is_known = not step.unread and not step.unsure and not stranger
-    by_parts = (
-        is_known and (not needs_own or _allows(rules)) and (needs_own or bool(inner)) and all(each.is_auto for each in inner)
-    )
-    is_auto = not step.unread and not stranger and (_allows(exact) or by_parts)
+    is_strange = bool(stranger) or any(each.is_strange for each in inner)
+    exact = () if is_strange or step.unread else tuple(rule for rule in rules if rule.is_exact)
+    is_known = not (step.unread or step.unsure or stranger)
+    is_let = bool(inner) if step.is_shell else _allows(rules)
     return Finding(
         step=step,
         loosening=rules,
-        is_auto=is_auto,
+        is_auto=_allows(exact) or (is_known and is_let and all(each.is_auto for each in inner)),
         effect=_effect_of_parts(step, rules, exact, inner, is_known=is_known),
         doubts=(*step.unread, *step.unsure, *([stranger] if stranger else ())),
+        is_strange=is_strange,
     )
 
 
 def _effect_of_parts(
     step: Step, rules: tuple[Rule, ...], exact: tuple[Rule, ...], inner: list[Finding], *, is_known: bool
 ) -> Effect:
-    if _effect(exact) is not Effect.UNKNOWN and not step.unread:
+    if _effect(exact) is not Effect.UNKNOWN:
         return _effect(rules)
     if not is_known or (step.is_shell and not inner):
         return Effect.UNKNOWN

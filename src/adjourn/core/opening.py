@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, Command
-from adjourn.core.judgement import Action, Judgement, Never
+from adjourn.core.judgement import Action, Judgement, Never, Terms
 
 
 class Way(Enum):
@@ -42,6 +42,14 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     def told(self) -> str | None:
         """What the trail says of a call that runs though the policy would have had a person asked first."""
         return self.judgement.action.value if self.policy and not self.is_gated else None
+
+
+class OwnAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes part of the ask of a process that wants its own command approved."""
+
+    files: dict[str, str] = {}
+    terms: Terms = Terms()
+    expires_after: int | None = None
 
 
 class Obstacle(msgspec.Struct, frozen=True, kw_only=True):

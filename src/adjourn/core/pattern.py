@@ -19,36 +19,46 @@ class BadPattern(Exception):
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """A pattern that was read: what it must begin and end with, and the expression for the whole."""
+    """A pattern that was read: what a word must begin with, end with and hold, and the expression if it is not literal."""
 
     head: str
     tail: str
-    is_literal: bool
-    expression: re.Pattern[str]
+    core: str
+    expression: str | None = None
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether it stands for one word only."""
+        return self.expression is None
 
     def matches(self, word: str, *, strictly: bool = False) -> bool:
         """Say whether a word fits. Strictly, a wildcard stands neither for the dash of an option nor for a way upwards."""
-        if self.expression.fullmatch(word) is None:
-            return False
-        return not strictly or self.is_literal or not _escapes(word, self.head)
+        if self.expression is None:
+            return word == self.head
+        return _compiled(self.expression).fullmatch(word) is not None and not (strictly and _escapes(word, self.head))
+
+
+@lru_cache(maxsize=32_768)
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Compile what is needed, when it is: most patterns of a large policy never meet a word that begins like them."""
+    return re.compile(expression, re.DOTALL)
 
 
 def _escapes(word: str, head: str) -> bool:
     return (word.startswith("-") and not head) or (".." in word and ".." in word.split("/"))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=32_768)
 def read_pattern(text: str) -> Pattern:
     """Return what a pattern means, or raise BadPattern."""
-    if not _SPECIAL.intersection(text):
-        return Pattern(text, text, True, re.compile(re.escape(text)))  # noqa: FBT003 -- the fields in their order
+    if _SPECIAL.isdisjoint(text):
+        return Pattern(text, text, text)
     pieces = _pieces(text)
     literals = [piece.literal for piece in pieces]
     head = _literal_run(literals)
-    if len(head) == len(pieces):
-        return Pattern(head, head, True, re.compile(re.escape(head), re.DOTALL))  # noqa: FBT003 -- the fields in their order
-    tail = _literal_run(literals[::-1])[::-1]
-    return Pattern(head, tail, False, re.compile(_expression(pieces), re.DOTALL))  # noqa: FBT003 -- the fields in their order
+    if None not in literals:
+        return Pattern(head, head, head)
+    return Pattern(head, _literal_run(literals[::-1])[::-1], _longest_run(literals), _expression(pieces))
 
 
 def quoted(word: str) -> str:
@@ -59,6 +69,11 @@ def quoted(word: str) -> str:
 def _literal_run(literals: list[str | None]) -> str:
     end = next((at for at, literal in enumerate(literals) if literal is None), len(literals))
     return "".join(literal for literal in literals[:end] if literal)
+
+
+def _longest_run(literals: list[str | None]) -> str:
+    runs = "".join("\0" if literal is None else literal for literal in literals).split("\0")
+    return max(runs, key=len)
 
 
 class _Piece(msgspec.Struct, frozen=True):

@@ -39,10 +39,10 @@ class Places:
         """Return where a key begins, or the nearest that is known of what holds it."""
         return self._place(self._known(self._keys, path))
 
-    def of_value(self, path: Path, *, offset: int = 0) -> Place:
+    def of_value(self, path: Path, *, offset: int | None = None) -> Place:
         """Return where a value begins, or a character inside a value that is a string."""
         start = self._known(self._values, path)
-        return self._place(start if offset == 0 and path not in self._values else self._inside(start, offset))
+        return self._place(start if offset is None else self._inside(start, offset))
 
     def _known(self, places: dict[Path, int], path: Path) -> int:
         for end in range(len(path), 0, -1):

@@ -15,12 +15,14 @@ from adjourn.core.rule import ANY_TOOL, Rule
 from adjourn.core.when import milliseconds
 
 MOST_RULES = 10_000
+MOST_PROBLEMS = 100  # of one file; whoever has so many does not read more
+_MOST_PARTS = 16  # of a key; the parser takes a time that grows with the square of them
 _LONGEST_EXPIRY = 10 * 365 * 86_400_000
 _COMMAND_TOOLS = (COMMAND, "run_command", "Bash", "bash", "shell", "Shell")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _HEADER = re.compile(r"^\[\[rule\]\]", re.MULTILINE)
 
-FILE_KEYS = {
+POLICY_KEYS = {
     "never": '`"pause"` or `"reject"`: whether a call that may never run waits for somebody who approves it by its name, or is '
     "turned down at once. Without it, `pause`. Of two files, `reject` wins.",
     "include": "Other files whose rules count as if they stood here, as paths relative to this file. "
@@ -74,12 +76,27 @@ def _parsed(text: str, *, source: str) -> dict[str, Any]:
     count = len(_HEADER.findall(text))
     if count > MOST_RULES:
         raise _Wrong(Problem(source=source, line=1, column=1, what=f"it has {count:,} rules, and {MOST_RULES:,} are the most"))
+    if line := _overlong_key(text):
+        raise _Wrong(Problem(source=source, line=line, column=1, what=f"a key here has more than {_MOST_PARTS} parts"))
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _Wrong(_syntax(str(error), text, source=source)) from error
     except (RecursionError, ValueError) as error:
         raise _Wrong(Problem(source=source, line=1, column=1, what=f"it is not TOML: {error}")) from error
+
+
+def _overlong_key(text: str) -> int:
+    """Return the first line that may hold a key of very many parts, or 0."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MOST_PARTS and any(part.count(".") > _MOST_PARTS for part in _where_keys_are(line)):
+            return number
+    return 0
+
+
+def _where_keys_are(line: str) -> list[str]:
+    parts = line.split("=")
+    return parts if line.lstrip().startswith("[") else parts[:-1]
 
 
 def _syntax(said: str, text: str, *, source: str) -> Problem:
@@ -109,21 +126,23 @@ class _Reader:
         return self._found
 
     def content(self) -> Content:
-        self._unknown_keys((), self._tables, FILE_KEYS)
+        self._unknown_keys((), self._tables, POLICY_KEYS)
         includes = tuple(self._includes())
         never = self._one_of(("never",), self._tables.get("never", Never.PAUSE), Never)
         rules = tuple(self._rules())
         return Content(rules=rules, never=never or Never.REJECT, includes=includes, problems=self._in_order())
 
     def _in_order(self) -> tuple[Problem, ...]:
-        return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))
+        return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))[:MOST_PROBLEMS]
 
     # --- telling what is wrong -------------------------------------------------------------------------------------
 
     def _wrong(self, place: Place, what: str) -> None:
+        if len(self._problems) > MOST_PROBLEMS:
+            return
         self._problems.append(Problem(source=self._source, line=place.line, column=place.column, what=what))
 
-    def _wrong_value(self, path: Path, what: str, *, offset: int = 0) -> None:
+    def _wrong_value(self, path: Path, what: str, *, offset: int | None = None) -> None:
         self._wrong(self._places.of_value(path, offset=offset), what)
 
     def _unknown_keys(self, path: Path, table: dict[str, Any], known: dict[str, str]) -> None:

@@ -52,9 +52,20 @@ def all_steps(step: Step) -> Iterator[Step]:
 
 
 def programs_of(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
-    """Return the programs of a call as its words name them: whoever looks at the surroundings finds where each of them is."""
+    """Return the programs of a call as its words name them."""
     step = steps_of(tool, arguments)
     return tuple(dict.fromkeys(each.words[0] for each in all_steps(step) if each.words)) if step else ()
+
+
+def possible_programs(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return every word of a call that may name a program: whoever looks at the surroundings finds where each of them is."""
+    step = steps_of(tool, arguments)
+    return tuple(dict.fromkeys(word for each in all_steps(step) for word in named_programs(each))) if step else ()
+
+
+def named_programs(step: Step) -> Words:
+    """Return the words of a command that may name programs: the first, and where it is not known what it starts, all."""
+    return step.words[: LONGEST_GUESS if step.unsure else 1]
 
 
 def possible_commands(step: Step) -> Iterator[Words]:

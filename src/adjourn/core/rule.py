@@ -48,7 +48,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def trusts_a_path(self) -> bool:
         """Whether it names its program by a path, so that nothing else can stand in for it."""
-        return bool(self.argv) and "/" in self.argv[0] and read_pattern(self.argv[0]).is_literal if self.argv else False
+        program = self.argv[0] if self.argv else ""
+        return "/" in program and read_pattern(program).is_literal
 
 
 class Index:
@@ -107,16 +108,11 @@ class Index:
 class _Node:
     """A place in the tree: what may follow, and the rules that end here."""
 
-    __slots__ = ("always", "by_head", "by_tail", "heads", "keyed", "literals", "open", "patterns", "tails", "whole", "with_more")
+    __slots__ = ("always", "keyed", "literals", "open", "whole", "with_more")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
-        self.patterns: dict[str, _Node] = {}
-        self.by_head: dict[str, list[tuple[Pattern, _Node]]] = {}
-        self.by_tail: dict[str, list[tuple[Pattern, _Node]]] = {}
-        self.heads: set[int] = set()
-        self.tails: set[int] = set()
-        self.open: list[tuple[Pattern, _Node]] = []
+        self.open: _Branches | None = None  # most words of most rules are literal
         self.keyed: dict[str, _Node] = {}
         self.always: list[Rule] = []
         self.whole: list[Rule] = []
@@ -125,35 +121,74 @@ class _Node:
     def below(self, text: str) -> "_Node":
         pattern = read_pattern(text)
         if pattern.is_literal:
-            return self.literals.setdefault(pattern.head, _Node())
-        if text not in self.patterns:
-            self.patterns[text] = _Node()
-            self._file(pattern, self.patterns[text])
-        return self.patterns[text]
-
-    def _file(self, pattern: Pattern, node: "_Node") -> None:
-        """Keep a pattern where words that begin or end like it will find it."""
-        if pattern.head:
-            self.heads.add(len(pattern.head))
-            self.by_head.setdefault(pattern.head, []).append((pattern, node))
-        elif pattern.tail:
-            self.tails.add(len(pattern.tail))
-            self.by_tail.setdefault(pattern.tail, []).append((pattern, node))
-        else:
-            self.open.append((pattern, node))
+            return self.literals.get(pattern.head) or self.literals.setdefault(pattern.head, _Node())
+        self.open = self.open or _Branches()
+        return self.open.below(text, pattern)
 
     def fitting(self, word: str, *, strictly: bool) -> "list[_Node]":
         found = [self.literals[word]] if word in self.literals else []
-        if self.patterns:
-            found += [node for pattern, node in self._candidates(word) if pattern.matches(word, strictly=strictly)]
+        if self.open:
+            found += [node for pattern, node in self.open.candidates(word) if pattern.matches(word, strictly=strictly)]
         return found
 
-    def _candidates(self, word: str) -> "Iterator[tuple[Pattern, _Node]]":
-        for length in self.heads:
-            yield from self.by_head.get(word[:length], ())
-        for length in self.tails:
-            yield from self.by_tail.get(word[-length:], ())
-        yield from self.open
+
+_Branch = tuple[Pattern, _Node]
+
+
+class _Branches:
+    """What may follow by a pattern, kept where words that begin like it, end like it or hold the same will find it."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, _Node] = {}
+        self._heads = _Shelf()
+        self._tails = _Shelf()
+        self._holding = _Shelf()
+        self._any: list[_Branch] = []
+
+    def below(self, text: str, pattern: Pattern) -> _Node:
+        if text not in self._nodes:
+            self._nodes[text] = _Node()
+            self._file((pattern, self._nodes[text]))
+        return self._nodes[text]
+
+    def _file(self, branch: _Branch) -> None:
+        pattern, _ = branch
+        if pattern.head:
+            self._heads.put(pattern.head, branch)
+        elif pattern.tail:
+            self._tails.put(pattern.tail, branch)
+        elif pattern.core:
+            self._holding.put(pattern.core, branch)
+        else:
+            self._any.append(branch)
+
+    def candidates(self, word: str) -> Iterator[_Branch]:
+        for length in self._heads.lengths:
+            yield from self._heads.branches.get(word[:length], ())
+        for length in self._tails.lengths:
+            yield from self._tails.branches.get(word[-length:], ())
+        for text in self._holding.texts_in(word):
+            yield from self._holding.branches[text]
+        yield from self._any
+
+
+class _Shelf:
+    """Patterns by a text that every word they match must have."""
+
+    def __init__(self) -> None:
+        self.branches: dict[str, list[_Branch]] = {}
+        self.lengths: set[int] = set()
+
+    def put(self, text: str, branch: _Branch) -> None:
+        self.lengths.add(len(text))
+        self.branches.setdefault(text, []).append(branch)
+
+    def texts_in(self, word: str) -> set[str]:
+        """Return the texts that a word holds, by whichever way is shorter: through its parts, or through the texts."""
+        if len(word) * len(self.lengths) > len(self.branches):
+            return {text for text in self.branches if text in word}
+        parts = {word[at : at + length] for length in self.lengths for at in range(len(word) - length + 1)}
+        return parts & self.branches.keys()
 
 
 def _text(value: Json) -> str:

@@ -44,9 +44,7 @@ class ForkServer:
 
     def fork_shim(self, spec: ShimSpec) -> Shim:
         """Return a shim that is ready and waits at its gate, or raise ShimFailed with nothing left running."""
-        reading, gate = os.pipe()
-        threshold = os.dup(reading)
-        report, reporting = os.pipe()
+        reading, gate, threshold, report, reporting = _descriptors()
         try:
             pinned = self._ask(Request(spec, reading, reporting))
             return _made_ready(pinned, gate=gate, threshold=threshold, report=report)
@@ -85,6 +83,20 @@ class ForkServer:
             # Interrupted between question and answer: the next one would get the wrong answer.
             self._channel.shutdown(socket.SHUT_RDWR)
             raise
+
+
+def _descriptors() -> list[int]:
+    """Return both ends of a gate, a second hold on its reading end, and both ends of a pipe; all of them or none."""
+    opened: list[int] = []
+    try:
+        opened += os.pipe()
+        opened.append(os.dup(opened[0]))
+        opened += os.pipe()
+    except OSError as error:
+        for fd in opened:
+            os.close(fd)
+        raise ShimFailed(f"there is no room for its pipes: {error.strerror}") from None
+    return opened
 
 
 def _made_ready(pinned: Pinned, *, gate: int, threshold: int, report: int) -> Shim:

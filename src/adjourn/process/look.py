@@ -24,12 +24,13 @@ def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
 
 def look_at(command: Command, *, path: str) -> Surroundings:
     """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given."""
-    from adjourn.core.reading import all_steps, steps_of  # seldom needed: most commands only decide
+    from adjourn.core.reading import all_steps, named_programs, steps_of  # seldom needed: most commands only decide
 
     step = steps_of(COMMAND, arguments_of(command_body(command)))
-    commands = [each.words for each in all_steps(step) if each.words] if step else []
+    steps = [each for each in all_steps(step) if each.words] if step else []
+    commands = [each.words for each in steps]
     place = Place(command.cwd, path)
-    programs = {words[0]: program for words in commands if (program := place.program(words[0]))}
+    programs = {word: program for each in steps for word in named_programs(each) if (program := place.program(word))}
     found = [file for program in programs.values() for file in place.interpreted(program)]
     found += [file for words in commands for word in words[1:] for file in place.named(word)]
     files = list(dict.fromkeys(found))

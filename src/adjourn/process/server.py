@@ -62,13 +62,17 @@ class Server:
         return not self._shims.issuperset(children())
 
     def _answer(self) -> None:
-        request = receive_request(self._channel)
-        if request is None:
-            self._listening = False
-            self._poll.unregister(self._channel)
-            return
         with contextlib.suppress(BrokenPipeError):  # the supervisor died meanwhile; its shim finds the gate abandoned
-            self._hand_over(request)
+            try:
+                request = receive_request(self._channel)
+            except OSError as error:
+                send_refusal(self._channel, error)
+                return
+            if request is None:
+                self._listening = False
+                self._poll.unregister(self._channel)
+            else:
+                self._hand_over(request)
 
     def _hand_over(self, request: Request) -> None:
         try:

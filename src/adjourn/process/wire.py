@@ -1,5 +1,6 @@
 """What a supervisor and its fork server say to each other, descriptors included."""
 
+import errno
 import marshal
 import os
 import socket
@@ -31,7 +32,7 @@ def send_request(channel: socket.socket, request: Request) -> None:
 
 
 def receive_request(channel: socket.socket) -> Request | None:
-    """Return the next request, or None if there will be no more."""
+    """Return the next request, or None if there will be no more; raise OSError if its descriptors did not arrive."""
     flags = socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC
     head, fds, _, _ = socket.recv_fds(channel, _LENGTH.size, 2, flags)
     if len(head) < _LENGTH.size:
@@ -40,6 +41,8 @@ def receive_request(channel: socket.socket) -> Request | None:
     body = channel.recv(length, socket.MSG_WAITALL)
     if len(body) < length:
         return None
+    if len(fds) < 2:  # noqa: PLR2004 -- gate and report
+        raise _none_left(fds)
     gate, report = fds
     return Request(ShimSpec(**marshal.loads(body)), gate, report)  # noqa: S302 the supervisor made it, and forked this process
 
@@ -62,4 +65,13 @@ def receive_reply(channel: socket.socket) -> int:
     (number,) = _REPLY.unpack(body)
     if number:
         raise OSError(number, os.strerror(number))
+    if not fds:
+        raise _none_left(fds)
     return fds[0]
+
+
+def _none_left(fds: list[int]) -> OSError:
+    """Return what to raise where a descriptor did not arrive: the system drops those that do not fit below the limit."""
+    for fd in fds:
+        os.close(fd)
+    return OSError(errno.EMFILE, os.strerror(errno.EMFILE))

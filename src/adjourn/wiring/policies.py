@@ -14,7 +14,7 @@ from adjourn.wiring.user_files import config_directory, is_trusted
 POLICY = "policy.toml"
 RULES = "rules.toml"
 _STORE = ".adjourn"
-_LARGEST = 4 * 1024 * 1024
+_LARGEST = 1024 * 1024
 _MOST_FILES = 32
 
 Signature = tuple[int, ...] | None
@@ -46,6 +46,11 @@ class FilePolicies:
             seen, policy = read_all(found)
             self._kept[workspace] = seen, policy
         return policy
+
+
+def spelled(path: str) -> str:
+    """Return a path as a snapshot can hold it."""
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def user_path() -> str:
@@ -86,7 +91,18 @@ def _signature(path: str) -> Signature:
         return None
     except OSError as error:
         return (-(error.errno or 0),)
+    return (*_marks(found), *_marks_behind(path)) if stat.S_ISLNK(found.st_mode) else _marks(found)
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
     return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+
+
+def _marks_behind(link: str) -> tuple[int, ...]:
+    try:
+        return _marks(os.stat(link))
+    except OSError:
+        return ()
 
 
 def read_all(found: list[Origin]) -> tuple[dict[str, Signature], Policy]:
@@ -144,7 +160,7 @@ class Gathering:
             from adjourn.wiring.rules import read_allowances
 
             self.allowances = read_allowances(path, self.problems)
-            self.sources.append(Source(path=path, kind="rules", rules=len(self.allowances)))
+            self.sources.append(Source(path=spelled(path), kind="rules", rules=len(self.allowances)))
 
     def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
         from adjourn.core.policy_text import read_policy
@@ -157,11 +173,11 @@ class Gathering:
         text = _text(origin, self.problems)
         if text is None:
             return
-        content = read_policy(text, source=path, is_project=origin.is_project)
+        content = read_policy(text, source=spelled(path), is_project=origin.is_project)
         self.problems += content.problems
         self.rules += content.rules
         self._nevers.append(content.never)
-        self.sources.append(Source(path=path, kind="project" if origin.is_project else "user", rules=len(content.rules)))
+        self.sources.append(Source(path=spelled(path), kind="project" if origin.is_project else "user", rules=len(content.rules)))
         for include in content.includes:
             self._include(origin, include, within=within, chain=chain)
 
@@ -212,12 +228,14 @@ def read_text(path: str, *, is_project: bool) -> str:
         fd = os.open(path, flags)
     except OSError as error:
         raise Unreadable(path, _reason(error, path)) from error
-    with open(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         _require_plain(path, found)
         if not is_project and not is_trusted(found):
             raise Unreadable(path, "it can be written by others, so what it says is not followed")
-        return _decoded(path, file.read(_LARGEST + 1))
+        return _decoded(path, b"".join(iter(lambda: os.read(fd, _LARGEST), b"")))
+    finally:
+        os.close(fd)
 
 
 def _reason(error: OSError, path: str) -> str:

@@ -4,10 +4,12 @@ import os
 from collections.abc import Callable
 
 from adjourn.controller import Controller
+from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
 from adjourn.core.task import Task
 from adjourn.exchange import once, recover, take_responses
 from adjourn.process.supervisors import About
+from adjourn.stores.sqlite.place import DATABASE
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervising
@@ -26,6 +28,13 @@ def open_worker(
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
     controller, supervisor = open_supervising(root, about, tries=settings.retries)
+    known = _identity(root)
+
+    def look() -> None:
+        if _identity(root) != known:
+            raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
+        on_look(controller, worker.active)
+
     refuse = once(root, lambda sentence: log("response_refused", error=sentence))
     worker = Worker(
         controller,
@@ -35,7 +44,16 @@ def open_worker(
         on_settled=lambda task: on_settled(controller, task),
         recover=lambda: recover(controller, root),
         look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
-        on_look=lambda: on_look(controller, worker.active),
+        on_look=look,
         pool=pool,
     )
     return supervisor, worker
+
+
+def _identity(root: str) -> tuple[int, int] | None:
+    """Return which file the store's database is: one that was removed can be read on for ever, and nobody writes to it."""
+    try:
+        found = os.stat(os.path.join(root, DATABASE))
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino)

@@ -4,12 +4,13 @@ import errno
 import os
 import stat
 
-from adjourn.core.errors import NotFound, StoreProblem, StoreRefused
+from adjourn.core.errors import NotFound, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.files import private_file, sync_directory, write_whole
 
 DATABASE = "adjourn.db"
 LOCK = "write.lock"
 _CUSTOMARY = ".adjourn"
+_HEADER = 512  # bytes of the smallest page
 _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs"}
@@ -30,7 +31,23 @@ def prepare(root: str) -> str:
     for needed in (os.path.join(root, LOCK), path):
         if not os.path.lexists(needed):
             private_file(needed)
+    _refuse_remains(path)
     return path
+
+
+def _refuse_remains(path: str) -> None:
+    """Refuse what is left of a database that was cut off: SQLite takes it for an empty one, and all would seem settled."""
+    size = os.lstat(path).st_size
+    is_cut = 0 < size < _HEADER or (size == 0 and _size(f"{path}-wal") > 0)
+    if is_cut and not _size(f"{path}-journal"):  # with a journal it is one that was being made; SQLite undoes that
+        raise StoreDamaged(f"{path} has {size} bytes: it is not a whole database", way_out="restore a backup of adjourn.db")
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def _make(root: str) -> None:
