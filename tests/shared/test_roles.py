@@ -109,8 +109,7 @@ def test_an_approver_runs_nothing(offices: dict[str, Office]) -> None:
         "UPDATE adjourn.call SET digest = 'x' WHERE state = 'pending'",
         "UPDATE adjourn.call_body SET body = 'x'",
         "INSERT INTO adjourn.call SELECT 1, 'approved', 1, digest, claimed_by, body FROM adjourn.call LIMIT 1",
-        "INSERT INTO adjourn.ask (no, id, state, kind, run, created_at, settled_at, body)"
-        " VALUES (1, '', 'approved', 'question', 1, 1, 1, '')",
+        "INSERT INTO adjourn.ask VALUES (1, '', 'approved', 'question', 1, 1, NULL, NULL, NULL, 1, NULL, NULL, '')",
         "UPDATE adjourn.task SET state = 'queued', next_call = 2",
         "UPDATE adjourn.task SET state = 'succeeded'",
         "UPDATE adjourn.run SET state = 'succeeded'",
