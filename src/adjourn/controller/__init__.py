@@ -385,7 +385,6 @@ class Controller:
         """Record replies, all or none. The first reply to an ask wins; everyone else is told who, when and what."""
         looked_at = [self._looked_at(reply) for reply in replies]
         with self._steps() as step:
-            step.tx.hold_asks([reply.ask_id for reply in replies])
             return self._decide(step, looked_at, by=by)
 
     def edited(self, ask_id: str, arguments: bytes) -> Call:
@@ -455,6 +454,7 @@ class Controller:
             return trust.receipts(view, asks)
 
     def _decide(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        step.tx.hold_asks([reply.ask_id for reply in replies])
         return self._gone_on(step, self._all_or_none(step, replies, by=by))
 
     def _gone_on(self, step: Steps, settled: list[Ask]) -> list[Ask]:
@@ -532,6 +532,7 @@ class Controller:
         with self._steps() as step:
             if until is not None and until <= step.now:
                 raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
+            step.tx.hold_asks(ask_ids)
             return [self._snooze(step, step.tx.ask(ask_id), until=until, by=by) for ask_id in dict.fromkeys(ask_ids)]
 
     def _snooze(self, step: Steps, ask: Ask, *, until: Milliseconds | None, by: Principal) -> Ask:

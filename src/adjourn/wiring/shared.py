@@ -12,6 +12,8 @@ from adjourn.files import private_directory, write_whole
 from adjourn.ports import Heart
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import About
+from adjourn.stores.postgres.database import shown
+from adjourn.stores.postgres.install import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
 
 ADDRESS = "database.json"
@@ -78,6 +80,11 @@ def open_shared(place: str) -> PostgresStore:
     """Open the database of a place."""
     address = address_of(place)
     return PostgresStore(address.url, listen_url=address.listen, lease=address.lease)
+
+
+def described(place: str) -> str:
+    """Return which database it is, without its password, and which engine it has."""
+    return f"{shown(address_of(place).url)} (Absurd {ENGINE})"
 
 
 def start_heart(place: str, about: About, *, supervisor: str) -> Heart:

@@ -61,6 +61,12 @@ class Database:
         cursor = self.connection.execute(statement, values)
         return cursor.fetchall() if cursor.description else []
 
+    def many(self, statement: bytes, rows: list[Values]) -> int:
+        """Run a statement once for each of the rows, without waiting in between, and return how many it found."""
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement, rows)
+            return cursor.rowcount
+
     def last(self, statements: bytes) -> list[Values]:
         """Run statements in one go and return the rows of the last."""
         cursor = self.connection.execute(statements)

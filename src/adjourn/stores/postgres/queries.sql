@@ -32,6 +32,31 @@ SELECT no FROM adjourn.family WHERE no IN (
 -- name: tasks_of_asks
 SELECT DISTINCT task.id, task.no FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20 WHERE ask.id = ANY($1);
 
+-- name: whole_tasks
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body, head
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no = ANY($1);
+
+-- name: whole_requesters
+SELECT task, (SELECT body FROM adjourn.event WHERE event.task = wanted.task ORDER BY no LIMIT 1)
+FROM unnest($1::bigint[]) AS wanted (task);
+
+-- name: whole_asks
+SELECT ask.no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM unnest($1::bigint[]) AS wanted (task)
+JOIN adjourn.ask ON ask.no BETWEEN wanted.task << 20 AND (wanted.task << 20) + 1048575
+JOIN adjourn.ask_body ON ask_body.no = ask.no;
+
+-- name: whole_calls
+SELECT call.no, state, version, digest, claimed_by, call.body, call_body.body
+FROM unnest($1::bigint[]) AS wanted (task)
+JOIN adjourn.call ON call.no BETWEEN wanted.task << 20 AND (wanted.task << 20) + 1048575
+    AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain')
+JOIN adjourn.call_body ON call_body.no = call.no;
+
+-- name: whole_turns
+SELECT run, kind, thing FROM adjourn.turn WHERE run = ANY($1::bigint[]) AND left_open ORDER BY no;
+
 -- name: lock_expired_asks
 SELECT no FROM adjourn.family WHERE no IN (
     SELECT task.family FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20
@@ -70,9 +95,8 @@ INSERT INTO adjourn.task_spec (no, body) VALUES ($1, $2);
 -- name: update_spec
 UPDATE adjourn.task_spec SET body = $2 WHERE no = $1;
 
--- name: update_task
-UPDATE adjourn.task SET state = $4, version = $5, slot = $6, next_call = $7, wish = $8, body = $9
-WHERE no = $1 AND version = $2 AND state = $3 RETURNING 1;
+-- name: write_task
+UPDATE adjourn.task SET state = $2, version = $3, slot = $4, next_call = $5, wish = $6, body = $7 WHERE no = $1;
 
 -- name: run
 SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no = $1;
@@ -109,9 +133,8 @@ INSERT INTO adjourn.call (no, state, version, digest, claimed_by, body) VALUES (
 -- name: insert_call_body
 INSERT INTO adjourn.call_body (no, body) VALUES ($1, $2);
 
--- name: update_call
-UPDATE adjourn.call SET state = $6, version = $7, digest = $8, claimed_by = $9, body = $10
-WHERE no = $1 AND version = $2 AND state = $3 AND digest = $4 AND claimed_by IS NOT DISTINCT FROM $5 RETURNING 1;
+-- name: write_call
+UPDATE adjourn.call SET state = $2, version = $3, digest = $4, claimed_by = $5, body = $6 WHERE no = $1;
 
 -- name: update_call_body
 UPDATE adjourn.call_body SET body = $2 WHERE no = $1;
@@ -194,9 +217,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 -- name: insert_ask_body
 INSERT INTO adjourn.ask_body (no, body) VALUES ($1, $2);
 
--- name: update_ask
-UPDATE adjourn.ask SET state = $3, call = $4, expires_at = $5, settled_at = $6, level = $7, snoozed_until = $8, body = $9
-WHERE no = $1 AND state = $2 RETURNING 1;
+-- name: write_ask
+UPDATE adjourn.ask SET state = $2, call = $3, expires_at = $4, settled_at = $5, level = $6, snoozed_until = $7, body = $8
+WHERE no = $1;
 
 -- name: update_ask_body
 UPDATE adjourn.ask_body SET body = $2 WHERE no = $1;

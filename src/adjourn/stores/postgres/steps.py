@@ -1,11 +1,15 @@
 """The small steps that all rows are read and written with."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import Event
-from adjourn.core.task import number_of_run, task_of_run
+from adjourn.core.task import Task, number_of_run, task_of_run
+from adjourn.ports import Turn
 from adjourn.stores.bodies import event_body, name_or_none
 from adjourn.stores.postgres.database import Database, Values
 
@@ -23,6 +27,25 @@ with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-
     SQL = _named(_file.read())
 
 
+# A task is queued before the engine hears of it: its row there and its state are held together by a CHECK.
+_IN_ORDER = ("write_task", "write_call", "update_call_body", "write_ask", "update_ask_body", "update_head", "put_back")
+
+
+class Known:
+    """What a transaction has read or written of tasks that nobody else can change: it is true until the end."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[int, Task] = {}
+        self.calls: dict[int, Call] = {}
+        self.asks: dict[str, Ask] = {}
+        self.heads: dict[int, bytes] = {}
+        self.requesters: dict[int, str] = {}
+        # Of tasks that were looked at as a whole: all asks, all calls that are not over, and what their last runs did not get.
+        self.asks_of: dict[int, dict[int, Ask]] = {}
+        self.calls_of: dict[int, dict[int, Call]] = {}
+        self.turns_of: dict[int, list[Turn]] = {}
+
+
 class Steps:
     """One view or one transaction. Whoever changes something of a task holds the row of its family first."""
 
@@ -34,9 +57,27 @@ class Steps:
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
+        self._known = Known()
+        self._unwritten: dict[str, dict[int, Values]] = {}
 
     def _all(self, query: str, *values: object) -> list[Values]:
+        self._write()
         return self._db.all(SQL[query], *values)
+
+    def _later(self, query: str, key: int, *values: object) -> None:
+        """Write something before anything else is said to the database; of several writes of one row the last counts."""
+        rows = self._unwritten.setdefault(query, {})
+        rows.pop(key, None)
+        rows[key] = (key, *values)
+
+    def _write(self) -> None:
+        if not self._unwritten:
+            return
+        unwritten, self._unwritten = self._unwritten, {}
+        for query in (name for name in _IN_ORDER if name in unwritten):
+            rows = list(unwritten[query].values())
+            if self._db.many(SQL[query], rows) != len(rows):
+                raise Outdated("what was to be changed is not there any more")
 
     def _one(self, query: str, *values: object) -> Values | None:
         rows = self._all(query, *values)
@@ -87,10 +128,25 @@ class Steps:
     def finish(self) -> str:
         """Write what was kept back until the end, and return the number of the transaction, which is about to commit."""
         for no, head in self._heads.values():
-            self._run("update_head", no, head)
+            self._later("update_head", no, head)
         self._seal()
         ((_, number),) = self._all("notify")
         return str(number)
+
+
+@contextmanager
+def outdated_if_missing(name: str) -> Generator[None, None, None]:
+    """Raise Outdated where something is to be replaced that is not there."""
+    try:
+        yield
+    except NotFound:
+        raise Outdated(f"{name} was changed by someone else at the same moment") from None
+
+
+def expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard reads best so
+    """Raise Outdated if something is not what it was taken for."""
+    if not is_unchanged:
+        raise Outdated(f"{name} was changed by someone else at the same moment")
 
 
 def most(limit: int) -> int | None:

@@ -9,7 +9,7 @@ from adjourn.core.task import Run, Task, run_id
 from adjourn.stores.bodies import spec_body, spec_of
 from adjourn.stores.postgres.database import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import BITS, LAST, NEWEST, Steps, most, prefix_range, word
+from adjourn.stores.postgres.steps import BITS, LAST, NEWEST, Steps, expect, most, outdated_if_missing, prefix_range, word
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
@@ -26,15 +26,22 @@ class TaskRows(Steps):
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
-        row = self._one("task_by_no", self._no(task_id)) if self._changes else self._one("task_by_id", word(task_id))
+        if not self._changes:
+            return self._found_task(task_id, self._one("task_by_id", word(task_id)))
+        no = self._no(task_id)
+        if no not in self._known.tasks:
+            self._known.tasks[no] = self._found_task(task_id, self._one("task_by_no", no))
+        return self._known.tasks[no]
+
+    def _found_task(self, task_id: str, row: Values | None) -> Task:
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
-        return _task(row)
+        return task_of(row)
 
     def task_in_slot(self, slot: str) -> Task | None:
         """Return the task that was started for that slot, if there is one."""
         row = self._one("task_in_slot", bytes.fromhex(slot))
-        return _task(row) if row else None
+        return task_of(row) if row else None
 
     def tasks_like(self, prefix: str) -> list[str]:
         """Return a few ids of tasks that the prefix fits."""
@@ -44,17 +51,17 @@ class TaskRows(Steps):
         """Return the newest tasks first."""
         place = self._no(before) if before else NEWEST
         if not states:
-            return [_task(row) for row in self._all("tasks_before", place, most(limit))]
+            return [task_of(row) for row in self._all("tasks_before", place, most(limit))]
         found = [row for state in states for row in self._all("tasks_in_state_before", state.value, place, most(limit))]
-        return [_task(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
+        return [task_of(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
 
     def running(self) -> list[Task]:
         """Return every task that is running."""
-        return [_task(row) for row in self._all("tasks_in_state_before", "running", NEWEST, None)][::-1]
+        return [task_of(row) for row in self._all("tasks_in_state_before", "running", NEWEST, None)][::-1]
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
-        return [_task(row) for row in self._all("queued", pool, most(limit))]
+        return [task_of(row) for row in self._all("queued", pool, most(limit))]
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
@@ -69,14 +76,16 @@ class TaskRows(Steps):
 
     def save_task(self, old: Task, new: Task) -> None:
         """Replace a task."""
-        no = self._no(old.id)
+        no, current = self._no(old.id), self.task(old.id)
+        expect((current.version, current.state) == (old.version, old.state), old.id)
         if old.state in _IN_ENGINE and new.state not in _IN_ENGINE:
             self._run("retire", no)
-        self._swap("update_task", no, old.version, old.state.value, *_task_columns(new)[1:], _TASKS.body(new), name=old.id)
+        self._known.tasks[no] = new
+        self._later("write_task", no, *_task_columns(new)[1:], _TASKS.body(new))
         if new.spec is not old.spec:
             self._run("update_spec", no, spec_body(new.spec))
         if new.state is TaskState.QUEUED and old.state is not TaskState.QUEUED:
-            self._run("put_back", no, _delay(new))
+            self._later("put_back", no, _delay(new))
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -112,32 +121,51 @@ class TaskRows(Steps):
 
     def call(self, task_id: str, number: int) -> Call:
         """Return one call, or raise NotFound."""
-        row = self._one("call", self._key(task_id, number))
+        key = self._key(task_id, number)
+        if key in self._known.calls:
+            return self._known.calls[key]
+        row = self._one("call", key)
         if row is None:
             raise NotFound(f"no call {task_id}.tc_{number}", way_out=f"adjourn show {task_id}")
-        return _call(task_id, row)
+        return self._know_call(call_of(task_id, row))
+
+    def _know_call(self, call: Call) -> Call:
+        """Remember a call as it stands, in a transaction."""
+        if self._changes:
+            no = self._no(call.task_id)
+            self._known.calls[(no << BITS) + call.number] = call
+            if no in self._known.calls_of:
+                self._known.calls_of[no][call.number] = call
+        return call
 
     def calls(self, task_id: str) -> list[Call]:
         """Return all calls of a task."""
-        return [_call(task_id, row) for row in self._all("calls", *self._span(task_id))]
+        return [call_of(task_id, row) for row in self._all("calls", *self._span(task_id))]
 
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
         """Return the calls of a task in one open state."""
-        return [_call(task_id, row) for row in self._all("calls_in", *self._span(task_id), state.value)]
+        if (calls := self._known.calls_of.get(self._no(task_id))) is not None:
+            return [call for _, call in sorted(calls.items()) if call.state is state]
+        return [call_of(task_id, row) for row in self._all("calls_in", *self._span(task_id), state.value)]
 
     def add_call(self, call: Call) -> None:
         """Keep a new call."""
         no = self._key(call.task_id, call.number)
         self._run("insert_call", no, *_call_columns(call), _CALLS.body(call))
         self._run("insert_call_body", no, call.body)
+        self._know_call(call)
 
     def save_call(self, old: Call, new: Call) -> None:
         """Replace a call."""
         no = self._key(old.task_id, old.number)
-        guard = (old.version, old.state.value, bytes.fromhex(old.digest), old.claimed_by)
-        self._swap("update_call", no, *guard, *_call_columns(new), _CALLS.body(new), name=old.id)
+        with outdated_if_missing(old.id):
+            current = self.call(old.task_id, old.number)
+        guard = (current.version, current.state, current.digest, current.claimed_by)
+        expect(guard == (old.version, old.state, old.digest, old.claimed_by), old.id)
+        self._know_call(new)
+        self._later("write_call", no, *_call_columns(new), _CALLS.body(new))
         if new.digest != old.digest:
-            self._run("update_call_body", no, new.body)
+            self._later("update_call_body", no, new.body)
 
 
 _IN_ENGINE = frozenset({TaskState.QUEUED, TaskState.RUNNING})
@@ -153,7 +181,8 @@ def _task_columns(task: Task) -> list[object]:
     return [id_, state, version, bytes.fromhex(slot) if slot else None, next_call, wish]
 
 
-def _task(row: Values) -> Task:
+def task_of(row: Values) -> Task:
+    """Put a task together."""
     _, id_, state, version, slot, next_call, wish, body, spec = row
     columns = (id_, state, version, slot.hex() if slot else None, next_call, wish)
     return _TASKS.value(columns, body, spec=spec_of(spec))
@@ -169,7 +198,8 @@ def _call_columns(call: Call) -> list[object]:
     return [state, version, bytes.fromhex(digest), claimed_by]
 
 
-def _call(task_id: str, row: Values) -> Call:
+def call_of(task_id: str, row: Values) -> Call:
+    """Put a call together."""
     no, state, version, digest, claimed_by, body, content = row
     columns = (state, version, digest.hex(), claimed_by)
     return _CALLS.value(columns, body, task_id=task_id, number=no & LAST, body=content)

@@ -5,7 +5,7 @@ import msgspec
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after
 from adjourn.core.outbox import Outbox
 from adjourn.stores.bodies import author_of, event_of, moment_of, sealed_of
-from adjourn.stores.postgres.steps import NEWEST, Steps, most
+from adjourn.stores.postgres.steps import NEWEST, Known, Steps, most
 
 
 class TrailRows(Steps):
@@ -18,8 +18,13 @@ class TrailRows(Steps):
 
     def requester(self, task_id: str) -> str:
         """Return who asked for a task."""
-        self._seal()
-        row = self._one("first_event", self._no(task_id))
+        no = self._no(task_id)
+        if no in self._known.requesters:
+            return self._known.requesters[no]
+        row = self._one("first_event", no)
+        if row is None:  # it was made in this very transaction
+            self._seal()
+            row = self._one("first_event", self._no(task_id))
         return author_of(row[0]) if row and row[0] is not None else ""
 
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
@@ -71,6 +76,8 @@ class TrailRows(Steps):
         self._unsealed.append((no, event, link))
 
     def _stored_head(self, no: int) -> bytes:
+        if no in self._known.heads:
+            return self._known.heads[no]
         ((head,),) = self._all("head", no)
         return head or GENESIS
 
@@ -84,6 +91,7 @@ class TrailRows(Steps):
         for query in ("retire", "forget_documents", "forget_spec", "forget_task"):
             self._run(query, no)
         self._run("forget_family", family)
+        self._known = Known()
         self._heads.pop(task_id, None)
         self._numbers.pop(task_id, None)
         self._names.pop(no, None)
