@@ -23,7 +23,8 @@ def share(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from adjourn.stores.postgres.store import PostgresStore
     from adjourn.wiring.shared import place_for
 
-    monkeypatch.setenv("XDG_STATE_HOME", str(shell.place / ".state"))
-    shell.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(shell.place / ".state")}
+    home = shell.place.with_name(f"{shell.place.name}-state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    shell.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(home)}
     shell.store = Path(place_for(url))
     PostgresStore(url).close()
