@@ -30,7 +30,8 @@ def migrate(source: str, target: str) -> Everything:
     _require_movable(source, target)
     old, new = SqliteStore(source), open_shared(target)
     try:
-        with old.everything() as content:
+        with old.everything() as found:
+            content: Everything = found  # what starts fast does not know its type
             _require_rest(content)
             new.take_in(content)
             write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(target)))

@@ -4,7 +4,7 @@ import fcntl
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -12,7 +12,6 @@ from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreR
 from adjourn.core.task import Task
 from adjourn.files import private_directory
 from adjourn.ports import Listener
-from adjourn.stores.everything import Everything
 from adjourn.stores.locks import oldest_fitting
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
@@ -136,8 +135,8 @@ class SqliteStore:
             )
 
     @contextmanager
-    def everything(self) -> Generator[Everything, None, None]:
-        """Return all that is kept, and let nobody change anything meanwhile."""
+    def everything(self) -> Generator[Any, None, None]:
+        """Return Everything that is kept, and let nobody change anything meanwhile."""
         from adjourn.stores.sqlite.copying import everything_in
 
         with _translated(self.root), self._turn():
@@ -147,8 +146,8 @@ class SqliteStore:
             finally:
                 self._roll_back()
 
-    def take_in(self, content: Everything) -> None:
-        """Keep all that another store keeps, in the place of nothing."""
+    def take_in(self, content: Any) -> None:
+        """Keep Everything that another store keeps, in the place of nothing."""
         from adjourn.stores.sqlite.copying import take_in
 
         with self.change():
