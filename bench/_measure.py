@@ -47,14 +47,14 @@ def adopt_orphans() -> None:
 
 def cost_of(command: Sequence[str], *, cwd: str, exit_code: int = 0, env: Mapping[str, str] | None = None) -> Cost:
     """Run a command to its end; the wall clock stops with it, the CPU is counted until all that it started has ended."""
-    before = _cpu_of_children()
+    before = cpu_of_children()
     started = time.perf_counter()
     code = os.waitstatus_to_exitcode(os.waitpid(launch(command, cwd=cwd, env=env), 0)[1])
     wall = time.perf_counter() - started
     if code != exit_code:
         sys.exit(f"{' '.join(command)}: exit code {code}, and {exit_code} was expected")
     reap_all()
-    return Cost(cpu=_cpu_of_children() - before, wall=wall)
+    return Cost(cpu=cpu_of_children() - before, wall=wall)
 
 
 def launch(command: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, silenced: Sequence[int] = (1,)) -> int:
@@ -71,7 +71,8 @@ def reap_all() -> None:
             os.waitpid(-1, 0)
 
 
-def _cpu_of_children() -> float:
+def cpu_of_children() -> float:
+    """Return the seconds of CPU of all children that have ended and were waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -7,13 +7,12 @@ import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 import _floor_of_bulk
 from _figures import Figure, ms, report, show, words
 from _filled import copy_of, fill, open_asks, waits_with
-from _measure import adjourn, environment, python
+from _measure import Cost, adjourn, cpu_of_children, environment, middle, python
 from _processes import cpu_of, family, memory_of, until, worker
 
 from adjourn.stores.sqlite.database import Database
@@ -59,22 +58,24 @@ def main() -> int:
 
 def _decided(place: Path, rounds: int) -> int:
     ids = open_asks(place, limit=100_000)
-    floors, alone, piped = zip(*[(_floor(ids), _approved(place, ids), _piped(place)) for _ in range(rounds)], strict=True)
-    against = f"python + sqlite3 {ms(median(floors))}, {median(alone) / median(floors):.1f}x"
+    costs = [(_floor(ids), _approved(place, ids), _piped(place)) for _ in range(rounds)]
+    floor, alone, piped = (middle(each) for each in zip(*costs, strict=True))
+    against = f"python + sqlite3 {ms(floor.wall)}, {alone.wall / floor.wall:.1f}x"
     title = f"{len(ids):,} tasks approved in one command, median of {rounds} interleaved rounds"
-    code = report(title, [Figure("adjourn approve -, wall", ms(median(alone)), against, median(alone), SECONDS, unit=" s")])
-    print(f"for comparison: the whole pipe, with the inbox as JSON in front, {ms(median(piped))}")
+    code = report(title, [Figure("adjourn approve -, wall", ms(alone.wall), against, alone.wall, SECONDS, unit=" s")])
+    print(f"CPU: {ms(alone.cpu)} against {ms(floor.cpu)}, {alone.cpu / floor.cpu:.1f}x", end="; ")
+    print(f"the whole pipe, with the inbox as JSON in front: {ms(piped.wall)}")
     return code
 
 
-def _floor(ids: list[str]) -> float:
+def _floor(ids: list[str]) -> Cost:
     with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as folder:
         database = os.path.join(folder, "floor.db")
         _floor_of_bulk.prepare(database, ids)
         return _timed([python(), _floor_of_bulk.__file__, database], cwd=folder, said="\n".join(ids))
 
 
-def _approved(place: Path, ids: list[str]) -> float:
+def _approved(place: Path, ids: list[str]) -> Cost:
     with copy_of(place) as copied:
         os.sync()  # what was copied is not ours to wait for
         took = _timed([adjourn(), "approve", "-"], cwd=str(copied), said="\n".join(ids))
@@ -82,7 +83,7 @@ def _approved(place: Path, ids: list[str]) -> float:
     return took
 
 
-def _piped(place: Path) -> float:
+def _piped(place: Path) -> Cost:
     with copy_of(place) as copied:
         os.sync()
         took = _timed(["sh", "-c", _PIPE, "sh", adjourn(), python(), _READ_IDS], cwd=str(copied), said="")
@@ -90,10 +91,10 @@ def _piped(place: Path) -> float:
     return took
 
 
-def _timed(command: list[str], *, cwd: str, said: str) -> float:
-    began = time.perf_counter()
+def _timed(command: list[str], *, cwd: str, said: str) -> Cost:
+    before, began = cpu_of_children(), time.perf_counter()
     subprocess.run(command, cwd=cwd, env=environment(), input=said.encode(), stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - began
+    return Cost(cpu=cpu_of_children() - before, wall=time.perf_counter() - began)
 
 
 # --- the worker ------------------------------------------------------------------------------------------------------------

@@ -278,6 +278,15 @@ DOCUMENTS = {
     "runs": "`schema_version` and `runs`, a list of RunDoc",
     "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
     "prune": "`schema_version`, `pruned`, a list of task ids, and `dry_run`",
+    "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `why`, `parts`: of each its "
+    "command, depth, is_auto, effect, doubts and rules; `rules` that match, each with its file, line, rule and whether it "
+    "decides; `always_allow`, the rule's id if one decides, and `files`, each with its path, kind and rules",
+    "policy check": "`schema_version`, `is_fine`, `problems`, each with its file, line, column and message, and `files`, "
+    "each with its path, kind and rules",
+    "rules list": "`schema_version` and `rules`: of each its id, tool, arguments, programs, workspace, task, until, is_in_force, "
+    "by, at and matched: the calls of late that it would have matched, and of how many",
+    "rules add": "`schema_version`, `outcome`, which is added, `action`, what the policies now say of the call, and `rule`",
+    "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
     "delivered just now, wait and were given up, and the last error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",

@@ -9,6 +9,8 @@ from adjourn.core.errors import AdjournError, Misuse, NotAllowed
 from adjourn.core.signed import NAMESPACE
 
 _PROGRAM = "ssh-keygen"
+_PLACES = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/opt/homebrew/bin")
+_OTHERS_WRITE = 0o022
 _SECONDS = 20.0
 _LONGEST = 16 * 1024
 _PATTERNS = frozenset("*?!")
@@ -23,6 +25,11 @@ def sign(document: bytes, *, key: str) -> str:
     if done.returncode or _BEGIN.encode() not in done.stdout:
         raise NotAllowed(f"{_PROGRAM} did not sign: {_last_line(done.stderr)}", way_out=f"ssh-keygen -y -f {key}")
     return done.stdout.decode()
+
+
+def require_program() -> None:
+    """Refuse to go on without ssh-keygen."""
+    _found()
 
 
 class SshSignatures:
@@ -75,12 +82,20 @@ class _on_a_descriptor:  # noqa: N801 -- reads as the place that it is
         return f"/dev/fd/{self.fd}"
 
     def __enter__(self) -> Self:
-        self.fd = os.memfd_create("signature", 0)
+        self.fd = os.memfd_create("signature", 0) if hasattr(os, "memfd_create") else _unnamed_file()
         os.write(self.fd, self._content)
+        os.lseek(self.fd, 0, os.SEEK_SET)
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self.fd)
+
+
+def _unnamed_file() -> int:
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def _run(
@@ -89,7 +104,7 @@ def _run(
     """Run ssh-keygen; whoever signs may have to type a passphrase or touch a token, and has all the time for it."""
     try:
         return subprocess.run(
-            [_PROGRAM, *words],
+            [_found(), *words],
             input=stdin,
             stdout=subprocess.PIPE,
             stderr=None if terminal else subprocess.PIPE,
@@ -98,12 +113,32 @@ def _run(
             env={**os.environ, "LC_ALL": "C"},
             check=False,
         )
-    except FileNotFoundError as error:
-        raise AdjournError(
-            f"{_PROGRAM} is not installed", way_out="install OpenSSH's client: apt install openssh-client"
-        ) from error
     except subprocess.TimeoutExpired as error:
         raise NotAllowed(f"{_PROGRAM} did not answer within {_SECONDS:g} s", way_out="say it again") from error
+
+
+def _found() -> str:
+    return find_program(_PLACES, os.environ.get("PATH", ""))
+
+
+def find_program(places: Sequence[str], path: str) -> str:
+    """Return the ssh-keygen of the system; on PATH only one counts that nobody but root could have put there.
+
+    Whoever could put a program of that name before the real one would say whose signatures hold.
+    """
+    for place in places:
+        if os.access(os.path.join(place, _PROGRAM), os.X_OK):
+            return os.path.join(place, _PROGRAM)
+    for place in filter(os.path.isabs, path.split(os.pathsep)):
+        found = os.path.join(place, _PROGRAM)
+        if os.access(found, os.X_OK) and _is_roots(place) and _is_roots(found):
+            return found
+    raise AdjournError(f"{_PROGRAM} is not installed", way_out="install OpenSSH's client: apt install openssh-client")
+
+
+def _is_roots(path: str) -> bool:
+    found = os.stat(path)
+    return found.st_uid == 0 and not found.st_mode & _OTHERS_WRITE
 
 
 def _last_line(output: bytes | None) -> str:

@@ -16,6 +16,7 @@ from adjourn.core.errors import AdjournError
 from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import Controller, find_runner, new_id, now, open_controller
+from adjourn.wiring.judging import open_gate
 from tests.authorities import everybody
 
 ROOT = Path(__file__).parents[2]
@@ -122,8 +123,15 @@ def decide_and_start(order: Order, *, gate: str, name: str) -> Report:
 
 def where_everybody_may(root: str) -> Controller:
     """Return a controller of the store for people of all names: whose process it is does not matter here."""
-    processes = LocalProcesses(root)
-    return Controller(SqliteStore(root), clock=now, new_id=new_id, find_runner=find_runner, processes=processes, **everybody())
+    return Controller(
+        SqliteStore(root),
+        clock=now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=LocalProcesses(root),
+        open_gate=lambda: open_gate(root),
+        **everybody(),
+    )
 
 
 def pass_gate(gate: str) -> None:

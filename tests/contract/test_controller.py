@@ -1,12 +1,13 @@
 """What the controller promises, over every store."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from adjourn.core.ask import Principal, Reply, Verb, Verdict
-from adjourn.core.call import Command, command_of
+from adjourn.core.call import ORIGINAL, Command, canonical, command_of
 from adjourn.core.errors import (
     AdjournError,
     AlreadySettled,
@@ -194,6 +195,59 @@ def test_of_several_replies_all_count_or_none(office: Office) -> None:
     assert isinstance(refused.value.items[1].error, Misuse)
     assert refused.value.exit_code == Misuse.exit_code
     assert office.task(task.id) == task
+
+
+def test_an_edit_changes_the_call_and_the_task_in_one_step(office: Office) -> None:
+    """Both versions are kept; whatever follows, the original is never what runs."""
+    task, ask = office.waiting(argv=("./deploy.sh", "prod"), decision_arg=True)
+    before = office.scene(task).calls[ask.call or 0]
+    arguments = canonical({"argv": ["./deploy.sh", "test"], "cwd": "/srv/other"})
+    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, text="yes", edited=arguments)], by=ME)
+    claimed = office.begin(office.task(task.id))
+    assert command_of(claimed.call.body).argv == ("./deploy.sh", "test", "--approval-decision=yes")
+    assert command_of(claimed.call.body).cwd == "/srv/other"
+    assert office.controller.kept(task.id, f"{ORIGINAL}{before.tool_call_id}") == before.body
+    (told,) = [event.facts for event in office.events(task) if event.kind == "call_edited"]
+    assert told["was"] == before.digest
+    again = office.controller.finish(claimed.run, INTERRUPTED)
+    office.controller.resume(again.id, by=ME)
+    resumed = office.begin(office.task(task.id))
+    assert command_of(resumed.call.body).argv[:2] == ("./deploy.sh", "test")
+    assert command_of(resumed.call.body).cwd == "/srv/other"
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"argv": [], "cwd": "/"}, {"argv": ["./deploy.sh", "--env", "prod"], "cwd": "/srv/place"}, {"x": 1}]
+)
+def test_an_edit_that_does_not_fit_changes_nothing(office: Office, arguments: dict[str, Any]) -> None:
+    task, ask = office.waiting()
+    events = office.events(task)
+    with pytest.raises(Misuse):
+        office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=canonical(arguments))], by=ME)
+    assert (office.task(task.id), office.events(task)) == (task, events)
+
+
+def test_an_edit_of_another_call_than_the_one_shown_is_refused(office: Office) -> None:
+    _, ask = office.waiting()
+    reply = Reply(ask_id=ask.id, verb=Verb.APPROVE, digest="0" * 64, edited=canonical({"argv": ["x"], "cwd": "/"}), files={})
+    with pytest.raises(Conflict, match="not the one that was shown"):
+        office.controller.decide([reply], by=ME)
+
+
+def test_a_snooze_decides_nothing_and_puts_off_nothing(office: Office) -> None:
+    task, ask = office.waiting(expires_after=1000)
+    (snoozed,) = office.controller.snooze([ask.id, ask.id], until=office.now + 5000, by=ME)
+    assert (snoozed.state, snoozed.expires_at) == (ask.state, ask.expires_at)
+    assert office.task(task.id) == task
+    with pytest.raises(Misuse):
+        office.controller.snooze([ask.id], until=office.now, by=ME)
+    with pytest.raises(NotAllowed):
+        office.controller.snooze([ask.id], until=None, by=Principal(name="uid:1000", inside_run="x.1"))
+    office.now += 1001
+    office.controller.recover()
+    assert office.task(task.id).state is TaskState.FAILED
+    with pytest.raises(AlreadySettled):
+        office.controller.snooze([ask.id], until=None, by=ME)
 
 
 def test_the_inbox_waits_for_every_ask_but_a_resume_is_final(office: Office) -> None:

@@ -727,6 +727,24 @@ def test_pages_of_the_inbox_hold_each_ask_once(inbox: Store, size: int) -> None:
         assert seen == [ask.id for ask in view.open_asks(limit=99)]
 
 
+def test_those_that_sleep_are_passed_over_until_their_time(inbox: Store) -> None:
+    """Snoozed asks stay open, are told apart, and come back in their place."""
+    with inbox.read() as view:
+        first, second, third, *rest = view.open_asks(limit=99)
+    with inbox.change() as tx:
+        tx.save_ask(first, replace(first, snoozed_until=NOON + 9))
+        tx.save_ask(third, replace(third, snoozed_until=NOON + 5))
+    with inbox.read() as view:
+        assert view.open_asks(limit=99, awake_at=NOON) == [second, *rest]
+        assert view.open_asks(limit=2, awake_at=NOON, after=second.id) == rest[:2]
+        assert [ask.id for ask in view.open_asks(limit=2, awake_at=NOON + 5)] == [second.id, third.id]
+        assert [ask.id for ask in view.snoozed_asks(now=NOON, limit=9)] == [third.id, first.id]
+        assert [ask.id for ask in view.snoozed_asks(now=NOON, limit=1)] == [third.id]
+        assert [view.count_snoozed_asks(now=NOON + at) for at in (0, 5, 9)] == [2, 1, 0]
+        assert view.count_open_asks() == 6
+        assert len(view.open_asks(limit=99)) == 6
+
+
 def test_a_page_goes_on_after_an_ask_that_was_settled_meanwhile(inbox: Store) -> None:
     with inbox.read() as view:
         first, second, third, *_ = view.open_asks(limit=9)

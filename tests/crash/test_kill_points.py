@@ -60,7 +60,8 @@ def test_a_kill_anywhere_breaks_no_promise(product: Sweep, sweep: str, capsys: p
 
 def test_a_supervisor_that_opens_the_gate_too_early_is_caught(product: Sweep) -> None:
     chosen = share(product.points(f"{MODULE}:hasty"), of=120, seed=1)
-    assert "a call started 2 times" in report(product.play(chosen))
+    found = report(product.play(chosen))
+    assert "a call started 2 times" in found or "a call is withdrawn that did start" in found
 
 
 def test_an_acknowledgement_that_comes_too_early_is_caught(product: Sweep) -> None:

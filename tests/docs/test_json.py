@@ -44,6 +44,11 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tell("tasks")
     tell("worker", "--status")
     tell("notify")
+    tell("policy explain", "--", "ls")
+    tell("policy check")
+    rule = tell("rules add", "--", "ls")["rule"]["id"]
+    tell("rules list")
+    tell("rules revoke", rule)
     tell("audit verify")
     tell("audit export")
     tell("doctor")

@@ -52,8 +52,9 @@ def test_what_the_editor_leaves_is_what_runs(shell: Shell) -> None:
 
 def test_both_digests_are_told_until_the_next_run(shell: Shell) -> None:
     manifest = asked(shell)
-    shell.adjourn("approve", ask_of(manifest), "--set", "argv.2=staging")
+    (receipt,) = shell.json("approve", ask_of(manifest), "--set", "argv.2=staging")["asks"]
     (ask,) = shell.json("show", manifest["task_id"])["asks"]
+    assert receipt == ask
     assert ask["original_digest"] == manifest["asks"][0]["digest"]
     assert ask["digest"] != ask["original_digest"]
 
@@ -155,6 +156,15 @@ def test_a_gated_command_is_looked_at_with_its_new_words(shell: Shell) -> None:
     assert again["asks"][0]["replaces"] == ask_of(manifest)
     shell.adjourn("resume", manifest["task_id"], "--approve", again["pause_reason"]["pending_tool_calls"][0]["id"])
     assert shell.lines("effects") == ["changed"]
+
+
+def test_a_program_that_was_not_there_when_it_was_approved_is_a_new_ask(shell: Shell) -> None:
+    manifest = shell.json("run", "--pause-on-approval", "--", "./script.sh", expect=10)
+    shell.adjourn("approve", ask_of(manifest))
+    shell.script("touch started")
+    again = shell.json("resume", manifest["task_id"], expect=10)
+    assert again["asks"][0]["replaces"] == ask_of(manifest)
+    assert not (shell.place / "started").exists()
 
 
 # --- a process that makes its own calls ------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def _is_from_bytes(word: str) -> bool:
     return True
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_a_probe_receives_exactly_the_bytes_that_were_shown(tmp_path: Path, sweep: str) -> None:
     """Generated calls, a third of them edited before they are approved: the words, the directory and the value."""
     stage = Stage(tmp_path)

@@ -185,6 +185,24 @@ def without_allowed_signers(shell: Shell, signers: Signers, ask: str) -> bytes:
     return content
 
 
+def by_a_file_that_others_can_write(shell: Shell, signers: Signers, ask: str) -> bytes:
+    content = saved(shell, signers, ask).read_bytes()
+    signers.allowed.chmod(0o666)
+    return content
+
+
+def with_a_config_that_is_wrong(shell: Shell, signers: Signers, ask: str) -> bytes:
+    content = saved(shell, signers, ask).read_bytes()
+    signers.configure("allowed_signers = 7\n")
+    return content
+
+
+def with_a_list_of_the_revoked_that_is_gone(shell: Shell, signers: Signers, ask: str) -> bytes:
+    content = saved(shell, signers, ask).read_bytes()
+    signers.configure('revoked_signers = "no-such-file"\n')
+    return content
+
+
 def huge(shell: Shell, signers: Signers, ask: str) -> bytes:
     return saved(shell, signers, ask).read_bytes() + b" " * 2_000_000
 
@@ -205,6 +223,9 @@ FORGERIES: dict[str, tuple[Forge, int]] = {
     "signer for other things": (by_one_who_may_sign_other_things, 5),
     "signer without the scope": (by_one_who_lost_the_scope, 5),
     "no allowed signers": (without_allowed_signers, 5),
+    "signers that others can write": (by_a_file_that_others_can_write, 5),
+    "a config that is wrong": (with_a_config_that_is_wrong, 5),
+    "a list of the revoked that is gone": (with_a_list_of_the_revoked_that_is_gone, 5),
     "huge": (huge, 5),
     "garbage": (lambda *_: os.urandom(3_000), 5),
     "not UTF-8": (lambda *_: b'{"schema_version":1,"decisions":[{"document":"\xff","signature":"x"}]}', 5),
@@ -352,15 +373,22 @@ def test_an_edit_is_signed_with_the_rest(shell: Shell, signers: Signers) -> None
 # --- how it is said --------------------------------------------------------------------------------------------------------
 
 
-def test_without_ssh_keygen_there_is_a_sentence(shell: Shell, signers: Signers) -> None:
+FAKE = """#!/bin/sh
+echo anna
+echo '-----BEGIN SSH SIGNATURE-----'
+echo '-----END SSH SIGNATURE-----'
+exit 0
+"""
+
+
+def test_a_fake_ssh_keygen_on_path_verifies_nothing(shell: Shell, signers: Signers) -> None:
     _, ask = waiting(shell)
-    path = saved(shell, signers, ask)
-    program = needs("adjourn")
-    bare = {"PATH": str(shell.place / "nothing")}
-    for words in (("decide", str(path)), ("approve", ask, "--sign", signers.key("anna"))):
-        done = shell.run(program, *words, env=bare, expect=1)
-        assert "ssh-keygen is not installed" in done.err
-        assert "openssh-client" in done.err
+    path = saved(shell, signers, ask, by="mallory")
+    (shell.place / "bin").mkdir()
+    (shell.place / "bin" / "ssh-keygen").write_text(FAKE)
+    (shell.place / "bin" / "ssh-keygen").chmod(0o755)
+    here = {"PATH": os.pathsep.join([str(shell.place / "bin"), "bin", ".", shell.environment["PATH"]])}
+    shell.adjourn("decide", str(path), env=here, expect=5)
     assert state(shell, ask)[0] == "pending"
 
 

@@ -93,6 +93,21 @@ def test_a_directory_that_was_moved_leads_to_the_database(database: str, tmp_pat
     assert shell.end() == {}
 
 
+@pytest.mark.parametrize("mode", [0o644, 0o620, 0o602])
+def test_a_directory_does_not_lead_to_a_database_that_others_could_have_named(database: str, tmp_path: Path, mode: int) -> None:
+    """A repository must not bring an address along: whoever owns that database could have approved anything."""
+    shell = Shell(tmp_path)
+    shell.store.mkdir(mode=0o700)
+    address = shell.store / "database.json"
+    address.write_text(f'{{"url": "{database}"}}')
+    address.chmod(mode)
+    assert "is not yours alone" in shell.adjourn("tasks", expect=5).err
+    assert "is not yours alone" in shell.adjourn("run", "--", "true", expect=5).err
+    address.chmod(0o600)
+    shell.adjourn("run", "--", "true")
+    assert shell.end() == {}
+
+
 def test_a_store_that_somebody_works_on_is_not_moved(database: str, tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.environment["XDG_STATE_HOME"] = str(tmp_path / ".state")

@@ -84,7 +84,8 @@ class Rulebook:
     def __init__(self) -> None:
         self.policy = NO_POLICY
 
-    def current(self, _workspace: str) -> Policy:
+    def current(self, workspace: str) -> Policy:
+        assert workspace
         return self.policy
 
 

@@ -188,6 +188,13 @@ def test_an_ask_tells_all_there_is_to_know_of_it() -> None:
         "settled_at": "2023-11-14T22:13:20.000Z",
         "settled_by": "uid:1000",
         "reply": "canary",
+        "level": None,
+        "gate": False,
+        "terms": {"approver": "any", "not_requester": False, "signed": False, "by_name": False},
+        "replaces": None,
+        "expires_at": None,
+        "snoozed_until": None,
+        "original_digest": None,
     }
 
 

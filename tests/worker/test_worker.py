@@ -312,6 +312,7 @@ def test_a_worker_whose_store_is_taken_away_says_so_and_leaves(shell: Shell, wor
     shell.json("run", "--", "true")
     (shell.store / "supervision.yaml").write_text("poll_interval: 0.2\n")
     process = worker()
+    until(lambda: bool(os.listdir(shell.store / "wake")), what="it listens")
     shell.store.rename(shell.place / "aside")
     assert process.wait(timeout=20) == 1
     assert "was removed or replaced" in (shell.place / "worker-0.log").read_text()

@@ -7,7 +7,7 @@ from adjourn.cli.hint import command
 from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, Reply, Verb
-from adjourn.core.call import Call
+from adjourn.core.call import ORIGINAL, Call
 from adjourn.core.errors import NotFound
 from adjourn.core.receipt import Receipt
 from adjourn.core.render import visible
@@ -33,25 +33,36 @@ def tell(session: Session, settled: Sequence[Ask]) -> int:
         calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
     if session.wants_json:
-        _say_json(session, zip(settled, calls, strict=True), tasks, receipts)
+        _say_json(session, zip(settled, calls, strict=True), tasks, receipts, original=_original(session, calls))
     else:
         _say_text(session, zip(settled, calls, strict=True), tasks, {receipt.ask: receipt for receipt in receipts})
     return 0
 
 
+def _original(session: Session, calls: Sequence[Call | None]) -> bytes | None:
+    """Return what a call was before it was edited; several are never edited at once."""
+    call = calls[0] if len(calls) == 1 else None
+    return session.controller.kept(call.task_id, f"{ORIGINAL}{call.tool_call_id}") if call else None
+
+
 def _say_json(
-    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: list[Receipt]
+    session: Session,
+    settled: Iterable[tuple[Ask, Call | None]],
+    tasks: dict[str, Task],
+    receipts: list[Receipt],
+    *,
+    original: bytes | None,
 ) -> None:
-    docs = ask_docs(settled)
+    docs = ask_docs(settled, original=original)
     states = {task.id: task.state for task in tasks.values()}
     session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states, "receipts": receipts})
 
 
-def ask_docs(asks: Iterable[tuple[Ask, Call | None]]) -> list[object]:
+def ask_docs(asks: Iterable[tuple[Ask, Call | None]], *, original: bytes | None = None) -> list[object]:
     """Describe asks, each with its call."""
     from adjourn.core.manifest import ask_doc
 
-    return [ask_doc(ask, {call.number: call} if call else {}) for ask, call in asks]
+    return [ask_doc(ask, {call.number: call} if call else {}, original=original) for ask, call in asks]
 
 
 def _say_text(

@@ -22,7 +22,7 @@ Observe = Callable[[Command], Surroundings]
 class Policies(Protocol):
     """Knows which rules hold where."""
 
-    def current(self, workspace: str) -> Policy:
+    def current(self, workspace: str, /) -> Policy:
         """Return all rules that hold for a workspace now, or raise BadPolicy: where a file is wrong, nothing runs."""
         ...
 
@@ -71,7 +71,7 @@ class PolicyGate:
     def effect(self, view: View, task: Task, call: Call) -> Effect:
         """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
         try:
-            return self._judge_since(view, task, COMMAND, call.body, self._observe(command_of(call.body))).effect
+            return self.judge(view, task, COMMAND, call.body).effect
         except BadPolicy:
             return Effect.UNKNOWN
 
@@ -95,18 +95,20 @@ class PolicyGate:
         """Say why a call that was let through may not start now, if it may not."""
         began_under, today = self._in_force(view, task)
         shown = command_of(call.body)
-        if not shown.files and began_under == today == NO_POLICY:
+        # A gated command was looked at even if it has no files: not even its program may have been there.
+        was_looked_at = bool(shown.files) or task.spec.pause_on_approval
+        if not was_looked_at and began_under == today == NO_POLICY:
             return None
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         judgement = self._judge_since(view, task, COMMAND, call.body, seen)
         approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
-        changes = differences(shown.files, seen.files) if shown.files else []
+        changes = differences(shown.files, seen.files) if was_looked_at else []
         if _is_barred(task, ask, judgement, approved):
             changes += ["the policy is stricter than when it was let through", *judgement.why]
         if not changes:
             return None
-        command = msgspec.structs.replace(shown, files=seen.files if shown.files else {})
+        command = msgspec.structs.replace(shown, files=seen.files if was_looked_at else {})
         opening = Opening(command=command, judgement=judgement, is_gated=task.spec.pause_on_approval or ask is not None)
         return Obstacle(call=call, ask=ask, opening=opening, changes=tuple(changes))
 

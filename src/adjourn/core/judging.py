@@ -1,6 +1,7 @@
 """How a policy judges a call: command by command, strictly where something is let pass, generously where it is not."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 import msgspec
 
@@ -134,10 +135,13 @@ class _Case:
         """Return the rules that ask or forbid, matched by whatever may be a command in it."""
         index = self.policy.generous
         found = {id(rule): rule for rule in index.of_call(self.tool, self.arguments, holds_commands=self.is_command)}
-        for words in possible_commands(self.step) if self.step else ():
+        for words in possible_commands(self.step, cache(self._is_named_by_a_rule)) if self.step else ():
             for rule in index.of_words(self.tool, words, programs=self._names_of(words)):
                 found[id(rule)] = rule
         return tuple(found.values())
+
+    def _is_named_by_a_rule(self, word: str) -> bool:
+        return self.policy.generous.begins(self.tool, {word, *self._names_of((word,))})
 
     def _names_of(self, words: tuple[str, ...]) -> Iterator[str]:
         """Yield the further names of a program: without its directory, and where it really is."""

@@ -68,14 +68,14 @@ def named_programs(step: Step) -> Words:
     return step.words[: LONGEST_GUESS if step.unsure else 1]
 
 
-def possible_commands(step: Step) -> Iterator[Words]:
+def possible_commands(step: Step, is_of_interest: Callable[[str], bool]) -> Iterator[Words]:
     """Yield every run of words that may be a command: rules that forbid or ask are tried on all of them."""
     for each in all_steps(step):
         yield each.words
         if each.unsure:
             yield from (each.words[start : start + LONGEST_GUESS] for start in range(1, len(each.words)))
         if each.text:
-            yield from guesses(each.text)
+            yield from guesses(each.text, is_of_interest)
 
 
 def _step_of_list(given: Json) -> Step:

@@ -90,6 +90,11 @@ class Index:
             read_pattern(pattern).matches(_text(arguments[key]), strictly=self._strictly) for key, pattern in wanted.items()
         )
 
+    def begins(self, tool: str, names: Iterable[str]) -> bool:
+        """Say whether any rule's command begins with a program of one of these names."""
+        nodes = self._tools.fitting(tool, strictly=False)
+        return any(node.fitting(name, strictly=self._strictly) for node in nodes for name in names)
+
     def of_words(self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()) -> Iterator[Rule]:
         """Yield the rules that match a command; its program may go by further names."""
         reached = self._tools.fitting(tool, strictly=False)
@@ -163,10 +168,8 @@ class _Branches:
             self._any.append(branch)
 
     def candidates(self, word: str) -> Iterator[_Branch]:
-        for length in self._heads.lengths:
-            yield from self._heads.branches.get(word[:length], ())
-        for length in self._tails.lengths:
-            yield from self._tails.branches.get(word[-length:], ())
+        yield from self._heads.beginning(word)
+        yield from self._tails.ending(word)
         for text in self._holding.texts_in(word):
             yield from self._holding.branches[text]
         yield from self._any
@@ -182,6 +185,14 @@ class _Shelf:
     def put(self, text: str, branch: _Branch) -> None:
         self.lengths.add(len(text))
         self.branches.setdefault(text, []).append(branch)
+
+    def beginning(self, word: str) -> Iterator[_Branch]:
+        for length in self.lengths:
+            yield from self.branches.get(word[:length], ()) if length <= len(word) else ()
+
+    def ending(self, word: str) -> Iterator[_Branch]:
+        for length in self.lengths:
+            yield from self.branches.get(word[-length:], ()) if length <= len(word) else ()
 
     def texts_in(self, word: str) -> set[str]:
         """Return the texts that a word holds, by whichever way is shorter: through its parts, or through the texts."""

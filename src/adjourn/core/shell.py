@@ -1,6 +1,6 @@
 """Shell text, as far as it can be understood for certain: plain words, quotes, and `|`, `&&`, `||`, `;` between commands."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -52,11 +52,12 @@ def read_text(text: str) -> Text:
     return Text(commands=commands)
 
 
-def guesses(text: str) -> Iterator[Words]:
-    """Yield whatever could be a command in a text that is not understood: at every word one may begin."""
+def guesses(text: str, is_of_interest: Callable[[str], bool]) -> Iterator[Words]:
+    """Yield whatever could be a command in a text that is not understood: at every word of interest one may begin."""
     for segment in (*_loose_segments(text), *_crude_segments(text)):
-        for start in range(len(segment)):
-            yield segment[start : start + LONGEST_GUESS]
+        for start, word in enumerate(segment):
+            if is_of_interest(word):
+                yield segment[start : start + LONGEST_GUESS]
 
 
 # --- what is understood ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -16,6 +17,7 @@ MOST_ENTRIES = 20_000
 LONGEST = 1.0  # seconds for one look
 _SMALL = 4_096
 _PACKED = 16 * 1024 * 1024
+_INDEX = 256 << 20
 _LEVELS = 64
 _HEX = frozenset("0123456789abcdef")
 _HASHES = (40, 64)
@@ -50,6 +52,17 @@ def head_of(workspace: str) -> Head | None:
     if word or not _is_ref(ref):
         return Head(ref=None, commit=_hash(said))
     return Head(ref=ref, commit=_commit_of(place, ref))
+
+
+def is_tracked(path: str) -> bool:
+    """Say whether a file came with the repository around it: that one lists such a name in such a directory."""
+    place = _git_directory(os.path.dirname(os.path.dirname(path)))
+    name = os.fsencode("/".join(path.split("/")[-2:]))
+    try:
+        with open(os.path.join(place or "", "index"), "rb") as file:
+            return name in file.read(_INDEX)
+    except OSError:
+        return False
 
 
 def _git_directory(workspace: str) -> str | None:
@@ -143,12 +156,24 @@ def _entries(workspace: str) -> Iterator[tuple[str, os.stat_result]]:
     """Walk a tree, never through a symbolic link."""
     waiting = [workspace]
     while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.name not in _SKIPPED:
-                        yield entry.path, entry.stat(follow_symlinks=False)
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
-        except OSError:
-            continue  # it went away, or it is not ours to read
+        for path, found in _listed(waiting.pop()):
+            yield path, found
+            if stat.S_ISDIR(found.st_mode):
+                waiting.append(path)
+
+
+def _listed(place: str) -> list[tuple[str, os.stat_result]]:
+    """Return what lies in a directory, no more than a look would cover; what went away or is not ours to read is not there."""
+    try:
+        with os.scandir(place) as entries:
+            named = [entry for entry in islice(entries, MOST_ENTRIES + 1) if entry.name not in _SKIPPED]
+    except OSError:
+        return []
+    return [(entry.path, found) for entry in named if (found := _about(entry))]
+
+
+def _about(entry: "os.DirEntry[str]") -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except OSError:
+        return None

@@ -31,7 +31,7 @@ __all__ = [
 
 STORE = ".adjourn"
 _SHARED = ("postgresql://", "postgres://")
-_ADDRESS = "database.json"  # in the place of files of a store that machines share
+ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -73,7 +73,7 @@ def _upwards(place: str) -> list[str]:
 
 def is_shared(root: str) -> bool:
     """Say whether the store is a database that machines share."""
-    return os.path.lexists(os.path.join(root, _ADDRESS))
+    return os.path.lexists(os.path.join(root, ADDRESS))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import os
 
 from adjourn.core.ask import Principal
 from adjourn.core.authority import ALL, Rights, Scope
+from adjourn.core.errors import Misuse, NotAllowed
 
 
 class FileAuthoriser:
@@ -34,14 +35,25 @@ class FileSignatures:
     def signer(self, document: bytes, signature: str) -> str:
         """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
         from adjourn.signatures import SshSignatures
-        from adjourn.wiring.config import read_config
 
-        config = read_config(os.stat(self._root).st_uid)
-        revoked = config.file("revoked_signers")
-        is_named = "revoked_signers" in config.content
-        return SshSignatures(
-            config.file("allowed_signers"), revoked=revoked if is_named or os.path.lexists(revoked) else None
-        ).signer(document, signature)
+        try:
+            allowed, revoked = self._files()
+        except Misuse as error:
+            raise NotAllowed(f"whose signatures count cannot be told: {error.sentence}", way_out=error.way_out) from error
+        return SshSignatures(allowed, revoked=revoked).signer(document, signature)
+
+    def _files(self) -> tuple[str, str | None]:
+        """Return the files that say whose signatures count, and whose no more; who could write them could sign."""
+        from adjourn.wiring.config import read_config
+        from adjourn.wiring.user_files import require_trust
+
+        owner = os.stat(self._root).st_uid
+        config = read_config(owner)
+        allowed, revoked = config.file("allowed_signers"), config.file("revoked_signers")
+        for path in filter(os.path.exists, (allowed, revoked)):
+            require_trust(path, os.stat(path), owner=owner)
+        is_needed = "revoked_signers" in config.content or os.path.lexists(revoked)
+        return allowed, revoked if is_needed else None
 
 
 def sign(document: bytes, *, key: str) -> str:
@@ -49,3 +61,10 @@ def sign(document: bytes, *, key: str) -> str:
     from adjourn import signatures
 
     return signatures.sign(document, key=key)
+
+
+def require_keygen() -> None:
+    """Refuse to go on where no signature can be made or verified."""
+    from adjourn import signatures
+
+    signatures.require_program()

@@ -1,7 +1,6 @@
 """Looks at a store and all around it for what could go wrong, and says what helps. It changes nothing."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from adjourn.process import lock
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import living, open_controller
+from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.config import read_config
 from adjourn.wiring.notification import configured
 from adjourn.wiring.policies import FilePolicies, origins, rules_path
@@ -101,8 +101,7 @@ def _signers(_: str) -> Findings:
     if not os.path.lexists(path):
         yield _fine("signers", f"nobody's signature counts: there is no {path}")
         return
-    if shutil.which("ssh-keygen") is None:
-        yield _bad("signers", "ssh-keygen is not installed: no signature can be verified", "apt install openssh-client")
+    require_keygen()
     with open(path, encoding="utf-8", errors="replace") as file:
         names = [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
     yield _fine("signers", f"{path} names {', '.join(names[:_FEW]) or 'nobody'}{' and more' if len(names) > _FEW else ''}")

@@ -15,7 +15,7 @@ from adjourn.ports import Store
 from adjourn.stores.everything import Everything
 from adjourn.stores.sqlite.place import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import is_shared, living
+from adjourn.wiring import ADDRESS, is_shared, living
 
 MOVED = f"{DATABASE}.moved"
 
@@ -25,7 +25,7 @@ def migrate(source: str, target: str) -> Everything:
 
     The old database is put aside: two stores that both know of an approved call would both run it.
     """
-    from adjourn.wiring.shared import ADDRESS, address_of, open_shared
+    from adjourn.wiring.shared import address_of, open_shared
 
     _require_movable(source, target)
     old, new = SqliteStore(source), open_shared(target)

@@ -2,12 +2,13 @@
 
 import os
 import socket
+import stat
 from urllib.parse import urlsplit
 
 import msgspec
 
 from adjourn.core.digest import sha256
-from adjourn.core.errors import Misuse, StoreProblem
+from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
 from adjourn.files import private_directory, write_whole
 from adjourn.ports import Heart
 from adjourn.process.identity import boot_id
@@ -15,8 +16,9 @@ from adjourn.process.supervisors import About
 from adjourn.stores.postgres.database import shown
 from adjourn.stores.postgres.install import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
+from adjourn.wiring import ADDRESS
 
-ADDRESS = "database.json"
+_OTHERS = 0o077
 
 
 class Address(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -69,9 +71,13 @@ def _content(path: str) -> bytes:
 
 
 def address_of(place: str) -> Address:
-    """Return where the database of a place is."""
+    """Return where the database of a place is. What others could have written leads nowhere: it could lead to their database."""
+    path = os.path.join(place, ADDRESS)
     try:
-        return msgspec.json.decode(_content(os.path.join(place, ADDRESS)), type=Address)
+        found = os.lstat(path)
+        if found.st_uid != os.geteuid() or found.st_mode & _OTHERS or not stat.S_ISREG(found.st_mode):
+            raise StoreRefused(f"{path} is not yours alone: it is not followed", way_out=f"look at it, then: chmod 600 {path}")
+        return msgspec.json.decode(_content(path), type=Address)
     except (OSError, msgspec.DecodeError) as error:
         raise StoreProblem(f"{place}/{ADDRESS} cannot be read: {error}", way_out="name the store by its URL once") from error
 

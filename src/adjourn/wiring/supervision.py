@@ -4,12 +4,14 @@ import os
 from functools import partial
 
 from adjourn.controller import Controller
+from adjourn.core.errors import StoreRefused
 from adjourn.core.task import TRIES
 from adjourn.ports import Heart
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
+from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
-from adjourn.wiring import is_shared, new_id, now, open_controller
+from adjourn.wiring import ADDRESS, is_shared, new_id, now, open_controller
 from adjourn.wiring.judging import scripts_directory
 
 
@@ -20,6 +22,7 @@ def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
 
 def open_supervising(root: str, about: About, *, tries: int) -> tuple[Controller, Supervisor]:
     """Make a supervisor that says this about itself."""
+    _refuse_foreign(root)
     forks = ForkServer.start()
     controller = open_controller(root)
     return controller, Supervisor(
@@ -38,3 +41,10 @@ def _start_heart(root: str, about: About, supervisor: str) -> Heart:
     from adjourn.wiring.shared import start_heart
 
     return start_heart(root, about, supervisor=supervisor)
+
+
+def _refuse_foreign(root: str) -> None:
+    """Refuse to start anything out of a store that came with a repository: its approvals may be anybody's."""
+    if any(is_tracked(os.path.join(root, name)) for name in ("adjourn.db", ADDRESS)):
+        sentence = f"{root} is part of the repository: whoever wrote that may have put approvals into it; nothing is started"
+        raise StoreRefused(sentence, way_out=f"git rm -r --cached {root}, after a look at it with adjourn tasks")
