@@ -95,6 +95,14 @@ def test_without_the_flag_a_command_runs_and_is_marked(shell: Shell) -> None:
     assert "judged prompt" in shell.adjourn("show", task).out
 
 
+def test_without_a_policy_and_the_flag_nothing_is_different(shell: Shell) -> None:
+    """A-R81: what worked before works as it did; nobody is asked, and nothing is added."""
+    task = shell.json("run", "--", noted(shell), "--env", "prod")["task_id"]
+    assert shell.lines("starts") == ["start --env prod "]
+    assert "judged" not in shell.adjourn("show", task).out
+    assert shell.inbox() == []
+
+
 # --- what the policy says --------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 
 from adjourn.core.call import COMMAND, Command, arguments_of, command_body
@@ -10,10 +11,15 @@ from adjourn.core.surroundings import Surroundings
 LARGEST = 256 << 20
 MOST = 100
 _CHUNK = 1 << 20
+_AT_REST = 2_000_000_000  # nanoseconds
+_MOST_KNOWN = 10_000
 _INTERPRETERS = 3  # a script's interpreter may be a script, and `env` names yet another program
 _SHEBANG = 4096
 _BEYOND = f"not covered: only the first {MOST} files are"
 _OURS = "--approval-decision="  # added by adjourn, with a value that names no file
+
+
+_known: dict[tuple[int, ...], str] = {}
 
 
 def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
@@ -105,15 +111,39 @@ def _state(file: str) -> str:
 
 
 def _digest(file: str) -> str:
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        return _digest_of(fd)
+    finally:
+        os.close(fd)
+
+
+def _digest_of(fd: int) -> str:
+    """Return the digest of a file; one that lies still and has not changed since this process read it is not read again.
+
+    The kernel alone sets the time of the last change. Two changes within its grain have the same: a young file is read anew.
+    """
+    before = _version(fd)
+    known = _known.get(before)
+    if known:
+        return known
+    digest = _read(fd)
+    if _version(fd) == before and time.time_ns() - before[-1] > _AT_REST and len(_known) < _MOST_KNOWN:
+        _known[before] = digest
+    return digest
+
+
+def _version(fd: int) -> tuple[int, ...]:
+    about = os.fstat(fd)
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def _read(fd: int) -> str:
     from hashlib import sha256  # OpenSSL's, for programs are large; loaded only here
 
     digest = sha256()
-    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        while chunk := os.read(fd, _CHUNK):
-            digest.update(chunk)
-    finally:
-        os.close(fd)
+    while chunk := os.read(fd, _CHUNK):
+        digest.update(chunk)
     return f"sha256:{digest.hexdigest()}"
 
 

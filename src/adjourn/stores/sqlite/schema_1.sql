@@ -86,14 +86,10 @@ CREATE TABLE ask (
     settled_at INTEGER,
     settled_by TEXT,
     reply TEXT,
-    level TEXT CHECK (level IN ('L0', 'L1', 'L2')),
-    snoozed_until INTEGER,
     CHECK ((state = 'pending') = (settled_at IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX ask_id ON ask (id);
--- With the snooze in it, those that sleep are passed over without a look at their rows.
-CREATE INDEX ask_inbox ON ask (created_at, no, snoozed_until) WHERE state = 'pending';
-CREATE INDEX ask_snoozed ON ask (snoozed_until) WHERE state = 'pending' AND snoozed_until IS NOT NULL;
+CREATE INDEX ask_inbox ON ask (created_at) WHERE state = 'pending';
 CREATE INDEX ask_pending ON ask (no) WHERE state = 'pending';
 CREATE INDEX ask_expiry ON ask (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
 CREATE INDEX ask_slot ON ask (slot) WHERE slot IS NOT NULL;
@@ -116,9 +112,6 @@ CREATE TABLE document (
     body BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX document_name ON document (task, name);
-
--- What belongs to no task: policies by their digest, and the ids of decisions that came from outside.
-CREATE TABLE shared_document (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE event (
     no INTEGER PRIMARY KEY,

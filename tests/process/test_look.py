@@ -1,0 +1,54 @@
+"""What a command depends on, as it is on disk now."""
+
+import os
+import time
+from pathlib import Path
+
+from adjourn.core.call import Command
+from adjourn.process import look
+from adjourn.process.look import look_at
+
+OLD = time.time() - 3_600
+
+
+def digests(place: Path, *argv: str) -> dict[str, str]:
+    return look_at(Command(argv=argv, cwd=str(place)), path="/usr/bin:/bin").files
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
+    """Only the kernel sets the time of the last change; the one that a program can set proves nothing."""
+    plan = tmp_path / "plan"
+    plan.write_text("good")
+    os.utime(plan, (OLD, OLD))
+    look._known.clear()
+    time.sleep(2.1)
+    first = digests(tmp_path, "cat", "plan")
+    assert digests(tmp_path, "cat", "plan") == first
+    plan.write_text("evil")
+    os.utime(plan, (OLD, OLD))
+    assert digests(tmp_path, "cat", "plan")[str(plan)] != first[str(plan)]
+
+
+def test_changes_in_quick_succession_are_all_seen(tmp_path: Path) -> None:
+    """Within the grain of the clock two changes look alike: what was changed just now is read again."""
+    plan = tmp_path / "plan"
+    seen: set[str] = set()
+    for number in range(300):
+        plan.write_text(f"{number:04}")
+        seen.add(digests(tmp_path, "cat", "plan")[str(plan)])
+    assert len(seen) == 300
+
+
+def test_a_file_that_lies_still_is_read_once(tmp_path: Path) -> None:
+    look._known.clear()
+    digests(tmp_path, "/bin/sh")
+    assert len(look._known) == 1
+
+
+def test_another_file_in_its_place_is_seen(tmp_path: Path) -> None:
+    plan, other = tmp_path / "plan", tmp_path / "other"
+    plan.write_text("good")
+    other.write_text("evil")
+    first = digests(tmp_path, "cat", "plan")
+    other.rename(plan)
+    assert digests(tmp_path, "cat", "plan")[str(plan)] != first[str(plan)]
