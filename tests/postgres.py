@@ -1,7 +1,9 @@
 """A real PostgreSQL for tests: from a wheel, or the server that ADJOURN_TEST_POSTGRES names."""
 
+import atexit
 import fcntl
 import os
+import shutil
 import signal
 import warnings
 from collections.abc import Iterator
@@ -110,6 +112,7 @@ def server() -> Server:
 def server_at(place: Path) -> Server:
     """Start a server below a directory, unless another process of this session has done so; the last one stops it."""
     place.mkdir(mode=0o755, exist_ok=True)
+    atexit.register(_sweep, place)  # before the server's own: what is registered last runs first
     wheel = _wheel(place)
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -119,6 +122,12 @@ def server_at(place: Path) -> Server:
                 file.write(_CONFIG)
         wheel.start()
     return Server(None, wheel)
+
+
+def _sweep(place: Path) -> None:
+    """Leave nothing behind, once the last process has stopped the server."""
+    if not (place / "data").exists():
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _wheel(place: Path) -> Any:
