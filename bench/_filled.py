@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import adjourn
-from adjourn.controller import Claimed, Controller
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Question
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
@@ -21,8 +22,9 @@ from adjourn.core.task import Run, Spec, Task
 from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.rows import Rows
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import STORE, find_runner, now
+from adjourn.wiring import STORE, now
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
+from adjourn.wiring.controller import find_runner
 from adjourn.wiring.judging import open_gate
 
 _BATCH = 500  # tasks that share a transaction

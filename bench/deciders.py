@@ -15,10 +15,11 @@ from _figures import Figure, ms, report, words
 from _filled import fill, waits_with
 from _measure import adjourn, adopt_orphans, launch, python, reap_all
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import Conflict
-from adjourn.wiring import STORE, new_id, open_controller
+from adjourn.wiring import STORE, new_id
+from adjourn.wiring.controller import open_controller
 
 GOAL = 2.0
 _PROCESSES = 32

@@ -11,7 +11,8 @@ from _filled import fill, waits_with
 from _measure import Cost, adjourn, adopt_orphans, cost_of, interleaved, python
 
 from adjourn.core.ask import Principal, Reply, Verb
-from adjourn.wiring import STORE, open_controller
+from adjourn.wiring import STORE
+from adjourn.wiring.controller import open_controller
 
 GOAL = 4.0
 COMMAND = ("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90')

@@ -14,9 +14,10 @@ from typing import Any
 from _figures import Figure, ms, report, words
 from _filled import waits_for_approval
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Reply, Verb
-from adjourn.wiring import find_root, open_controller
+from adjourn.wiring import find_root
+from adjourn.wiring.controller import open_controller
 
 _MANY_SECONDS = 10.0
 _RATIO = 2.5

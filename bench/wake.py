@@ -17,13 +17,14 @@ from _filled import Waiting, copy_of, fill, store_with, waits_for_approval, wait
 from _measure import environment, percentile, python
 from _processes import PATIENCE, until, worker
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.stores.sqlite import store
 from adjourn.stores.sqlite.wake import wake_all
-from adjourn.wiring import STORE, open_controller
+from adjourn.wiring import STORE
+from adjourn.wiring.controller import open_controller
 
 MEDIAN, P99 = 3.0, 10.0
 _POLLS = {5: 4, 30: 1}  # seconds between two looks, and how many such spans are watched

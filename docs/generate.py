@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-import adjourn.controller
+import adjourn.controller.asking
+import adjourn.controller.desk
 import adjourn.controller.edits
 import adjourn.controller.endings
 import adjourn.controller.inside
 import adjourn.controller.openings
+import adjourn.controller.runs
 import adjourn.controller.steps
+import adjourn.controller.tasks
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
@@ -41,7 +44,7 @@ from adjourn.core.policy_text import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers.table import KEYS
-from adjourn.wiring import find_runner
+from adjourn.wiring.controller import find_runner
 from adjourn.wiring.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -506,7 +509,10 @@ KINDS = {
 
 
 MODULES = (
-    adjourn.controller,
+    adjourn.controller.desk,
+    adjourn.controller.tasks,
+    adjourn.controller.runs,
+    adjourn.controller.asking,
     adjourn.controller.steps,
     adjourn.controller.endings,
     adjourn.controller.inside,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound, StoreProblem
 from adjourn.core.events import Happened
@@ -17,7 +17,8 @@ from adjourn.core.outbox import Outbox
 from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
 from adjourn.files import private_directory
-from adjourn.ports import Clock, NotDelivered, Notifier
+from adjourn.ports.desk import Clock
+from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.process import lock
 
 _PAGE = 200

@@ -7,8 +7,8 @@ import msgspec
 
 from adjourn.clarifications import files, log
 from adjourn.clarifications.tree import NotYet
-from adjourn.controller import Controller
 from adjourn.controller.inside import CHECKPOINT, RESPONSE, clarification_of
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.clarification import (
     Checkpoint,

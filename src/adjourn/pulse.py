@@ -3,7 +3,7 @@
 import threading
 
 from adjourn.core.errors import AdjournError
-from adjourn.ports import Leases
+from adjourn.ports.leases import Leases
 from adjourn.process import lease
 
 _SAFETY = 0.9  # a shim has killed its tree before anybody else may take its run

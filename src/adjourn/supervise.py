@@ -14,20 +14,23 @@ import msgspec
 from adjourn import exchange
 from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
-from adjourn.controller import Claimed, Controller
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.call import command_of
 from adjourn.core.errors import AdjournError, CannotResume, Conflict
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
-from adjourn.ports import Ended, Heart, NeverStarted, NewId
+from adjourn.ports.desk import NewId
+from adjourn.ports.leases import Heart
+from adjourn.ports.runs import Ended, NeverStarted
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
-from adjourn.process.local import LocalProcesses, run_directory, supervisor_lock
+from adjourn.process.local import LocalProcesses, run_directory
 from adjourn.process.look import search_path
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
-from adjourn.process.supervisors import About
+from adjourn.process.supervisors import About, supervisor_lock
 
 OUTPUT_MS = 100
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event

@@ -4,12 +4,12 @@ import select
 import time
 from collections.abc import Callable
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
-from adjourn.ports import Listener, View
+from adjourn.ports.store import Listener, View
 from adjourn.supervise import Active, Signals, Supervisor
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from adjourn import exchange
 from adjourn.clarifications import files
-from adjourn.controller import Claimed, Controller
 from adjourn.controller.gate import PolicyGate
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Question, Reply, Verb
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import Spec, Task
-from adjourn.ports import ShimState, StillRuns
+from adjourn.ports.runs import ShimState, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.wiring.inside import Draft, Inside

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.ports import Listener, Store
+from adjourn.ports.store import Listener, Store
 from adjourn.stores.memory import MemoryStore
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import msgspec
 
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import AdjournError
 from adjourn.process.local import LocalProcesses
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import Controller, find_runner, new_id, now, open_controller
+from adjourn.wiring import new_id, now
+from adjourn.wiring.controller import find_runner, open_controller
 from adjourn.wiring.judging import open_gate
 from tests.authorities import everybody
 

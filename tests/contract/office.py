@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from adjourn.controller import Claimed, Controller
 from adjourn.controller.gate import PolicyGate
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Principal, Question, Reply, Verb
 from adjourn.core.events import Event
 from adjourn.core.outcome import Exit
 from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
-from adjourn.ports import Store
+from adjourn.ports.store import Store
 from adjourn.runners.command import CommandRunner
 from tests.authorities import everybody
 from tests.stateful.world import Disk, FakeProcesses, Ids, Process, Rulebook, shim_of

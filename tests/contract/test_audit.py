@@ -18,7 +18,7 @@ from adjourn.core.call import canonical
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.core.events import GENESIS, Event
-from adjourn.ports import Store
+from adjourn.ports.store import Store
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.contract.office import DONE, INTERRUPTED, ME, Office
 from tests.stateful.world import MEMORY_DISK

@@ -10,11 +10,11 @@ import pytest
 from adjourn.core.ask import Ask, Principal, Reply, Verb, Verdict
 from adjourn.core.authority import ALL, NONE, SCOPES, Rights, Scope
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
-from adjourn.core.judgement import Approver, Terms
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import RunState, Task
-from adjourn.ports import Store
+from adjourn.core.terms import Approver, Terms
+from adjourn.ports.store import Store
 from tests.contract.office import DONE, FAILED, INTERRUPTED, Office
 from tests.stateful.world import rows_of
 from tests.unit.values import a_call, a_run, a_spec, a_task, an_approval, an_event

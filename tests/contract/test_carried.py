@@ -10,7 +10,7 @@ from adjourn.core.errors import AdjournError, Conflict, NotAllowed
 from adjourn.core.signed import Signed, decision_of, document_of
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
-from adjourn.ports import Store
+from adjourn.ports.store import Store
 from tests.contract.office import ASKS_90, DONE, Office
 from tests.stateful.world import rows_of
 

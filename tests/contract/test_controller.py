@@ -25,7 +25,8 @@ from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import OnRejection, RunState
-from adjourn.ports import NeverStarted, Store
+from adjourn.ports.runs import NeverStarted
+from adjourn.ports.store import Store
 from adjourn.runners.command import CommandRunner
 from tests.contract.office import ASKS_10, ASKS_90, DONE, FAILED, INTERRUPTED, ME, YOU, Office
 from tests.stateful.world import shim_of

@@ -6,13 +6,14 @@ from statistics import median
 
 import pytest
 
-from adjourn.controller import Claimed, Controller
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.events import first_broken
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
-from adjourn.wiring import open_controller
+from adjourn.wiring.controller import open_controller
 from tests.contract.crowd import Crowd, Order, Report, Try, crowd_of
 from tests.unit.values import a_spec
 

@@ -7,7 +7,7 @@ from itertools import count
 import msgspec
 import pytest
 
-from adjourn.controller import Claimed
+from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import Command, command_body, command_of
 from adjourn.core.errors import AdjournError, AlreadySettled, Conflict
@@ -15,7 +15,7 @@ from adjourn.core.policy import NO_POLICY
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Task
-from adjourn.ports import Store
+from adjourn.ports.store import Store
 from adjourn.stores.postgres.store import Rows as SharedRows
 from adjourn.stores.sqlite.rows import Rows
 from tests.contract.office import ASKS_90, INTERRUPTED, ME, Office

@@ -15,7 +15,7 @@ import pytest
 from adjourn.core.webhook import signature
 from adjourn.notifiers.command import CommandNotifier
 from adjourn.notifiers.webhook import WebhookNotifier
-from adjourn.ports import NotDelivered
+from adjourn.ports.notifier import NotDelivered
 from tests.needs import missing
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 -- the example of the specification

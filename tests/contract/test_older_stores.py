@@ -1,5 +1,6 @@
 """A store that an older adjourn made: what waits there goes on as if nothing had changed."""
 
+import os
 from pathlib import Path
 
 import apsw
@@ -29,7 +30,9 @@ def test_an_older_store_is_brought_up_to_date_and_keeps_its_trail(office: Office
     with office.controller.store.read() as view:
         assert first_broken(view.trail()) is None
         assert len(view.open_asks(limit=10)) == 2
-    assert SCHEMA > 1
+    store = office.controller.store
+    assert isinstance(store, SqliteStore)
+    assert apsw.Connection(os.path.join(store.root, "adjourn.db")).pragma("user_version") == SCHEMA
 
 
 def test_what_waits_there_is_approved_and_starts(office: Office) -> None:

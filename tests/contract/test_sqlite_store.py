@@ -23,7 +23,7 @@ from adjourn.core.errors import AdjournError, NotFound, StoreDamaged, StoreProbl
 from adjourn.core.events import first_broken
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, RunState, Wish
-from adjourn.ports import Turn
+from adjourn.ports.store import Turn
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.place import filesystem_kind
 from adjourn.stores.sqlite.store import SCHEMA, SqliteStore

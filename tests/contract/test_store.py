@@ -19,11 +19,11 @@ from adjourn.core.call import Call, Command, command_body, digest_of, slot_of
 from adjourn.core.errors import AdjournError, NotFound, Outdated
 from adjourn.core.events import first_broken
 from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Approver, Terms
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Spec, Task, Wish
-from adjourn.ports import Change, Store, Turn, View
+from adjourn.core.terms import Approver, Terms
+from adjourn.ports.store import Change, Store, Turn, View
 from tests.contract.conftest import Open, is_awake
 from tests.hostile import HOSTILE_WORDS
 from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_ask, an_event, settled

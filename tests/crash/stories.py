@@ -8,7 +8,7 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.core.events import first_broken
-from adjourn.wiring import open_controller
+from adjourn.wiring.controller import open_controller
 from tests.crash.ledger import Ledger
 from tests.crash.powerloss import Known
 from tests.crash.product import NOT_STARTED, STORE, adjourn, go_on, ledger, restless, starts, torn_manifests, uncertainties

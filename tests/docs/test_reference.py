@@ -59,7 +59,8 @@ def test_the_map_shows_the_source_as_it_is() -> None:
     page = (DOCS / "architecture.md").read_text()
     shown = {name.rstrip("/") for name in re.findall(r"^(?:│   )?[├└]── (\S+)", page, re.MULTILINE)}
     package = ROOT / "src" / "adjourn"
-    there = {path.name for folder in (package, package / "core") for path in folder.iterdir() if not path.name.startswith("__")}
+    folders = (package, package / "core", package / "controller")
+    there = {path.name for folder in folders for path in folder.iterdir() if not path.name.startswith("__")}
     assert shown == there - {"py.typed"}
 
 

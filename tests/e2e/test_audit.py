@@ -13,7 +13,7 @@ import pytest
 from adjourn.core.ask import Principal
 from adjourn.core.task import Spec
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import open_controller
+from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell
 from tests.e2e.signer import waiting
 from tests.e2e.terminal import Terminal

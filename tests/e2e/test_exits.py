@@ -104,7 +104,9 @@ def test_a_command_that_cannot_be_started_fails_with_the_reason(shell: Shell, co
 def test_a_command_that_no_longer_exists_when_approved_is_no_success(shell: Shell) -> None:
     manifest = shell.paused(shell.agent("approved.sh"))
     (shell.place / "approved.sh").unlink()
-    done = approve_all(shell, manifest, expect=1)
+    again = approve_all(shell, manifest, expect=10)
+    assert "approved.sh was sha256:" in again["asks"][-1]["prompt"]
+    done = approve_all(shell, again, expect=1)
     assert "no such command" in done["error"]["message"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from adjourn.core.ask import Principal
 from adjourn.core.task import Spec
-from adjourn.wiring import open_controller
+from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell
 from tests.e2e.test_policy import user_policy, written
 

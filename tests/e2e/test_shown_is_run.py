@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
-from adjourn.controller import Claimed, Controller
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, canonical, command_body, command_of, portable, tool_body
 from adjourn.core.outcome import Exit
@@ -161,7 +162,11 @@ def test_a_probe_receives_exactly_the_bytes_that_were_shown(tmp_path: Path, swee
 
 # --- two different calls never look alike ----------------------------------------------------------------------------------
 
-texts = st.text(alphabet=st.characters(exclude_characters="\0"), max_size=12) | st.sampled_from(HOSTILE_WORDS)
+texts = (
+    st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
+    | st.binary(max_size=12).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))  # whatever a word can be that is not UTF-8
+    | st.sampled_from(HOSTILE_WORDS)
+)
 near = st.text(alphabet="\\\"'nxu{}0abcdef \n:- filewithsha256", max_size=14)
 words = st.lists(texts | near, min_size=1, max_size=4)
 commands = st.builds(

@@ -1,10 +1,13 @@
 """Importing costs nothing that the importer did not ask for."""
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.house.project import PACKAGE, pyproject
 
@@ -27,10 +30,59 @@ import adjourn
 print(*{name.partition(".")[0] for name in set(sys.modules) - before})
 """
 
+# What a person waits for: these are started often, and by scripts in a loop. What only runs, policies, signatures and
+# machines need stays away from them.
+SHORT = {
+    "inbox": [],
+    "approve": ["{ask}"],
+    "reject": ["{ask}"],
+    "answer": ["{ask}", "here"],
+    "snooze": ["{ask}", "--for", "1h"],
+}
+HEAVY = {
+    *("psutil", "yaml", "tomllib", "json", "hashlib", "socket", "subprocess", "pathlib", "difflib", "logging"),
+    *(f"adjourn.controller.{part}" for part in ("whole", "equipped", "tasks", "runs", "asking", "signing", "proofs")),
+    *(f"adjourn.controller.{part}" for part in ("edits", "endings", "gate", "histories", "inside", "openings", "standing")),
+    *(f"adjourn.core.{part}" for part in ("clarification", "manifest", "opening", "outcome", "policy", "redact")),
+    *(f"adjourn.core.{part}" for part in ("judgement", "resumption", "scene", "settings", "signed")),
+    *("adjourn.cli.hint", "adjourn.cli.standing"),
+    *("adjourn.exchange", "adjourn.ports.runs", "adjourn.process.local", "adjourn.process.look", "adjourn.wiring.controller"),
+}
+
+LOADED = """
+import sys
+from adjourn.cli.app import run
+code = run(sys.argv[1:])
+print(*sys.modules, file=sys.stderr)
+sys.exit(code)
+"""
+
 
 def test_importing_adjourn_brings_the_standard_library_and_msgspec_only() -> None:
     shown = subprocess.run([sys.executable, "-c", NEWLY_IMPORTED], capture_output=True, text=True, check=True).stdout
     assert set(shown.split()) - sys.stdlib_module_names - {"adjourn", "msgspec"} == set()
+
+
+@pytest.mark.parametrize("verb", SHORT)
+def test_a_short_verb_loads_nothing_that_it_does_not_need(verb: str, tmp_path: Path) -> None:
+    question = [sys.executable, "-m", "adjourn", "ask", "Where?"]
+    adjourn(["run", "--", *(question if verb == "answer" else ["sh", "-c", "exit 90"])], tmp_path, code=10)
+    ask = adjourn(["inbox"], tmp_path).stdout.splitlines()[1].split()[0]
+    assert loaded_by([verb, *(word.format(ask=ask) for word in SHORT[verb])], tmp_path) & HEAVY == set()
+
+
+def loaded_by(words: list[str], place: Path) -> set[str]:
+    """Return the modules that a command line has loaded when it is done."""
+    return set(adjourn(words, place).stderr.splitlines()[-1].split())
+
+
+def adjourn(words: list[str], place: Path, *, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command line in an interpreter that says at its end what it has loaded."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("ADJOURN_")}
+    command = [sys.executable, "-c", LOADED, *words]
+    done = subprocess.run(command, cwd=place, env=outside, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done
 
 
 def test_every_extra_has_a_home() -> None:

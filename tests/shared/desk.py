@@ -1,6 +1,6 @@
 """An office among many that share a store: its ids are nobody else's."""
 
-from adjourn.ports import Store
+from adjourn.ports.store import Store
 from adjourn.wiring import new_id
 from tests.contract.office import Office
 

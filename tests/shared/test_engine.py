@@ -8,13 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from adjourn.controller import Claimed
+from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.errors import Conflict, Outdated, StoreProblem
 from adjourn.core.events import first_broken
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Task
-from adjourn.ports import Change, Vanished
+from adjourn.ports.runs import Vanished
+from adjourn.ports.store import Change
 from adjourn.stores.postgres.leases import PostgresLeases
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import ASKS_90, DONE, ME

@@ -199,7 +199,8 @@ def test_a_slow_database_costs_time_and_nothing_else(wired: tuple[Wire, Postgres
 def test_the_clock_is_the_databases_whatever_the_machine_says(
     database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from adjourn.wiring import find_root, open_controller
+    from adjourn.wiring import find_root
+    from adjourn.wiring.controller import open_controller
     from tests.unit.values import a_spec
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from adjourn.controller import Controller
 from adjourn.controller.gate import PolicyGate
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, Command
 from adjourn.core.errors import AdjournError
@@ -23,7 +23,8 @@ from adjourn.core.policy import NO_POLICY, Policy
 from adjourn.core.states import CallState
 from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import DEFAULT_POOL, Run, Task, run_id
-from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Store, Vanished
+from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
+from adjourn.ports.store import Store
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.stores.postgres.store import PostgresStore

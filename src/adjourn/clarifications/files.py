@@ -7,7 +7,6 @@ from contextlib import suppress
 
 import msgspec
 
-from adjourn.clarifications import text
 from adjourn.clarifications.tree import NotYet
 from adjourn.core.clarification import PHASE, Clarification, Left, Refusal, Request, Response, read_checkpoint
 from adjourn.core.digest import sha256
@@ -55,6 +54,8 @@ def all_paths(root: str, task_id: str) -> list[str]:
 
 def write_request(root: str, task_id: str, clarification: Clarification) -> None:
     """Put a request where whoever answers looks for it; an answer to an earlier one is not one to this."""
+    from adjourn.clarifications import text  # most runs leave no files
+
     private_directory(os.path.join(root, _FOLDER))
     content = text.request_text(clarification, agent_id=task_id, checkpoint_path=checkpoint_path(root, task_id))
     write_whole(needed_path(root, task_id), content.encode())
@@ -62,6 +63,8 @@ def write_request(root: str, task_id: str, clarification: Clarification) -> None
 
 def write_response(root: str, task_id: str, answers: dict[str, str], *, at: int) -> bytes:
     """Write down answers that came another way, for an agent that reads files; return what the file says."""
+    from adjourn.clarifications import text  # most runs leave no files
+
     private_directory(os.path.join(root, _FOLDER))
     content = text.response_text(answers, agent_id=task_id, at=at, checkpoint_path=checkpoint_path(root, task_id)).encode()
     write_whole(response_path(root, task_id), content)
@@ -144,6 +147,8 @@ def tasks_with_response(root: str) -> list[str]:
 
 def response_of(content: bytes, *, task_id: str) -> Response:
     """Read a response and insist that it is to this task."""
+    from adjourn.clarifications import text  # most runs leave no files
+
     response = text.read_response(content)
     if response.agent_id != task_id:
         raise Misuse("its agent_id is that of another agent", way_out=f"say agent_id: {task_id}")
@@ -183,6 +188,8 @@ def response_digest(root: str, task_id: str) -> bytes | None:
 
 
 def _request(root: str, task_id: str) -> Request:
+    from adjourn.clarifications import text  # most runs leave no files
+
     found = read_plain(needed_path(root, task_id))
     if found is None:
         raise Misuse("there is none", way_out="write it before the checkpoint")

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 
 import click
 
-from adjourn.cli.options import SINCE, verb
+from adjourn.cli.amounts import SINCE
+from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.audit import COLUMNS, Auditor, Verdict, harmless
 from adjourn.core.events import Sealed
 from adjourn.core.render import prose, visible
 from adjourn.core.when import stamp
-from adjourn.ports import View
+from adjourn.ports.store import View
 
 _PAGE = 2_000
 _TASKS = 500

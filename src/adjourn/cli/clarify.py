@@ -4,7 +4,8 @@ from typing import BinaryIO
 
 import click
 
-from adjourn.cli.options import DURATION, verb
+from adjourn.cli.amounts import DURATION
+from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.ask import Question

@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 from adjourn.cli.foreground import report
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 from adjourn.core.manifest import manifest_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.wiring import has_worker, open_controller
+from adjourn.wiring import has_worker
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.supervision import open_supervisor
 
 

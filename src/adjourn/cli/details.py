@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from adjourn.cli.hint import command
+from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask
 from adjourn.core.call import COMMAND, Call, command_of, digest_of
 from adjourn.core.edit import difference
-from adjourn.core.judgement import Approver, Terms
 from adjourn.core.render import prose, visible
 from adjourn.core.scene import Scene
+from adjourn.core.terms import Approver, Terms
 from adjourn.core.when import span, stamp
 
 _MOST_LINES = 40

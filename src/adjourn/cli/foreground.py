@@ -4,11 +4,11 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from adjourn.cli.present import standing
 from adjourn.cli.projection import project
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.cli.standing import standing
+from adjourn.controller.whole import Controller
 from adjourn.core import exits
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState

@@ -2,15 +2,15 @@
 
 import click
 
-from adjourn.cli.hint import command as next_command
 from adjourn.cli.options import verb
 from adjourn.cli.present import GIST, short, table, title
+from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.render import fit, visible
 from adjourn.core.task import Task
 from adjourn.core.when import ago, span
-from adjourn.ports import View
+from adjourn.ports.store import View
 from adjourn.wiring import now
 
 
@@ -23,9 +23,9 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
     if not session.has_store:
         _say(session, [], more=False, asleep=0)
         return
-    start = session.controller.find_ask(after).id if after else None
+    start = session.desk.find_ask(after).id if after else None
     moment = now()
-    with session.controller.store.read() as view:
+    with session.desk.store.read() as view:
         # One more than is shown tells that there are more; counting them all would cost more than showing these.
         found = (
             view.snoozed_asks(now=moment, limit=limit + 1)

@@ -1,28 +1,22 @@
-"""How tasks, asks and calls look to a person on a terminal."""
+"""How tables and calls look to a person on a terminal."""
 
 from collections.abc import Sequence
 
-from adjourn.cli.hint import command, next_step
+from adjourn.cli.program import command
 from adjourn.cli.session import Session
-from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of
 from adjourn.core.render import (
     WHOLE,
     Cut,
-    agent_words,
     argv_lines,
     call_lines,
     command_line,
     fit,
-    prose,
     shortened,
     visible,
     width,
 )
-from adjourn.core.scene import Scene
-from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.core.when import ago
 
 SHORT = 8
 GIST = 500
@@ -75,34 +69,6 @@ def title(task: Task) -> str:
     return fit(command_line(task.spec.argv), columns=GIST)
 
 
-def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list[str]:
-    """Show one ask whole: what would run, byte for byte, on which terms, then the process's own words."""
-    from adjourn.cli.details import details  # only where an ask is shown whole
-
-    call = scene.calls.get(ask.call or 0)
-    kind = coloured(session, ask.kind, ask.kind)
-    lines = [f"{kind} {ask.id}  {ago(ask.created_at, now=now)}"]
-    if ask.kind is AskKind.QUESTION:
-        lines += _question_lines(session, ask)
-    elif call is not None:
-        lines += call_block(session, call)
-        if ask.kind is AskKind.UNCERTAIN:
-            lines.append(f"  {prose(ask.prompt)}")
-    lines += details(session, ask, scene, now=now)
-    if ask.manifest:
-        lines += [
-            "  in its own words:",
-            *(f"  {line}" for line in agent_words(ask.manifest, columns=session.columns - 4, cut=cut_for(session, ask.task_id))),
-        ]
-    return lines
-
-
-def _question_lines(session: Session, ask: Ask) -> list[str]:
-    words = agent_words(ask.prompt, columns=session.columns - 4, cut=cut_for(session, ask.task_id))
-    choices = [f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"] if ask.choices else []
-    return [f"  {line}" for line in words] + choices
-
-
 def call_block(session: Session, call: Call) -> list[str]:
     """Show a call: one word of the command line per line, and all that adjourn adds."""
     if call.tool != COMMAND:
@@ -126,34 +92,3 @@ def _tool_block(session: Session, call: Call) -> list[str]:
 def cut_for(session: Session, task_id: str) -> Cut:
     """Say how much of a value is shown, and how to see the rest."""
     return Cut(limit=2_000, rest=command(session, "show", task_id, "--full")) if session.cuts else WHOLE
-
-
-def standing(session: Session, scene: Scene, *, now: int) -> str:
-    """Say how a task stands, and what to do next."""
-    task = scene.task
-    if task.state is TaskState.PAUSED:
-        return f"{coloured(session, 'Paused.', task.state)} " + "\n".join(next_step(session, scene))
-    lines = [f"{coloured(session, _headline(scene), task.state)}  (task {task.id})"]
-    if task.state is TaskState.WAITING:
-        for ask in scene.open_asks:
-            lines += ["", *what_is_asked(session, ask, scene, now=now)]
-        lines += [f"waits for task {child}" for child in scene.waiting_on]
-    lines += ["", *next_step(session, scene)]
-    return "\n".join(lines).rstrip()
-
-
-_HEADLINES = {
-    TaskState.SUCCEEDED: "Completed.",
-    TaskState.CANCELED: "Canceled.",
-    TaskState.QUEUED: "Queued: it has not started.",
-    TaskState.RUNNING: "Running.",
-}
-
-
-def _headline(scene: Scene) -> str:
-    if scene.task.state is TaskState.FAILED:
-        return f"Failed: {prose(scene.task.message or 'for no known reason')}"
-    if scene.task.state is not TaskState.WAITING:
-        return _HEADLINES[scene.task.state]
-    count = len(scene.open_asks)
-    return f"Paused: {count} {'thing' if count == 1 else 'things'} to settle" if count else "Paused: waits for another task."

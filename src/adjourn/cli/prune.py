@@ -5,7 +5,8 @@ import shutil
 
 import click
 
-from adjourn.cli.options import Amount, verb
+from adjourn.cli.amounts import Amount
+from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED

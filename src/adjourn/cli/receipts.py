@@ -1,7 +1,7 @@
 """Says on stderr where decisions are sealed that a verb recorded on its way to something else."""
 
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.render import visible
 from adjourn.core.task import Task
 

@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Collection, Iterable, Sequence
 
-from adjourn.cli.hint import command
 from adjourn.cli.present import call_block
+from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import ORIGINAL, Call
@@ -22,14 +22,14 @@ def record(session: Session, replies: Sequence[Reply], *, sign: str | None = Non
         from adjourn.cli.signing import record_signed
 
         return record_signed(session, replies, key=sign, save=save)
-    return tell(session, session.controller.decide(replies, by=session.principal))
+    return tell(session, session.desk.decide(replies, by=session.principal))
 
 
 def tell(session: Session, settled: Sequence[Ask]) -> int:
     """Print a receipt for each reply that was recorded, and say what happens next."""
-    controller = session.controller
-    receipts = controller.receipts(settled)
-    with controller.store.read() as view:
+    desk = session.desk
+    receipts = desk.receipts(settled)
+    with desk.store.read() as view:
         calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
     if session.wants_json:
@@ -42,7 +42,7 @@ def tell(session: Session, settled: Sequence[Ask]) -> int:
 def _original(session: Session, calls: Sequence[Call | None]) -> bytes | None:
     """Return what a call was before it was edited; several are never edited at once."""
     call = calls[0] if len(calls) == 1 else None
-    return session.controller.kept(call.task_id, f"{ORIGINAL}{call.tool_call_id}") if call else None
+    return session.desk.kept(call.task_id, f"{ORIGINAL}{call.tool_call_id}") if call else None
 
 
 def _say_json(
@@ -97,8 +97,8 @@ def _what_next(session: Session, task: Task, *, pools: Collection[str]) -> str:
 
 def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
     """Return the ids that are meant, each once, for somebody who may decide. Of several, an unknown one is kept as it is."""
-    session.controller.authorise(session.principal, verb)
-    return session.controller.find_asks(ids_of(ids))
+    session.desk.authorise(session.principal, verb)
+    return session.desk.find_asks(ids_of(ids))
 
 
 def ids_of(ids: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.task import Task
 
 

@@ -9,7 +9,7 @@ from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.receipts import say_receipts
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.resumption import Resumption
 from adjourn.core.task import Task
 from adjourn.supervise import require_workspace

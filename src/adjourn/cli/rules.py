@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from adjourn.cli.options import DURATION, TAKE_ALL, CommandAfterDashes, verb
+from adjourn.cli.amounts import DURATION
+from adjourn.cli.options import TAKE_ALL, CommandAfterDashes, verb
 from adjourn.cli.session import Session
 from adjourn.core.authority import refuse_inside
 from adjourn.core.call import COMMAND, arguments_of

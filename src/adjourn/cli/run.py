@@ -4,12 +4,13 @@ import os
 
 import click
 
+from adjourn.cli.amounts import DURATION, Amount
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
-from adjourn.cli.hint import command as next_command
-from adjourn.cli.options import DURATION, TAKE_ALL, Amount, CommandAfterDashes, verb
+from adjourn.cli.options import TAKE_ALL, CommandAfterDashes, verb
+from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_POOL, Spec, Task

@@ -6,12 +6,17 @@ from functools import cached_property
 from typing import Any
 
 from adjourn.cli.streams import speak_utf8
-from adjourn.controller import Controller
+from adjourn.controller.desk import Desk
 from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded
 from adjourn.core.render import prose
-from adjourn.wiring import find_root, has_responses, open_controller
+from adjourn.wiring import find_root, has_responses, open_desk
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: a short verb needs the desk only
+    from adjourn.controller.whole import Controller
 
 _SHIM = "adjourn-shim"
 _UNBOUNDED = 100_000
@@ -27,6 +32,7 @@ class Session:
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
         self.given_store: str | None = None
         self._controller: Controller | None = None
+        self._desk: Desk | None = None
 
     @property
     def root(self) -> str:
@@ -39,11 +45,22 @@ class Session:
         return os.path.lexists(self.root)
 
     @property
-    def controller(self) -> Controller:
+    def desk(self) -> Desk:
+        """What decides on an existing store; the whole controller only where dead supervisors or files left something to do."""
+        if self._desk is None:
+            self.require_store()
+            desk = open_desk(self.root)
+            self._desk = desk if desk.is_settled and not has_responses(self.root) else self.controller
+        return self._desk
+
+    @property
+    def controller(self) -> "Controller":
         """The controller of an existing store."""
         if self._controller is None:
+            from adjourn.wiring.controller import open_controller
+
             self.require_store()
-            self._controller = open_controller(self.root)
+            self._controller = self._desk = open_controller(self.root)
             self.settle(self._controller)
         return self._controller
 
@@ -52,7 +69,7 @@ class Session:
         if not self.has_store:
             raise NotFound(f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND")
 
-    def settle(self, controller: Controller) -> None:
+    def settle(self, controller: "Controller") -> None:
         """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""
         settled = controller.recover()
         if settled:
@@ -117,6 +134,13 @@ class Session:
 
     def fail(self, error: AdjournError) -> int:
         """Say what went wrong, why, and what helps."""
+        try:
+            self._tell(error)
+        except OSError as problem:  # what would tell it cannot even be loaded: for want of descriptors, say
+            self.warn(f"adjourn: {prose(problem.strerror or 'the system fails')}")
+        return error.exit_code
+
+    def _tell(self, error: AdjournError) -> None:
         self._keep_redactor()
         if self.wants_json:
             from adjourn.core.manifest import failure
@@ -130,7 +154,6 @@ class Session:
                 self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
             if error.way_out:
                 self.warn(f"  try: {prose(clean(error.way_out))}")
-        return error.exit_code
 
     def _keep_redactor(self) -> None:
         """Make sure that an error can be told, also the one that the user's patterns cannot be used."""

@@ -6,9 +6,10 @@ import msgspec
 from adjourn.cli.details import edit_block, settled_block
 from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
-from adjourn.cli.present import call_block, cut_for, standing
+from adjourn.cli.present import call_block, cut_for
 from adjourn.cli.session import Session
 from adjourn.cli.since import since_lines, since_the_pause
+from adjourn.cli.standing import standing
 from adjourn.core.call import ORIGINAL, Call
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event

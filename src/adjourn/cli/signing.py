@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.cli.hint import command
+from adjourn.cli.program import command
 from adjourn.cli.replies import tell
 from adjourn.cli.session import Session
 from adjourn.core import exits

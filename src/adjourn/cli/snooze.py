@@ -2,7 +2,8 @@
 
 import click
 
-from adjourn.cli.options import DURATION, MOMENT, verb
+from adjourn.cli.amounts import DURATION, MOMENT
+from adjourn.cli.options import verb
 from adjourn.cli.replies import ids_of
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask
@@ -27,12 +28,12 @@ def command(session: Session, *, asks: tuple[str, ...], length: int | None, unti
     """
     if sum((length is not None, until is not None, off)) != 1:
         raise Misuse("say --for, --until or --off, one of them", way_out="adjourn snooze --help")
-    session.controller.authorise(session.principal, "snooze")
-    found = [session.controller.find_ask(text).id for text in ids_of(asks)]
+    session.desk.authorise(session.principal, "snooze")
+    found = [session.desk.find_ask(text).id for text in ids_of(asks)]
     moment = now() + length if length is not None else until
     if moment is not None and moment > now() + _LONGEST:
         raise Misuse("nobody waits that long: ten years at most", way_out="adjourn snooze --help")
-    _say(session, session.controller.snooze(found, until=moment, by=session.principal))
+    _say(session, session.desk.snooze(found, until=moment, by=session.principal))
     return 0
 
 
@@ -40,7 +41,7 @@ def _say(session: Session, snoozed: list[Ask]) -> None:
     if session.wants_json:
         from adjourn.core.manifest import ask_doc
 
-        with session.controller.store.read() as view:
+        with session.desk.store.read() as view:
             docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in snoozed]
         session.document({"schema_version": 1, "outcome": "recorded", "asks": docs})
         return

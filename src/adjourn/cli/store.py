@@ -7,7 +7,7 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.errors import Conflict
-from adjourn.wiring import back_up
+from adjourn.wiring.controller import back_up
 
 
 @click.group("store", no_args_is_help=False)

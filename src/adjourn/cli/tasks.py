@@ -37,9 +37,9 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
 def _found(session: Session, states: tuple[TaskState, ...], limit: int, before: str | None) -> list[Task]:
     if not session.has_store:
         return []
-    controller = session.controller
-    start = controller.find(before).id if before else None
-    with controller.store.read() as view:
+    desk = session.desk
+    start = desk.find(before).id if before else None
+    with desk.store.read() as view:
         return view.tasks(states=states, limit=limit, before=start)
 
 

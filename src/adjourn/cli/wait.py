@@ -4,12 +4,13 @@ import time
 
 import click
 
+from adjourn.cli.amounts import Amount
 from adjourn.cli.foreground import EXIT_CODES
-from adjourn.cli.hint import command as command_line
-from adjourn.cli.options import Amount, verb
-from adjourn.cli.present import standing
+from adjourn.cli.options import verb
+from adjourn.cli.program import command as command_line
 from adjourn.cli.projection import project
 from adjourn.cli.session import Session
+from adjourn.cli.standing import standing
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.core.states import TaskState

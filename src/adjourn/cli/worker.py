@@ -14,7 +14,7 @@ from adjourn.cli.options import verb
 from adjourn.cli.present import table
 from adjourn.cli.session import Session
 from adjourn.cli.statusline import StatusLine
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import NotAllowed, StoreProblem
 from adjourn.core.manifest import plain_json
 from adjourn.core.render import prose

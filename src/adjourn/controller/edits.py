@@ -13,7 +13,7 @@ from adjourn.core.errors import Misuse
 from adjourn.core.schema import Schema
 from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import Spec, Task
-from adjourn.ports import View
+from adjourn.ports.store import View
 
 _arguments = msgspec.json.Decoder(dict[str, Any])
 

@@ -5,11 +5,11 @@ from typing import TypedDict, Unpack
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
-from adjourn.core.judgement import Terms
 from adjourn.core.opening import OwnAsk
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
+from adjourn.core.terms import Terms
 
 _RUN_STATES = {
     Move.COMPLETE: RunState.SUCCEEDED,

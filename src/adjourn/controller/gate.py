@@ -14,7 +14,8 @@ from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
-from adjourn.ports import Clock, View
+from adjourn.ports.desk import Clock
+from adjourn.ports.store import View
 
 Observe = Callable[[Command], Surroundings]
 
@@ -81,12 +82,13 @@ class PolicyGate:
         Where a policy is wrong, it is asked without: that a run has ended must be written down, and the start is judged again.
         """
         command = plain_command(task.spec)
+        seen = self._observe(command)
         try:
-            judgement = self._judge_since(view, task, COMMAND, command_body(command), NOTHING_SEEN)
+            judgement = self._judge_since(view, task, COMMAND, command_body(command), seen)
         except BadPolicy:
             judgement = Judgement()
         return OwnAsk(
-            files=self._observe(command).files,
+            files=seen.files,
             terms=judgement.terms_of_ask,
             expires_after=judgement.expiry(task.spec.expires_after),
         )

@@ -7,7 +7,7 @@ from adjourn.core.ask import Ask
 from adjourn.core.call import ORIGINAL, Call
 from adjourn.core.errors import NotFound
 from adjourn.core.states import AskState
-from adjourn.ports import View
+from adjourn.ports.store import View
 
 
 class History(TypedDict):

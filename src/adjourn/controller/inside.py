@@ -13,7 +13,7 @@ from adjourn.core.errors import AlreadyDone
 from adjourn.core.judgement import Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState
 from adjourn.core.task import Run, Task
-from adjourn.ports import Turn, View
+from adjourn.ports.store import Turn, View
 
 SAVED = "saved"
 CLARIFICATION = "clarification"

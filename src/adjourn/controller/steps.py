@@ -8,8 +8,6 @@ from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, command_of, digest_of
 from adjourn.core.errors import Conflict, MoveRefused, NotFound
 from adjourn.core.events import Event
-from adjourn.core.judgement import Terms
-from adjourn.core.outcome import Standing
 from adjourn.core.states import (
     ENDED,
     AskMove,
@@ -24,7 +22,9 @@ from adjourn.core.states import (
     call_after,
 )
 from adjourn.core.task import OnRejection, Run, RunState, Spec, Task, number_of_run, run_id, task_of_run
-from adjourn.ports import Change, NewId, View
+from adjourn.core.terms import Terms
+from adjourn.ports.desk import NewId
+from adjourn.ports.store import Change, View
 
 ADJOURN = "adjourn"
 POLICY = "policy"
@@ -287,23 +287,6 @@ def state_after(task: Task, move: Move) -> TaskState:
         return after(task.state, move)
     verb = "wait" if task.state is TaskState.RUNNING else "show" if task.state is TaskState.WAITING else "restart"
     raise MoveRefused(f"task {task.id} is {task.state}: it cannot {move}", way_out=f"adjourn {verb} {task.id}")
-
-
-def standing_of(view: View, task: Task, run: Run) -> Standing:
-    """Return what the store knows of a run at the moment it ends."""
-    turns = view.turns_left_open(run.id)
-    asks = [view.ask(turn.thing) for turn in turns if turn.key.startswith(ASKED)]
-    children = children_left_open(view, run.id)
-    call = view.call(task.id, run.call)
-    approval = view.ask_numbered(task.id, call.ask) if call.ask else None
-    return Standing(
-        open_asks=tuple(ask.id for ask in asks if ask.is_open),
-        settled_asks=any(not ask.is_open for ask in asks),
-        open_children=tuple(child.id for child in children if child.state not in ENDED),
-        ended_children=any(child.state in ENDED for child in children),
-        was_approved=approval is not None and not approval.gate,
-        approved_manifest=approval.manifest if approval else None,
-    )
 
 
 def is_blocked(view: View, task: Task) -> bool:

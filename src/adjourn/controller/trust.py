@@ -1,37 +1,25 @@
-"""Whether a reply counts: who may give it, on which terms, and what its signature is worth."""
+"""Whether a reply counts: who may give it, on which terms, and where it is sealed."""
 
 from collections.abc import Sequence
 
-import msgspec
-
-from adjourn.controller.steps import Steps, approved_command, plain_command
+from adjourn.controller.steps import approved_command
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.authority import Level, Rights, level_of, refuse_inside, refuse_terms, refuse_without
-from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of, digest_of
-from adjourn.core.errors import AdjournError, Conflict, NotAllowed
-from adjourn.core.judgement import Terms, approved_on
-from adjourn.core.opening import Obstacle, Opening
+from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of
+from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.receipt import Receipt, receipt_of
-from adjourn.core.signed import (
-    Decision,
-    Signed,
-    decision_of,
-    require_cover,
-    require_fresh,
-    require_same_call,
-)
 from adjourn.core.task import Task, task_of_run
-from adjourn.ports import Authoriser, Signatures, View
+from adjourn.ports.desk import Authoriser
+from adjourn.ports.store import View
 
 _EVENTS_OF_A_REPLY = 2  # so many are told for one ask in the transaction that settles it; where there are more, all are read
 
 
 class Trust:
-    """Asks those who know: the authoriser for scopes, the allowed signers for signatures. Who cannot tell has said no."""
+    """Asks the authoriser, who knows the scopes. Who cannot tell has said no."""
 
-    def __init__(self, authoriser: Authoriser, signatures: Signatures) -> None:
+    def __init__(self, authoriser: Authoriser) -> None:
         self._authoriser = authoriser
-        self._signatures = signatures
 
     def rights(self, by: Principal) -> Rights:
         """Return what somebody may do."""
@@ -56,50 +44,6 @@ class Trust:
             refuse_terms(ask.terms, by, self.rights(by), requester=requester, way_out=f"adjourn approve {ask.id}")
         return level_of(by, requester=requester)
 
-    # --- signatures ------------------------------------------------------------------------------------------------
-
-    def signed_reply(self, signed: Signed, *, carried_by: Principal) -> tuple[Principal, Decision]:
-        """Return who signed a decision, and what; whoever brings it counts only if it is part of a run."""
-        signer = self._signatures.signer(signed.document.encode(), signed.signature)
-        return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
-
-    def require_genuine(self, view: View, call: Call) -> None:
-        """Refuse a call whose bytes are not those that were let through, or not those that were signed where that is needed."""
-        if digest_of(call.body) != call.digest:
-            sentence = f"the bytes of call {call.id} were changed in the store after it was let through"
-            raise NotAllowed(sentence, way_out="adjourn audit verify")
-        self._require_signature(view, call)
-
-    def _require_signature(self, view: View, call: Call) -> None:
-        """Refuse a call whose approval needs a signature, or claims to have one, that does not cover its very bytes now."""
-        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
-        if ask is None or not (ask.terms.signed or ask.level == Level.L2):
-            return
-        kept = view.document(ask.task_id, signed_name(ask))
-        if kept is None:
-            raise NotAllowed(f"call {call.id} has no signature that covers it", way_out=f"adjourn restart {call.task_id}")
-        signed = msgspec.json.decode(kept, type=Signed)
-        signer, decision = self.signed_reply(signed, carried_by=Principal(name="adjourn"))
-        require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
-        refuse_without(self.rights(signer).scopes, signer, Verb.APPROVE)
-
-    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Say whether a call may not start because its bytes were changed, or the signature under its approval does not hold."""
-        try:
-            self.require_genuine(view, call)
-        except NotAllowed as error:
-            ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
-            is_ours = digest_of(call.body) == call.digest
-            command = command_of(call.body) if is_ours else plain_command(task.spec)
-            opening = Opening(command=command, judgement=approved_on(ask.terms if ask else Terms()), is_gated=True)
-            return Obstacle(call=call, ask=ask, opening=opening, changes=(error.sentence,))
-        return None
-
-
-def signed_name(ask: Ask) -> str:
-    """Name the document of a task that keeps the signature under a reply."""
-    return f"signed:{ask.id}"
-
 
 def runs_as_shown(ask: Ask, call: Call, reply: Reply) -> bool:
     """Say whether an approval starts the very bytes that were shown: it brings no value of its own."""
@@ -111,55 +55,6 @@ def body_to_run(task: Task, ask: Ask, call: Call, reply: Reply) -> bytes:
     if runs_as_shown(ask, call, reply):
         return call.body
     return command_body(approved_command(task.spec, reply.text or DEFAULT_VALUE, files=command_of(call.body).files))
-
-
-def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decision:
-    """Return the document that a person signs to give this reply."""
-    ask = view.ask(reply.ask_id)
-    call = view.call(ask.task_id, ask.call) if ask.call else None
-    runs = _digest_to_run(view, ask, call, reply) if call and reply.verb is Verb.APPROVE else None
-    return Decision(
-        task=ask.task_id,
-        reply=msgspec.structs.replace(reply, digest=call.digest if call else None),
-        nonce=call.nonce if call else None,
-        runs=runs,
-        at=now,
-        expires_at=now + lifetime,
-    )
-
-
-def _digest_to_run(view: View, ask: Ask, call: Call, reply: Reply) -> str:
-    task = view.task(ask.task_id)
-    if reply.edited is not None:
-        from adjourn.controller.edits import as_edited  # seldom: most calls are approved as they are
-
-        call, spec = as_edited(view, task, call, reply)
-        task = msgspec.structs.replace(task, spec=spec)
-    return digest_of(body_to_run(task, ask, call, reply))
-
-
-def known_before(step: Steps, signed: Signed, decision: Decision) -> Ask | None:
-    """Return the ask that this very decision settled, if it was recorded before; nothing changes then."""
-    ask = step.tx.ask(decision.reply.ask_id)
-    kept = step.tx.document(ask.task_id, signed_name(ask))
-    return ask if kept and msgspec.json.decode(kept, type=Signed).document == signed.document else None
-
-
-def admit(step: Steps, decision: Decision) -> None:
-    """Refuse a signed decision that is late, or that was made for something else."""
-    require_fresh(decision, now=step.now)
-    ask = step.tx.ask(decision.reply.ask_id)
-    require_same_call(decision, ask, step.tx.call(ask.task_id, ask.call) if ask.call else None)
-
-
-def keep_signature(step: Steps, ask: Ask, signed: Signed, decision: Decision) -> None:
-    """Keep a signature with the task, so that it can be verified again; it must cover what is about to run."""
-    if decision.runs and step.tx.call(ask.task_id, ask.call or 0).digest != decision.runs:
-        raise Conflict("what would run is not what was signed", way_out=f"adjourn show {ask.task_id}")
-    step.tx.keep_document(ask.task_id, signed_name(ask), msgspec.json.encode(signed))
-
-
-# --- receipts --------------------------------------------------------------------------------------------------------------
 
 
 def receipts(view: View, asks: Sequence[Ask]) -> list[Receipt]:

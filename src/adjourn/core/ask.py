@@ -6,9 +6,9 @@ from typing import NoReturn
 import msgspec
 
 from adjourn.core.errors import AlreadySettled
-from adjourn.core.judgement import Terms
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
+from adjourn.core.terms import Terms
 from adjourn.core.when import stamp
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Principal
 from adjourn.core.errors import NotAllowed
-from adjourn.core.judgement import Approver, Terms
+from adjourn.core.terms import Approver, Terms
 
 
 class Scope(StrEnum):

@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from adjourn.core.task import Milliseconds
+from adjourn.core.terms import Approver, Terms
 
 
 class Action(StrEnum):
@@ -22,28 +23,12 @@ class Never(StrEnum):
     REJECT = "reject"
 
 
-class Approver(StrEnum):
-    """Who may approve."""
-
-    ANY = "any"
-    HUMAN = "human"
-
-
 class Effect(StrEnum):
     """What a second run of a call would do; of an unknown one nobody knows, so it never gets one by itself."""
 
     READ_ONLY = "read_only"
     IDEMPOTENT = "idempotent"
     UNKNOWN = "unknown"
-
-
-class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an approval needs to count."""
-
-    approver: Approver = Approver.ANY
-    not_requester: bool = False
-    signed: bool = False
-    by_name: bool = False  # `--approve-all` does not cover it
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

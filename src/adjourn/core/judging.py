@@ -6,13 +6,14 @@ from functools import cache
 import msgspec
 
 from adjourn.core.call import Json, canonical
-from adjourn.core.judgement import Action, Approver, Effect, Judgement, Terms
+from adjourn.core.judgement import Action, Effect, Judgement
 from adjourn.core.policy import Allowance, Policy
 from adjourn.core.reading import Step, all_steps, named_programs, possible_commands, possible_programs, steps_of
 from adjourn.core.render import visible
 from adjourn.core.rule import Rule
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.task import Milliseconds
+from adjourn.core.terms import Approver, Terms
 from adjourn.core.when import span, stamp
 
 _ACTIONS = tuple(Action)

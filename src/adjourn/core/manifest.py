@@ -8,10 +8,10 @@ import msgspec
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.errors import AdjournError, NothingRecorded
-from adjourn.core.judgement import Approver
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.terms import Approver
 from adjourn.core.when import stamp
 
 SCHEMA_VERSION: Literal[1] = 1

@@ -6,7 +6,8 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, Command
-from adjourn.core.judgement import Action, Judgement, Never, Terms
+from adjourn.core.judgement import Action, Judgement, Never
+from adjourn.core.terms import Terms
 
 
 class Way(Enum):

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import msgspec
 
-from adjourn.core.call import Json, canonical, digest_of
+from adjourn.core.call import Json, canonical
 from adjourn.core.judgement import Judgement, Never, strictest
 from adjourn.core.rule import Index, Rule
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
@@ -111,11 +111,6 @@ def encode_policy(policy: Policy) -> bytes:
 def decode_policy(body: bytes) -> Policy:
     """Read a policy back."""
     return msgspec.json.decode(body, type=Policy)
-
-
-def policy_digest(policy: Policy) -> str:
-    """Return the name of a policy's exact content."""
-    return digest_of(encode_policy(policy))
 
 
 def judge_since(

@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from adjourn.core.call import COMMAND
-from adjourn.core.judgement import Action, Approver, Effect, Never
+from adjourn.core.judgement import Action, Effect, Never
 from adjourn.core.pattern import REST, BadPattern, read_pattern
 from adjourn.core.places import Path, Place, Places, place_of
 from adjourn.core.policy import Include, Problem
 from adjourn.core.rule import ANY_TOOL, Rule
+from adjourn.core.terms import Approver
 from adjourn.core.when import milliseconds
 
 MOST_RULES = 10_000

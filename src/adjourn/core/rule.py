@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from adjourn.core.call import Json, canonical
-from adjourn.core.judgement import Action, Approver, Effect
+from adjourn.core.judgement import Action, Effect
 from adjourn.core.pattern import REST, Pattern, read_pattern
 from adjourn.core.task import Milliseconds
+from adjourn.core.terms import Approver
 
 ANY_TOOL = "*"
 TEXT_KEYS = frozenset({"argv", "command"})  # the arguments that hold commands; a pattern over their text allows nothing

@@ -11,7 +11,6 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     program: str | None = None
     programs: dict[str, str] = {}  # every program that the words name (`core.reading.programs_of`), and where it really is
     files: dict[str, str] = {}  # path to `sha256:…`, or to why there is no digest
-    uncovered: tuple[str, ...] = ()
 
 
 NOTHING_SEEN = Surroundings()

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 
-from adjourn.ports import NotDelivered
+from adjourn.ports.notifier import NotDelivered
 
 
 class CommandNotifier:

@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
 from adjourn.core.webhook import signature
-from adjourn.ports import NotDelivered
+from adjourn.ports.notifier import NotDelivered
 
 _TAKEN = range(200, 300)
 _MOVED = range(300, 400)

@@ -10,8 +10,8 @@ from adjourn.core.clarification import Left
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import task_of_run
-from adjourn.ports import Ended, NeverStarted, ShimState, StillRuns, Vanished
-from adjourn.process import lock
+from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
+from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
 _YOUNG = 2.0  # seconds
@@ -21,16 +21,12 @@ _TAIL = 256 * 1024
 LeftBy = Callable[[str, str], Left | None]  # root and task id in; what its process left in files out
 
 
-class LocalProcesses:
+class LocalProcesses(LocalSupervisors):
     """Processes of this machine, told apart by what they hold and what they wrote."""
 
     def __init__(self, root: str, *, left_by: LeftBy | None = None) -> None:
-        self._root = root
+        super().__init__(root)
         self._left_by = left_by
-
-    def supervisor_lives(self, supervisor: str) -> bool:
-        """Say whether that supervisor still holds its lock."""
-        return lock.is_held(supervisor_lock(self._root, supervisor))
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
@@ -66,13 +62,8 @@ class LocalProcesses:
         return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
 
 
-class SharedProcesses(LocalProcesses):
+class SharedProcesses(SharedSupervisors, LocalProcesses):
     """Processes of this machine and of others that share the store: of those, only the leases tell."""
-
-    def supervisor_lives(self, supervisor: str) -> bool:
-        """Say whether a supervisor may be alive: one of this machine is dead for sure once it lost its lock."""
-        path = supervisor_lock(self._root, supervisor)
-        return not os.path.lexists(path) or lock.is_held(path)
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim; on another machine it has killed its tree by the time that its lease was over."""
@@ -95,11 +86,6 @@ def _is_young(shim: ProcessId) -> bool:
 def run_directory(root: str, run_id: str) -> str:
     """Return where a run keeps its files."""
     return os.path.join(root, "runs", run_id)
-
-
-def supervisor_lock(root: str, supervisor: str) -> str:
-    """Return the lock that a supervisor holds while it lives."""
-    return os.path.join(root, "supervisors", f"{supervisor}.lock")
 
 
 def last_output(place: str) -> str:

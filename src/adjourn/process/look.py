@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator, Mapping
 
 from adjourn.core.call import COMMAND, Command, arguments_of, command_body
+from adjourn.core.digest import sha256
 from adjourn.core.surroundings import Surroundings
 
 LARGEST = 256 << 20
 MOST = 100
 _CHUNK = 1 << 20
+_SMALL = 1 << 20
 _AT_REST = 2_000_000_000  # nanoseconds
 _MOST_KNOWN = 10_000
 _INTERPRETERS = 3  # a script's interpreter may be a script, and `env` names yet another program
@@ -45,7 +47,6 @@ def look_at(command: Command, *, path: str) -> Surroundings:
         program=outermost and _spelled(outermost),
         programs={name: _spelled(os.path.realpath(program)) for name, program in programs.items()},
         files={_spelled(file): _state(file) if number < MOST else _BEYOND for number, file in enumerate(files)},
-        uncovered=tuple(map(_spelled, files[MOST:])),
     )
 
 
@@ -127,7 +128,7 @@ def _digest_of(fd: int) -> str:
     known = _known.get(before)
     if known:
         return known
-    digest = _read(fd)
+    digest = _read(fd, before[2])
     if _version(fd) == before and time.time_ns() - before[-1] > _AT_REST and len(_known) < _MOST_KNOWN:
         _known[before] = digest
     return digest
@@ -138,13 +139,17 @@ def _version(fd: int) -> tuple[int, ...]:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
-def _read(fd: int) -> str:
-    from hashlib import sha256  # OpenSSL's, for programs are large; loaded only here
+def _read(fd: int, size: int) -> str:
+    return f"sha256:{sha256(os.read(fd, _SMALL)).hex() if size < _SMALL else _digest_of_much(fd)}"
 
-    digest = sha256()
+
+def _digest_of_much(fd: int) -> str:
+    from hashlib import sha256 as fast  # OpenSSL's: slow to load, five times as fast
+
+    digest = fast()
     while chunk := os.read(fd, _CHUNK):
         digest.update(chunk)
-    return f"sha256:{digest.hexdigest()}"
+    return digest.hexdigest()
 
 
 def _spelled(path: str) -> str:

@@ -17,6 +17,30 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str = ""  # where several machines share the work
 
 
+class LocalSupervisors:
+    """The supervisors of one store on this machine."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether that supervisor still holds its lock."""
+        return lock.is_held(supervisor_lock(self._root, supervisor))
+
+
+class SharedSupervisors(LocalSupervisors):
+    """The supervisors of a store that machines share: of those of other machines, only the leases tell."""
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether a supervisor may be alive: one of this machine is dead for sure once it lost its lock."""
+        return not os.path.lexists(supervisor_lock(self._root, supervisor)) or super().supervisor_lives(supervisor)
+
+
+def supervisor_lock(root: str, supervisor: str) -> str:
+    """Return the lock that a supervisor holds while it lives."""
+    return os.path.join(root, "supervisors", f"{supervisor}.lock")
+
+
 def living(root: str) -> dict[str, About]:
     """Return the supervisors that hold their locks, and what each says of itself."""
     place = os.path.join(root, "supervisors")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from adjourn.core.task import Run, Task
-from adjourn.ports import View
+from adjourn.ports.store import View
 
 
 class NoLeases:

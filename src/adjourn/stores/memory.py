@@ -16,7 +16,7 @@ from adjourn.core.events import GENESIS, Event, Happened, Sealed, forgotten, lin
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
-from adjourn.ports import Turn
+from adjourn.ports.store import Turn
 from adjourn.stores.locks import NoLeases, oldest_fitting
 
 _FEW = 3

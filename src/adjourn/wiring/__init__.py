@@ -1,33 +1,20 @@
-"""Puts the parts together; the only module that knows them all."""
+"""Puts the parts together; the only package that knows them all. What every verb needs is here, the rest one file each."""
 
 import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from adjourn.controller import Controller
-from adjourn.core.clarification import Left
-from adjourn.core.errors import Misuse, StoreProblem
-from adjourn.ports import Gate, Runner
+from adjourn.controller.desk import Desk
+from adjourn.core.call import Command
+from adjourn.core.errors import StoreProblem
+from adjourn.core.surroundings import Surroundings
 from adjourn.process import supervisors
-from adjourn.process.local import LocalProcesses, SharedProcesses
-from adjourn.process.supervisors import About
+from adjourn.process.supervisors import About, LocalSupervisors
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring.authority import FileAuthoriser, FileSignatures
+from adjourn.wiring.authority import FileAuthoriser
 
-__all__ = [
-    "About",
-    "Controller",
-    "back_up",
-    "find_root",
-    "find_runner",
-    "has_worker",
-    "is_shared",
-    "living",
-    "new_id",
-    "now",
-    "open_controller",
-]
+__all__ = ["About", "find_root", "has_responses", "has_worker", "is_shared", "living", "new_id", "now", "open_desk"]
 
 STORE = ".adjourn"
 _SHARED = ("postgresql://", "postgres://")
@@ -52,7 +39,7 @@ def find_root(given: str | None) -> str:
     Of a store that machines share, it is the place of its files on this machine.
     """
     if given and given.startswith(_SHARED):
-        with _postgres_is_there():
+        with postgres_is_there():
             from adjourn.wiring.shared import place_for
         return place_for(given)
     if given:
@@ -77,29 +64,14 @@ def is_shared(root: str) -> bool:
 
 
 @contextmanager
-def _postgres_is_there() -> Generator[None, None, None]:
+def postgres_is_there() -> Generator[None, None, None]:
+    """Say what to install where the extra is missing."""
     try:
         yield
     except ImportError as error:
         raise StoreProblem(
             f"PostgreSQL needs what is not installed: {error.name}", way_out="pip install 'adjourn[postgres]'"
         ) from error
-
-
-def _open_shared_controller(root: str) -> Controller:
-    with _postgres_is_there():
-        from adjourn.wiring.shared import open_shared
-    store = open_shared(root)
-    return Controller(
-        store,
-        clock=store.now,
-        new_id=new_id,
-        find_runner=find_runner,
-        processes=SharedProcesses(root, left_by=_left_by),
-        open_gate=lambda: _gate(find_root(None)),  # the project's policy lies in the project
-        authoriser=FileAuthoriser(root),
-        signatures=FileSignatures(root),
-    )
 
 
 def living(root: str) -> dict[str, About]:
@@ -116,36 +88,39 @@ def has_worker(root: str, pool: str) -> bool:
     return any(about.pool == pool for about in living(root).values())
 
 
-def open_controller(root: str) -> Controller:
-    """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
+def open_desk(root: str) -> Desk:
+    """Open the store and return what takes decisions; it starts no run and settles none."""
     if is_shared(root):
-        return _open_shared_controller(root)
-    return Controller(
+        return _open_shared_desk(root)
+    return Desk(
         SqliteStore(root),
         clock=now,
         new_id=new_id,
-        find_runner=find_runner,
-        processes=LocalProcesses(root, left_by=_left_by),
-        open_gate=lambda: _gate(root),
+        supervisors=LocalSupervisors(root),
+        look=_look,
         authoriser=FileAuthoriser(root),
-        signatures=FileSignatures(root),
     )
 
 
-def _gate(root: str) -> Gate:
-    """Make what judges commands. Seldom: most who open a store only decide."""
-    from adjourn.wiring.judging import open_gate
+def _open_shared_desk(root: str) -> Desk:
+    with postgres_is_there():
+        from adjourn.wiring.shared import open_shared
+    store = open_shared(root)
+    return Desk(
+        store,
+        clock=store.now,
+        new_id=new_id,
+        supervisors=supervisors.SharedSupervisors(root),
+        look=_look,
+        authoriser=FileAuthoriser(root),
+    )
 
-    return open_gate(root)
 
+def _look(command: Command) -> Surroundings:
+    """Look at what a command depends on. Seldom: most are approved as they were shown."""
+    from adjourn.wiring.judging import observe
 
-def _left_by(root: str, task_id: str) -> Left | None:
-    """Return what a process asked by files. Seldom: most write none."""
-    if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
-        return None
-    from adjourn.clarifications.files import left_by
-
-    return left_by(root, task_id)
+    return observe(command)
 
 
 def has_responses(root: str) -> bool:
@@ -154,23 +129,3 @@ def has_responses(root: str) -> bool:
         return any(name.endswith(".response.yaml") for name in os.listdir(os.path.join(root, "clarifications")))
     except OSError:
         return False
-
-
-def find_runner(name: str) -> Runner:
-    """Return the runner of that name."""
-    if name == "command":
-        from adjourn.runners.command import CommandRunner
-
-        return CommandRunner()
-    raise Misuse(f"no runner {name}", way_out="adjourn run --help")
-
-
-def back_up(controller: Controller, target: str) -> None:
-    """Copy the store into a new file, which is a store of one machine."""
-    store = controller.store
-    if isinstance(store, SqliteStore):
-        store.back_up(target)
-        return
-    from adjourn.wiring.migration import back_up_shared
-
-    back_up_shared(store, target)

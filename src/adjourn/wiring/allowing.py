@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.call import COMMAND, Call, Json, arguments_of, portable
 from adjourn.core.errors import BadPolicy, Conflict, Misuse
 from adjourn.core.judgement import Judgement

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.ask import AskKind
 from adjourn.core.errors import AdjournError
 from adjourn.core.render import command_line
@@ -16,9 +16,10 @@ from adjourn.core.states import TaskState
 from adjourn.process import lock
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import living, open_controller
+from adjourn.wiring import living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.config import read_config
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.notification import configured
 from adjourn.wiring.policies import FilePolicies, origins, rules_path
 from adjourn.wiring.principals import principals, webhooks

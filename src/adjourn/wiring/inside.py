@@ -13,8 +13,8 @@ from adjourn import exchange
 from adjourn.clarifications import files, log
 from adjourn.clarifications.text import read_request
 from adjourn.clarifications.tree import NotYet
-from adjourn.controller import Controller
 from adjourn.controller.inside import SAVED
+from adjourn.controller.whole import Controller
 from adjourn.core import exits
 from adjourn.core.approved import Approved
 from adjourn.core.ask import Ask, Proposal, Question
@@ -35,7 +35,8 @@ from adjourn.core.clarification import (
 from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
-from adjourn.wiring import now, open_controller
+from adjourn.wiring import now
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.redaction import open_redactor
 from adjourn.wiring.settings import read_settings
 

@@ -7,11 +7,11 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import Conflict, Misuse, NotFound
 from adjourn.core.states import TaskState
 from adjourn.files import sync_directory, write_whole
-from adjourn.ports import Store
+from adjourn.ports.store import Store
 from adjourn.stores.everything import Everything
 from adjourn.stores.sqlite.place import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore

@@ -20,10 +20,11 @@ from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
 from adjourn.deliver import Courier, Hint, Stop, Write, follow
 from adjourn.notifiers.table import BadTable, Table, key_of, read_table
-from adjourn.ports import Notifier
+from adjourn.ports.notifier import Notifier
 from adjourn.process import lock
-from adjourn.wiring import now, open_controller
+from adjourn.wiring import now
 from adjourn.wiring.config import config_path, read_config
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.redaction import open_redactor
 
 LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do

@@ -10,7 +10,7 @@ import msgspec
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
 from adjourn.files import private_directory, write_whole
-from adjourn.ports import Heart
+from adjourn.ports.leases import Heart
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import About
 from adjourn.stores.postgres.database import shown

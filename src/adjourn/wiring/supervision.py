@@ -3,15 +3,16 @@
 import os
 from functools import partial
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import StoreRefused
 from adjourn.core.task import TRIES
-from adjourn.ports import Heart
+from adjourn.ports.leases import Heart
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
 from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
-from adjourn.wiring import ADDRESS, is_shared, new_id, now, open_controller
+from adjourn.wiring import ADDRESS, is_shared, new_id, now
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.judging import scripts_directory
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from adjourn.controller import Controller
+from adjourn.controller.whole import Controller
 from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
 from adjourn.core.task import Task

@@ -6,7 +6,7 @@ from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS
 from adjourn.core.task import run_id
-from adjourn.ports import Turn
+from adjourn.ports.store import Turn
 from adjourn.stores.bodies import author_of, short_digest
 from adjourn.stores.postgres.database import Values
 from adjourn.stores.postgres.shapes import Shape

@@ -9,7 +9,7 @@ from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import Event
 from adjourn.core.task import Task, number_of_run, task_of_run
-from adjourn.ports import Turn
+from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
 from adjourn.stores.postgres.database import Database, Values
 

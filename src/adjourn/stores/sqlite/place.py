@@ -37,8 +37,9 @@ def prepare(root: str) -> str:
 
 def _refuse_remains(path: str) -> None:
     """Refuse what is left of a database that was cut off: SQLite takes it for an empty one, and all would seem settled."""
+    has_log = _size(f"{path}-wal") > 0  # first: whoever makes the database in this very moment fills it before its log
     size = os.lstat(path).st_size
-    is_cut = 0 < size < _HEADER or (size == 0 and _size(f"{path}-wal") > 0)
+    is_cut = 0 < size < _HEADER or (size == 0 and has_log)
     if is_cut and not _size(f"{path}-journal"):  # with a journal it is one that was being made; SQLite undoes that
         raise StoreDamaged(f"{path} has {size} bytes: it is not a whole database", way_out="restore a backup of adjourn.db")
 

@@ -10,11 +10,11 @@ from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Terms
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, Wish, number_of_run, run_id, task_of_run
-from adjourn.ports import Turn
+from adjourn.core.terms import Terms
+from adjourn.ports.store import Turn
 from adjourn.stores.bodies import (
     author_of,
     event_body,

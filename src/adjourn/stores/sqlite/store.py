@@ -4,14 +4,15 @@ import fcntl
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
+import msgspec
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.core.task import Task
 from adjourn.files import private_directory
-from adjourn.ports import Listener
+from adjourn.ports.store import Listener
 from adjourn.stores.locks import oldest_fitting
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
@@ -29,7 +30,7 @@ _SPILL_PAGES = 8192  # 64 MB, and only as far as used: a large decision must not
 _SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
-class About(NamedTuple):
+class About(msgspec.Struct, frozen=True):
     """How a database is kept."""
 
     version: str

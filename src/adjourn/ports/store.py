@@ -1,4 +1,4 @@
-"""The seams: what the controller and the supervisor need from a store, a runner, the processes, a notifier and the clock."""
+"""What keeps tasks, and how it is read and changed."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -6,21 +6,12 @@ from typing import Protocol
 
 import msgspec
 
-from adjourn.core.ask import Ask, Principal
-from adjourn.core.authority import Rights
-from adjourn.core.call import Call, Command
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call
 from adjourn.core.events import Event, Happened, Sealed
-from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Effect, Judgement
-from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.outbox import Outbox
-from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.states import CallState, TaskState
-from adjourn.core.surroundings import Surroundings
-from adjourn.core.task import Milliseconds, Run, Spec, Task
-
-Clock = Callable[[], Milliseconds]
-NewId = Callable[[], str]
+from adjourn.core.task import Milliseconds, Run, Task
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -309,153 +300,3 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of the store."""
         ...
-
-
-class Leases(Protocol):
-    """Says that supervisors are alive, where machines share the work; on a connection of its own, for any thread."""
-
-    @property
-    def length(self) -> float:
-        """How many seconds a lease lasts that is not renewed."""
-        ...
-
-    def beat(self, supervisor: str) -> set[str]:
-        """Renew all leases of a supervisor, and return the runs that it still has."""
-        ...
-
-    def leave(self, supervisor: str) -> None:
-        """Say that a supervisor is gone."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        ...
-
-
-class Heart(Protocol):
-    """Keeps the leases of one supervisor, and hands each new deadline to the shims of its runs."""
-
-    def deadline(self) -> float:
-        """Return the deadline of a lease that is taken from now on, in seconds since this machine started."""
-        ...
-
-    def watch(self, run_id: str, place: str, *, deadline: float) -> None:
-        """Hand a run's shim this deadline, and all later ones."""
-        ...
-
-    def forget(self, run_id: str) -> None:
-        """Let a run's lease be."""
-        ...
-
-    def close(self) -> None:
-        """Stop, and say so to all."""
-        ...
-
-
-class ShimState(msgspec.Struct, frozen=True):
-    """What can be known of a run's process when its supervisor is gone."""
-
-
-class StillRuns(ShimState, frozen=True):
-    """The shim is alive and holds its lock."""
-
-
-class NeverStarted(ShimState, frozen=True):
-    """The gate stayed shut, and that is proven."""
-
-
-class Ended(ShimState, frozen=True):
-    """The shim left a result."""
-
-    exit: Exit
-
-
-class Vanished(ShimState, frozen=True):
-    """The shim is dead and left no result."""
-
-
-class Processes(Protocol):
-    """Knows which processes live, and what dead ones left behind."""
-
-    def supervisor_lives(self, supervisor: str) -> bool:
-        """Say whether that supervisor still holds its lock."""
-        ...
-
-    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
-        ...
-
-
-class Runner(Protocol):
-    """Knows how to start and resume one kind of agent. It owns no state and no process."""
-
-    def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
-        """Say what an exit meant."""
-        ...
-
-
-class Gate(Protocol):
-    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
-
-    def opening(self, spec: Spec) -> Opening:
-        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
-        ...
-
-    def opening_again(self, view: View, task: Task) -> Opening:
-        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
-        ...
-
-    def look(self, command: Command) -> Surroundings:
-        """Return what a command depends on, as it is now."""
-        ...
-
-    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
-        """Say what the policies in force say of a call that a process itself puts before a person."""
-        ...
-
-    def effect(self, view: View, task: Task, call: Call) -> Effect:
-        """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
-        ...
-
-    def own_ask(self, view: View, task: Task) -> OwnAsk:
-        """Return what becomes part of the ask of a process that wants its own command approved."""
-        ...
-
-    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Say why a call that was let through may not start now, if it may not."""
-        ...
-
-
-class Authoriser(Protocol):
-    """Knows who has which scopes; whom it does not know has none."""
-
-    def rights(self, by: Principal) -> Rights:
-        """Return what somebody may do; to raise is to deny."""
-        ...
-
-
-class Signatures(Protocol):
-    """Knows whose signatures count."""
-
-    def signer(self, document: bytes, signature: str) -> str:
-        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
-        ...
-
-
-class NotDelivered(Exception):
-    """A receiver did not take what it was told; the words say why."""
-
-
-class Notifier(Protocol):
-    """Tells one receiver what happened. It owns no state: what was told is kept in the store."""
-
-    def send(self, notice_id: str, body: bytes, *, at: Milliseconds) -> None:
-        """Return when the receiver has taken the document, or raise NotDelivered; it never takes longer than its timeout."""
-        ...
-
-    def hang_up(self) -> None:
-        """Break off what is being sent, in whatever thread: nothing of it goes on."""
-        ...
-
-
-FindRunner = Callable[[str], Runner]

@@ -1,0 +1,113 @@
+"""What a signature under a reply is worth, when it comes and when its call is about to start."""
+
+import msgspec
+
+from adjourn.controller.steps import Steps, plain_command
+from adjourn.controller.trust import Trust, body_to_run
+from adjourn.core.ask import Ask, Principal, Reply, Verb
+from adjourn.core.authority import Level, refuse_without
+from adjourn.core.call import Call, command_of, digest_of
+from adjourn.core.errors import Conflict, NotAllowed
+from adjourn.core.judgement import approved_on
+from adjourn.core.opening import Obstacle, Opening
+from adjourn.core.signed import Decision, Signed, decision_of, require_cover, require_fresh, require_same_call
+from adjourn.core.task import Task
+from adjourn.core.terms import Terms
+from adjourn.ports.runs import Signatures
+from adjourn.ports.store import View
+
+
+class Proofs:
+    """Asks those who know whose signatures count. Who cannot tell has said no."""
+
+    def __init__(self, trust: Trust, signatures: Signatures) -> None:
+        self._trust = trust
+        self._signatures = signatures
+
+    def signed_reply(self, signed: Signed, *, carried_by: Principal) -> tuple[Principal, Decision]:
+        """Return who signed a decision, and what; whoever brings it counts only if it is part of a run."""
+        signer = self._signatures.signer(signed.document.encode(), signed.signature)
+        return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
+
+    def require_genuine(self, view: View, call: Call) -> None:
+        """Refuse a call whose bytes are not those that were let through, or not those that were signed where that is needed."""
+        if digest_of(call.body) != call.digest:
+            sentence = f"the bytes of call {call.id} were changed in the store after it was let through"
+            raise NotAllowed(sentence, way_out="adjourn audit verify")
+        self._require_signature(view, call)
+
+    def _require_signature(self, view: View, call: Call) -> None:
+        """Refuse a call whose approval needs a signature, or claims to have one, that does not cover its very bytes now."""
+        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+        if ask is None or not (ask.terms.signed or ask.level == Level.L2):
+            return
+        kept = view.document(ask.task_id, signed_name(ask))
+        if kept is None:
+            raise NotAllowed(f"call {call.id} has no signature that covers it", way_out=f"adjourn restart {call.task_id}")
+        signed = msgspec.json.decode(kept, type=Signed)
+        signer, decision = self.signed_reply(signed, carried_by=Principal(name="adjourn"))
+        require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
+        refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
+
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say whether a call may not start because its bytes were changed, or the signature under its approval does not hold."""
+        try:
+            self.require_genuine(view, call)
+        except NotAllowed as error:
+            ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+            is_ours = digest_of(call.body) == call.digest
+            command = command_of(call.body) if is_ours else plain_command(task.spec)
+            opening = Opening(command=command, judgement=approved_on(ask.terms if ask else Terms()), is_gated=True)
+            return Obstacle(call=call, ask=ask, opening=opening, changes=(error.sentence,))
+        return None
+
+
+def signed_name(ask: Ask) -> str:
+    """Name the document of a task that keeps the signature under a reply."""
+    return f"signed:{ask.id}"
+
+
+def decision_on(view: View, reply: Reply, *, now: int, lifetime: int) -> Decision:
+    """Return the document that a person signs to give this reply."""
+    ask = view.ask(reply.ask_id)
+    call = view.call(ask.task_id, ask.call) if ask.call else None
+    runs = _digest_to_run(view, ask, call, reply) if call and reply.verb is Verb.APPROVE else None
+    return Decision(
+        task=ask.task_id,
+        reply=msgspec.structs.replace(reply, digest=call.digest if call else None),
+        nonce=call.nonce if call else None,
+        runs=runs,
+        at=now,
+        expires_at=now + lifetime,
+    )
+
+
+def _digest_to_run(view: View, ask: Ask, call: Call, reply: Reply) -> str:
+    task = view.task(ask.task_id)
+    if reply.edited is not None:
+        from adjourn.controller.edits import as_edited  # seldom: most calls are approved as they are
+
+        call, spec = as_edited(view, task, call, reply)
+        task = msgspec.structs.replace(task, spec=spec)
+    return digest_of(body_to_run(task, ask, call, reply))
+
+
+def known_before(step: Steps, signed: Signed, decision: Decision) -> Ask | None:
+    """Return the ask that this very decision settled, if it was recorded before; nothing changes then."""
+    ask = step.tx.ask(decision.reply.ask_id)
+    kept = step.tx.document(ask.task_id, signed_name(ask))
+    return ask if kept and msgspec.json.decode(kept, type=Signed).document == signed.document else None
+
+
+def admit(step: Steps, decision: Decision) -> None:
+    """Refuse a signed decision that is late, or that was made for something else."""
+    require_fresh(decision, now=step.now)
+    ask = step.tx.ask(decision.reply.ask_id)
+    require_same_call(decision, ask, step.tx.call(ask.task_id, ask.call) if ask.call else None)
+
+
+def keep_signature(step: Steps, ask: Ask, signed: Signed, decision: Decision) -> None:
+    """Keep a signature with the task, so that it can be verified again; it must cover what is about to run."""
+    if decision.runs and step.tx.call(ask.task_id, ask.call or 0).digest != decision.runs:
+        raise Conflict("what would run is not what was signed", way_out=f"adjourn show {ask.task_id}")
+    step.tx.keep_document(ask.task_id, signed_name(ask), msgspec.json.encode(signed))

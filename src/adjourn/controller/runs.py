@@ -1,0 +1,201 @@
+"""How a run begins and ends, and what becomes of one whose supervisor died."""
+
+import msgspec
+
+from adjourn.controller import endings, inside, openings
+from adjourn.controller.equipped import Equipped
+from adjourn.controller.standing import standing_of
+from adjourn.controller.steps import ADJOURN, Steps, state_after
+from adjourn.core.call import Call, grant_of
+from adjourn.core.errors import Conflict, Misuse, Outdated
+from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Effect
+from adjourn.core.opening import Obstacle, OwnAsk
+from adjourn.core.outcome import Exit
+from adjourn.core.states import AskMove, CallMove, Move, TaskState
+from adjourn.core.task import TRIES, Run, RunState, Task
+from adjourn.ports.runs import Ended, NeverStarted, StillRuns, Vanished
+from adjourn.ports.store import View
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """What a supervisor holds once it may start a run."""
+
+    task: Task
+    run: Run
+    call: Call
+
+    @property
+    def grant(self) -> bytes:
+        """The proof of an approval that the process can read once, or nothing where nobody approved."""
+        return grant_of(self.call) if self.call.ask else b""
+
+
+class Runs(Equipped):
+    """Moves a task while a process of it runs."""
+
+    # --- a run begins ----------------------------------------------------------------------------------------------
+
+    def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
+        """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
+        seen, obstacle = self._look_ahead(task_id)
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            state_after(task, Move.START)
+            if step.tx.call(task.id, task.next_call or 0) != seen:
+                raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
+            return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+
+    def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
+        state = state_after(task, Move.START)
+        call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
+        run = step.new_run(task, call=call.number, supervisor=supervisor)
+        started = step.save(task, state=state, runs=run.number)
+        step.tx.hold(run)
+        step.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        return Claimed(task=started, run=run, call=call)
+
+    def _taken(self, step: Steps, task: Task, supervisor: str | None) -> Task:
+        """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
+        if supervisor is None or task.state is not TaskState.QUEUED:
+            return task
+        obstacle = self._obstacle(step.tx, task, step.tx.call(task.id, task.next_call or 0))
+        return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
+
+    def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
+        """Return what a supervisor has claimed and not yet started, if it has."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            run = view.run(task_id, task.runs) if task.state is TaskState.RUNNING else None
+            if run is None or run.supervisor != supervisor or run.shim:
+                return None
+            return Claimed(task=task, run=run, call=view.call(task_id, run.call))
+
+    def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
+        """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            state_after(task, Move.START)
+            call = view.call(task.id, task.next_call or 0)
+            return call, self._obstacle(view, task, call)
+
+    def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say what keeps a call that was let through from starting: other bytes, a signature, files or policies."""
+        return self._proofs.obstacle(view, task, call) or self._gate.obstacle(view, task, call)
+
+    def execute(self, run: Run, *, shim: ProcessId) -> Run:
+        """Write down that the gate is about to open. From here on only a result or a person moves the call."""
+        with self._steps() as step:
+            task, current = step.held(run)
+            step.tx.hold(current)  # anew: what was claimed may have waited for its shim
+            call = step.move_call(task.id, current.call, CallMove.EXECUTE)
+            executing = step.save_run(current, shim=shim)
+            step.tell(task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
+            return executing
+
+    def adopt(self, run: Run, *, supervisor: str) -> Run:
+        """Take over a run whose supervisor is gone; of many who try, one gets it."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            if current != run:
+                raise Conflict(f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}")
+            step.tx.wrest(current, only_if_over=self._processes.supervisor_lives(run.supervisor))
+            call = step.tx.call(task.id, run.call)
+            step.tx.save_call(call, msgspec.structs.replace(call, claimed_by=supervisor, version=call.version + 1))
+            adopted = step.save_run(current, supervisor=supervisor)
+            step.tx.hold(adopted)
+            step.tell(task.id, "run_adopted", run=run.number)
+            return adopted
+
+    # --- a run ends ------------------------------------------------------------------------------------------------
+
+    def finish(self, run: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
+        """Record how a run ended, and what that means for its task."""
+        own = self._own_ask(run, exit)
+        with self._steps() as step:
+            return self._finish(step, *step.held(run), exit, own)
+
+    def _finish(self, step: Steps, task: Task, current: Run, exit: Exit, own: OwnAsk) -> Task:  # noqa: A002 -- the word for it
+        if exit.left and inside.is_known(step.tx, task, exit.left):
+            exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
+        if exit.left and exit.may_leave_asks:
+            inside.register_left(step, task, current, exit.left)
+            task = step.tx.task(task.id)
+        outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
+        ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
+        return endings.conclude(step, task, ended, outcome, own)
+
+    def _own_ask(self, run: Run, exit: Exit) -> OwnAsk:  # noqa: A002 -- the word for it
+        """Look at what a process that wants its own command approved depends on."""
+        if not exit.wants_a_person:
+            return OwnAsk()
+        with self._store.read() as view:
+            if view.turns_left_open(run.id):
+                return OwnAsk()  # it waits for answers, or for another task
+            return self._gate.own_ask(view, view.task(run.task_id))
+
+    def release(self, run: Run, *, why: str) -> Task:
+        """Give back a run whose call provably did not start."""
+        with self._steps() as step:
+            return endings.release(step, *step.held(run), why=why)
+
+    def fail_to_start(self, run: Run, *, why: str, tries: int = TRIES) -> Task:
+        """Give back a run that could not be started; after some tries, fail its task."""
+        with self._steps() as step:
+            return endings.fail_to_start(step, *step.held(run), why=why, tries=tries)
+
+    def lose(self, run: Run, *, tries: int = TRIES) -> Task:
+        """Ask a person what became of a call whose process vanished, unless the policy says that a second run does no harm."""
+        with self._steps() as step:
+            return self._lose(step, *step.held(run), tries=tries)
+
+    def _lose(self, step: Steps, task: Task, current: Run, *, tries: int = TRIES) -> Task:
+        call = step.tx.call(task.id, current.call)
+        if self._gate.effect(step.tx, task, call) is not Effect.UNKNOWN and task.tries + 1 < tries:
+            return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
+        return endings.lose(step, task, current)
+
+    # --- what a dead supervisor left -------------------------------------------------------------------------------
+
+    def recover(self) -> list[Task]:
+        """Settle every run whose supervisor is gone, and every ask whose time is over: start nothing, lose nothing."""
+        settled = [task for run in self.orphans() if (task := self._recover_run(run.task_id, run.number))]
+        return settled + self._expire()
+
+    def _expire(self) -> list[Task]:
+        if not self._expired():
+            return []
+        with self._steps() as step:
+            expired = [step.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN) for ask in step.tx.expired_asks(now=step.now)]
+            for ask in expired:
+                if ask.call:
+                    step.move_call(ask.task_id, ask.call, CallMove.EXPIRE)
+            return [step.go_on(step.tx.task(task_id), by=ADJOURN) for task_id in dict.fromkeys(ask.task_id for ask in expired)]
+
+    def _recover_run(self, task_id: str, number: int) -> Task | None:
+        # Read again: the supervisor may have written between our first look and its death.
+        with self._store.read() as view:
+            run = view.run(task_id, number)
+        if run.state is not RunState.RUNNING:
+            return None
+        try:
+            return self._settle_orphan(run)
+        except (Conflict, Misuse):
+            return None  # another command settled it first, or its runner is not installed here
+
+    def _settle_orphan(self, run: Run) -> Task | None:
+        state = self._processes.shim_state(run.id, run.shim) if run.shim else NeverStarted()
+        if isinstance(state, StillRuns):
+            return None
+        own = self._own_ask(run, state.exit) if isinstance(state, Ended) else OwnAsk()
+        lives = self._processes.supervisor_lives(run.supervisor)
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            step.tx.wrest(current, only_if_over=lives)
+            match state:
+                case NeverStarted():
+                    return endings.release(step, task, current, why="its supervisor died before the gate opened")
+                case Ended(exit=exit):
+                    return self._finish(step, task, current, exit, own)
+                case Vanished() | _:
+                    return self._lose(step, task, current)

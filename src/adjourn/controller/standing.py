@@ -1,0 +1,24 @@
+"""What the store knows of a run at the moment it ends."""
+
+from adjourn.controller.steps import ASKED, children_left_open
+from adjourn.core.outcome import Standing
+from adjourn.core.states import ENDED
+from adjourn.core.task import Run, Task
+from adjourn.ports.store import View
+
+
+def standing_of(view: View, task: Task, run: Run) -> Standing:
+    """Return what the store knows of a run at the moment it ends."""
+    turns = view.turns_left_open(run.id)
+    asks = [view.ask(turn.thing) for turn in turns if turn.key.startswith(ASKED)]
+    children = children_left_open(view, run.id)
+    call = view.call(task.id, run.call)
+    approval = view.ask_numbered(task.id, call.ask) if call.ask else None
+    return Standing(
+        open_asks=tuple(ask.id for ask in asks if ask.is_open),
+        settled_asks=any(not ask.is_open for ask in asks),
+        open_children=tuple(child.id for child in children if child.state not in ENDED),
+        ended_children=any(child.state in ENDED for child in children),
+        was_approved=approval is not None and not approval.gate,
+        approved_manifest=approval.manifest if approval else None,
+    )

@@ -1,0 +1,30 @@
+"""What is needed to take a decision, beside the store."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from adjourn.core.ask import Principal
+from adjourn.core.authority import Rights
+from adjourn.core.call import Command
+from adjourn.core.surroundings import Surroundings
+from adjourn.core.task import Milliseconds
+
+Clock = Callable[[], Milliseconds]
+NewId = Callable[[], str]
+Look = Callable[[Command], Surroundings]  # a command in; what it depends on, as it is now, out
+
+
+class Supervisors(Protocol):
+    """Knows which supervisors live."""
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether that supervisor still holds its lock."""
+        ...
+
+
+class Authoriser(Protocol):
+    """Knows who has which scopes; whom it does not know has none."""
+
+    def rights(self, by: Principal) -> Rights:
+        """Return what somebody may do; to raise is to deny."""
+        ...

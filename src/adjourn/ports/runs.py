@@ -1,0 +1,97 @@
+"""What is needed to start commands and to end their runs: the processes, the runners, the gate and the signatures."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from adjourn.core.call import Call, Command
+from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Effect, Judgement
+from adjourn.core.opening import Obstacle, Opening, OwnAsk
+from adjourn.core.outcome import Exit, Outcome, Standing
+from adjourn.core.surroundings import Surroundings
+from adjourn.core.task import Spec, Task
+from adjourn.ports.desk import Supervisors
+from adjourn.ports.store import View
+
+
+class ShimState(msgspec.Struct, frozen=True):
+    """What can be known of a run's process when its supervisor is gone."""
+
+
+class StillRuns(ShimState, frozen=True):
+    """The shim is alive and holds its lock."""
+
+
+class NeverStarted(ShimState, frozen=True):
+    """The gate stayed shut, and that is proven."""
+
+
+class Ended(ShimState, frozen=True):
+    """The shim left a result."""
+
+    exit: Exit
+
+
+class Vanished(ShimState, frozen=True):
+    """The shim is dead and left no result."""
+
+
+class Processes(Supervisors, Protocol):
+    """Knows which processes live, and what dead ones left behind."""
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
+        ...
+
+
+class Runner(Protocol):
+    """Knows how to start and resume one kind of agent. It owns no state and no process."""
+
+    def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
+        """Say what an exit meant."""
+        ...
+
+
+class Gate(Protocol):
+    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
+
+    def opening(self, spec: Spec) -> Opening:
+        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
+        ...
+
+    def opening_again(self, view: View, task: Task) -> Opening:
+        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        ...
+
+    def look(self, command: Command) -> Surroundings:
+        """Return what a command depends on, as it is now."""
+        ...
+
+    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
+        """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def effect(self, view: View, task: Task, call: Call) -> Effect:
+        """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
+        ...
+
+    def own_ask(self, view: View, task: Task) -> OwnAsk:
+        """Return what becomes part of the ask of a process that wants its own command approved."""
+        ...
+
+    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not."""
+        ...
+
+
+class Signatures(Protocol):
+    """Knows whose signatures count."""
+
+    def signer(self, document: bytes, signature: str) -> str:
+        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        ...
+
+
+FindRunner = Callable[[str], Runner]

@@ -1,0 +1,80 @@
+"""Puts the whole controller together: what runs commands, and settles what dead supervisors left."""
+
+import os
+
+from adjourn.controller.whole import Controller
+from adjourn.core.clarification import Left
+from adjourn.core.errors import Misuse
+from adjourn.ports.runs import Gate, Runner
+from adjourn.process.local import LocalProcesses, SharedProcesses
+from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring import find_root, is_shared, new_id, now, postgres_is_there
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
+
+
+def open_controller(root: str) -> Controller:
+    """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
+    if is_shared(root):
+        return _open_shared_controller(root)
+    return Controller(
+        SqliteStore(root),
+        clock=now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=LocalProcesses(root, left_by=_left_by),
+        open_gate=lambda: _gate(root),
+        authoriser=FileAuthoriser(root),
+        signatures=FileSignatures(root),
+    )
+
+
+def _open_shared_controller(root: str) -> Controller:
+    with postgres_is_there():
+        from adjourn.wiring.shared import open_shared
+    store = open_shared(root)
+    return Controller(
+        store,
+        clock=store.now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=SharedProcesses(root, left_by=_left_by),
+        open_gate=lambda: _gate(find_root(None)),  # the project's policy lies in the project
+        authoriser=FileAuthoriser(root),
+        signatures=FileSignatures(root),
+    )
+
+
+def _gate(root: str) -> Gate:
+    """Make what judges commands. Seldom: most who open a store only decide."""
+    from adjourn.wiring.judging import open_gate
+
+    return open_gate(root)
+
+
+def _left_by(root: str, task_id: str) -> Left | None:
+    """Return what a process asked by files. Seldom: most write none."""
+    if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
+        return None
+    from adjourn.clarifications.files import left_by
+
+    return left_by(root, task_id)
+
+
+def find_runner(name: str) -> Runner:
+    """Return the runner of that name."""
+    if name == "command":
+        from adjourn.runners.command import CommandRunner
+
+        return CommandRunner()
+    raise Misuse(f"no runner {name}", way_out="adjourn run --help")
+
+
+def back_up(controller: Controller, target: str) -> None:
+    """Copy the store into a new file, which is a store of one machine."""
+    store = controller.store
+    if isinstance(store, SqliteStore):
+        store.back_up(target)
+        return
+    from adjourn.wiring.migration import back_up_shared
+
+    back_up_shared(store, target)
