@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from adjourn.wiring import open_store
+from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document, Done, Shell
 from tests.model.script import ToolUse, Turn
 from tests.model.server import Model, Request, playing
@@ -105,7 +105,7 @@ class Scene:
 
     def calls(self) -> dict[str, str]:
         """Return the calls of the newest task by name, with how each stands."""
-        store = open_store(str(self.shell.store))
+        store = SqliteStore(str(self.shell.store))
         with contextlib.closing(store), store.read() as view:
             return {call.tool_call_id: call.state.value for call in view.calls(self.task)}
 
