@@ -17,8 +17,8 @@ SUBAGENT = (
     "you would have run, so that it makes the call itself."
 )
 _INTERRUPTED = (
-    "Not run again: it was interrupted when you were paused, and may have taken effect in part. Check what it did; if it is still "
-    "needed, make the call again, and a person is asked."
+    "Not run again: it was interrupted when you were paused, and may have taken effect in part. Check what it did; if it is "
+    "still needed, make the call again, and a person is asked."
 )
 PAUSED = (
     "You were paused by a person and now go on. If a tool call was interrupted, its outcome is unknown: check what it did before "
