@@ -1,6 +1,7 @@
 """What a driver puts before the policy for its agent, and what it gets back."""
 
 import re
+from typing import Any
 
 import msgspec
 
@@ -51,7 +52,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: str | None = None  # in US dollars, as a decimal number
-    details: dict[str, str | int] = {}
+    details: dict[str, Any] = {}
 
 
 class _Body(msgspec.Struct):
