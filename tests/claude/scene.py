@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.call import COMMAND
+from adjourn.wiring import open_store
 from tests.claude.model import claude_model
 from tests.e2e.shell import Document, Done, Shell
 from tests.model.script import ToolUse, Turn
@@ -78,14 +80,22 @@ class Scene:
         return sorted(self.home.glob(".claude/projects/*/*.jsonl"))
 
     def calls(self) -> dict[str, str]:
-        """Return the calls of the newest task by name, with how each stands."""
-        shown = self.shell.json("show", self.task)
-        return {call["tool_call_id"]: call["state"] for call in shown["calls"]}
+        """Return the agent's calls of the newest task by name, with how each stands."""
+        task = self.task
+        store = open_store(str(self.shell.store))
+        with contextlib.closing(store), store.read() as view:
+            return {call.tool_call_id: call.state.value for call in view.calls(task) if call.tool != COMMAND}
 
 
 def history(request: Any) -> list[bytes]:
     """Return the messages of a request in order, without what marks where a cache ends."""
     return [msgspec.json.encode(_plain(message), order="sorted") for message in request.body["messages"]]
+
+
+def blocks(request: Any) -> list[tuple[str, str]]:
+    """Return all that was said up to a request, piece by piece: by whom, and what."""
+    said = [(message["role"], block) for message in request.body["messages"] for block in _plain(message)["content"]]
+    return [(role, block["text"].strip() if block["type"] == "text" else str(block)) for role, block in said]
 
 
 def _plain(message: Document) -> Document:

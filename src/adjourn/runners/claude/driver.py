@@ -232,7 +232,7 @@ class ClaudeDriver:
 
     def _stop(self) -> None:
         """Pause: the program keeps its session in good order, and leaves."""
-        self._is_told_to_stop = True
+        self._is_told_to_stop = self._holding.is_stopping = True
         self._holding.drop()
         self._deadline = time.monotonic() + _SHARE * float(self._inherited.get("ADJOURN_GRACE", "5"))
         if self._program:

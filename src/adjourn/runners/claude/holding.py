@@ -46,6 +46,7 @@ class Holding:
         self._allowed: dict[str, Call | None] = {}  # what may run now, and the call that was handed out for it
         self._said = ""
         self.is_pausing = False
+        self.is_stopping = False
         self.has_run_unasked: str | None = None
 
     # --- what comes in ---------------------------------------------------------------------------------------------
@@ -199,8 +200,8 @@ class Holding:
             case CallState.REJECTED | CallState.EXPIRED:
                 self._use_up(held.call)
                 return deny(words.rejected(held))
-            case CallState.DONE | CallState.FAILED if held.result:
-                return deny(words.carried_out(held.result))
+            case CallState.DONE | CallState.FAILED:
+                return deny(words.carried_out(held))
             case _:
                 return deny(words.begun(held.call))
 
@@ -308,12 +309,13 @@ class Holding:
 
     def _close(self, returned: Returned) -> None:
         """Write down what a call gave back. One that gave something and was never let through has run past the hook."""
-        if returned.call == self.progress.deferred:
+        if returned.call == self.progress.deferred and not self.is_stopping:  # an interrupted call is asked for again
             self.keep(deferred=None)
         if returned.call not in self._allowed:
             self.has_run_unasked = self.has_run_unasked or (None if returned.is_error else returned.call)
             return
-        call = self._allowed.pop(returned.call)
+        call = self._allowed[returned.call]
+        self._allowed[returned.call] = None  # the stream may tell of one result twice
         if call:
             output, left_out = cut(_text_of(returned.content))
             self._drive.close(call, CallResult(ok=not returned.is_error, output=output, left_out=left_out))

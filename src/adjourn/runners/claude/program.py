@@ -35,7 +35,13 @@ class Program:
         stdin = _file_with(words) if words is not None else os.open(os.devnull, os.O_RDONLY)
         try:
             self._process = subprocess.Popen(
-                argv, cwd=cwd, env=environment, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                argv,
+                cwd=cwd,
+                env=environment,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # the interrupt of our group must not reach it: it would blame the person
             )
         finally:
             os.close(stdin)

@@ -16,6 +16,10 @@ SUBAGENT = (
     "Not run: this call needs a person's decision, and nobody can be asked from inside a subagent. Report to the main agent what "
     "you would have run, so that it makes the call itself."
 )
+_INTERRUPTED = (
+    "Not run again: it was interrupted when you were paused, and may have taken effect in part. Check what it did; if it is "
+    "still needed, make the call again, and a person is asked."
+)
 PAUSED = (
     "You were paused by a person and now go on. If a tool call was interrupted, its outcome is unknown: check what it did before "
     "you repeat it. Then continue with the task."
@@ -43,12 +47,15 @@ def begun(call: Call) -> str:
     )
 
 
-def carried_out(result: CallResult) -> str:
+def carried_out(held: Held) -> str:
     """Say what became of a call that was made before."""
+    result = held.result or CallResult(ok=False)
     if result.settled_by:
         said = "ran" if result.ok else "did not run"
         return f"Not run again: it was started before, and {result.settled_by} says that it {said}. Its output is not known."
-    return f"Not run again: it was made before and {'succeeded' if result.ok else 'failed'}.\n{result.output}".rstrip()
+    if result.ok:
+        return f"Not run again: it was made before, and succeeded.\n{result.output}".rstrip()
+    return f"{_INTERRUPTED}\n{result.output}".rstrip()
 
 
 def edited(held: Held) -> str | None:
