@@ -53,6 +53,7 @@ class Scene:
         self.work.mkdir()
         self.shell = Shell(self.work)
         self.shell.environment |= {"HOME": str(self.home), "ADJOURN_CODEX": program, "DUMMY_KEY": "dummy"}
+        self.shell.environment["ADJOURN_STORE"] = str(self.shell.store)
         for name in ("CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"):
             self.shell.environment.pop(name, None)
 
@@ -67,6 +68,12 @@ class Scene:
         """Write what Codex reads of its user's settings."""
         self.codex_home.mkdir(exist_ok=True)
         (self.codex_home / "config.toml").write_text(_CONFIG.format(url=url, model=model) + more)
+
+    def allow(self, rules: str) -> None:
+        """Write a user's own policy."""
+        place = Path(self.shell.environment["XDG_CONFIG_HOME"]) / "adjourn"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "policy.toml").write_text(rules)
 
     @property
     def codex_home(self) -> Path:
@@ -86,6 +93,10 @@ class Scene:
     def asks(self) -> list[Document]:
         """Return the open asks."""
         return self.shell.inbox()
+
+    def shown(self) -> str:
+        """Return all that a person can see of the newest task."""
+        return self.shell.adjourn("show", self.task, "--full").out
 
     def approve_all(self) -> None:
         """Approve all that waits."""

@@ -72,7 +72,9 @@ class Calls:
         cell = rollout.call_of(wanted.item)
         before = [f"Its script has already run {each.told}" for each in self._keeper.memory.ran if each.call == cell]
         said = "\n".join([wanted.words, *before] if wanted.words else before)
-        return Proposed(tool=wanted.tool, body=wanted.body, label=wanted.item, words=said or None)
+        return Proposed(
+            tool=wanted.tool, body=wanted.body, label=wanted.item, words=said or None, editable=_editable(wanted.arguments)
+        )
 
     def _hand_out(self, items: Sequence[str], calls: Sequence[Call]) -> bool:
         """Take all calls of a batch out of the store, or none: before the first is answered nothing runs."""
@@ -114,6 +116,16 @@ class Calls:
                     return False
                 self._close(put.item, _executed(thread, self._handed[put.item]))
         return True
+
+
+def _editable(arguments: Mapping[str, object]) -> bytes | None:
+    """Return what a person may change of a call: the text of a command, and nothing around it."""
+    if not isinstance(arguments.get("command"), str):
+        return None
+    fixed: dict[str, object] = {name: {"enum": [value]} for name, value in arguments.items() if name != "command"}
+    properties = fixed | {"command": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False}
+    return msgspec.json.encode(schema)
 
 
 def _fingerprint(body: bytes) -> bytes:

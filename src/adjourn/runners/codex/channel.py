@@ -75,8 +75,10 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
 class Channel:
     """A child process that speaks JSON-RPC."""
 
-    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], interrupts: Interrupts) -> None:
-        self._child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, interrupts: Interrupts) -> None:
+        pipe = subprocess.PIPE
+        with open(complaints, "ab") as stderr:
+            self._child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=stderr, bufsize=0)
         self._interrupts = interrupts
         self._rest = bytearray()
         self._messages: deque[Message] = deque()

@@ -1,5 +1,7 @@
 """Drives Codex through one run of a task: starts or resumes its thread, holds its calls, and leaves when a person is needed."""
 
+import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -22,6 +24,8 @@ from adjourn.runners.codex.setup import OnApprove, setup_of
 from adjourn.runners.codex.thread import Thread
 
 INTERRUPTED = 130
+_COMPLAINT = 2000
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def drive_codex(drive: Drive, environment: Mapping[str, str]) -> int:
@@ -32,13 +36,7 @@ def drive_codex(drive: Drive, environment: Mapping[str, str]) -> int:
     except Interrupted:
         return driver.interrupt()
     except (AdjournError, Gone, Silent) as error:
-        return driver.fail(_sentence(error))
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, AdjournError):
-        return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
-    return "Codex did not answer in time" if isinstance(error, Silent) else "Codex left before its turn ended"
+        return driver.fail(driver.sentence(error))
 
 
 class _Live(msgspec.Struct, frozen=True):
@@ -59,6 +57,7 @@ class CodexDriver:
         self._keeper = Keeper(drive, environment)
         self._calls = Calls(drive, self._keeper, sandbox=self._setup.sandbox.value)
         self._interrupts = Interrupts()
+        self._complaints = os.path.join(drive.place, "codex.stderr")
         self._live: _Live | None = None
 
     def run(self) -> int:
@@ -76,7 +75,13 @@ class CodexDriver:
         if known:
             self._keeper.bring_back()
         workspace = self._drive.task.spec.workspace
-        thread = Thread(self._setup, workspace=workspace, environment=self._environment, interrupts=self._interrupts)
+        thread = Thread(
+            self._setup,
+            workspace=workspace,
+            environment=self._environment,
+            complaints=self._complaints,
+            interrupts=self._interrupts,
+        )
         try:
             thread.open(known.thread if known else None)
         except BaseException:
@@ -184,6 +189,14 @@ class CodexDriver:
             self._keeper.report(live.talk.message)
         return INTERRUPTED
 
+    def sentence(self, error: Exception) -> str:
+        """Say what went wrong, with the last words of Codex if it left without a word."""
+        if isinstance(error, AdjournError):
+            return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
+        said = last_line(self._complaints)
+        what = "Codex did not answer in time" if isinstance(error, Silent) else "Codex left before its turn ended"
+        return f"{what}: {said}" if said else what
+
     def fail(self, sentence: str) -> int:
         """End Codex, and say why. What became of calls that it was making is not known then."""
         if self._live:
@@ -191,3 +204,13 @@ class CodexDriver:
         self._keeper.report(sentence)
         sys.stderr.write(block(sentence) + "\n")
         return exits.FAILED
+
+
+def last_line(path: str) -> str:
+    """Return the last line of a file that says something, without colours."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file.read()[-_COMPLAINT:].splitlines() if line.strip()]
+    except FileNotFoundError:
+        return ""
+    return _COLOUR.sub("", lines[-1]) if lines else ""

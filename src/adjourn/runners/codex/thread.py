@@ -13,7 +13,7 @@ from adjourn.runners.codex.setup import Setup
 
 _ANSWER = 60.0  # seconds for what needs no model
 _GOODBYE = 2.0
-_FOR_EVER = 10.0**8
+_FOR_EVER = 1_000_000.0
 _T = TypeVar("_T")
 _IN_USE = "already has an active writer"
 
@@ -41,12 +41,14 @@ class _Executed(msgspec.Struct, rename="camel"):
 class Thread:
     """A thread that is open in an app-server of its own."""
 
-    def __init__(self, setup: Setup, *, workspace: str, environment: Mapping[str, str], interrupts: Interrupts) -> None:
+    def __init__(
+        self, setup: Setup, *, workspace: str, environment: Mapping[str, str], complaints: str, interrupts: Interrupts
+    ) -> None:
         self._setup = setup
         self._workspace = workspace
         binary = program.binary(setup, environment)
         argv = [binary, "app-server", *setup.arguments, *program.overrides(setup, workspace)]
-        self._channel = Channel(argv, cwd=workspace, env=environment, interrupts=interrupts)
+        self._channel = Channel(argv, cwd=workspace, env=environment, complaints=complaints, interrupts=interrupts)
         self.id = ""
         self.path = ""
         self.version = ""
