@@ -1,20 +1,22 @@
 """Listens to one thread: collects what Codex asks for until the batch is whole, and notices when it is stuck."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.runners.codex.channel import Message, Silent
+from adjourn.runners.codex.channel import HOOK, Message, Silent
 from adjourn.runners.codex.items import Item, Offer, Option
 from adjourn.runners.codex.memory import Usage, usage_of
-from adjourn.runners.codex.requests import Query, Questions, Request, Strange, Wanted, read_request
+from adjourn.runners.codex.requests import Harmless, Query, Questions, Request, Strange, Wanted, read_request
 from adjourn.runners.codex.rollout import Rollout
 from adjourn.runners.codex.setup import Setup
 from adjourn.runners.codex.thread import Thread
 
-_QUIET = 0.1  # seconds without a word after which no further call of the same answer is on its way
+_QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
+_LOOK = 0.05
 _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
 
@@ -63,6 +65,7 @@ class Conversation:
         self._rollout = rollout
         self._setup = setup
         self._requests: dict[int | str, Wanted | Questions] = {}
+        self._let: dict[str, Wanted] = {}
         self._answered: set[str] = set()  # the items of earlier batches
         self._heard_at = time.monotonic()
         self._retries = 0
@@ -79,7 +82,7 @@ class Conversation:
             if self._requests and self._is_whole():
                 return self._batch()
             try:
-                message = self._thread.next(_QUIET if self._requests else self._setup.silence)
+                message = self._thread.next(_LOOK if self._requests else self._setup.silence)
             except Silent:
                 if not self._requests and not self._runs_something():
                     raise AdjournError(f"Codex said nothing for {self._setup.silence:g} s") from None
@@ -93,12 +96,12 @@ class Conversation:
 
     def _is_whole(self) -> bool:
         quiet = time.monotonic() - self._heard_at
-        if quiet < _QUIET:
-            return False
         self._rollout.read_on()
         known = {request.item for request in self._requests.values()} | self._answered
         missing = [call for call in self._rollout.open_calls if call.name in _ASKED_ABOUT and call.id not in known]
-        return quiet >= _PATIENCE or (self._rollout.answer_is_whole and not missing)
+        has_all = self._rollout.answer_is_whole and not missing
+        runs_script = any(call.is_cell for call in self._rollout.open_calls)
+        return quiet >= _PATIENCE or (has_all and (quiet >= _QUIET or not runs_script))
 
     def _batch(self) -> Batch:
         batch = Batch(tuple(self._requests.values()))
@@ -119,10 +122,17 @@ class Conversation:
             raise AdjournError(f"Codex said {message.method} in a way that cannot be read: {error}") from error
 
     def _take_request(self, request: Request) -> None:
-        if isinstance(request, Strange):
-            self._thread.answer(request.answer())
-        else:
-            self._requests[request.request] = request
+        match request:
+            case Strange() | Harmless():
+                self._thread.answer(request.answer())
+            case Wanted(item=item) if item in self._let:
+                self._thread.answer(request.answer(yes=self._let[item].covers(request)))
+            case Wanted() | Questions():
+                self._requests[request.request] = request
+
+    def let(self, wanted: Sequence[Wanted]) -> None:
+        """Take note of calls that were let through at their hook: when Codex asks once more, it is the same answer."""
+        self._let |= {each.item: each for each in wanted if each.method == HOOK}
 
     def _take_notice(self, method: str, params: dict[str, Any] | None) -> Event | None:
         if params is None or params.get("threadId") != self._thread.id:

@@ -21,16 +21,16 @@ from adjourn.runners.codex.queries import ask_all
 from adjourn.runners.codex.requests import Questions, Wanted
 from adjourn.runners.codex.rollout import Rollout
 from adjourn.runners.codex.setup import OnApprove, setup_of
-from adjourn.runners.codex.thread import Thread
+from adjourn.runners.codex.thread import COMPLAINTS, Thread
 
 INTERRUPTED = 130
 _COMPLAINT = 2000
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def drive_codex(drive: Drive, environment: Mapping[str, str]) -> int:
+def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> int:
     """Run Codex for a task until it is done, or a person is needed, and return the exit code."""
-    driver = CodexDriver(drive, environment)
+    driver = CodexDriver(drive, environment, adjourn=adjourn)
     try:
         return driver.run()
     except Interrupted:
@@ -50,14 +50,14 @@ class _Live(msgspec.Struct, frozen=True):
 class CodexDriver:
     """One run of Codex."""
 
-    def __init__(self, drive: Drive, environment: Mapping[str, str]) -> None:
+    def __init__(self, drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> None:
         self._drive = drive
         self._environment = environment
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = Keeper(drive, environment)
         self._calls = Calls(drive, self._keeper, sandbox=self._setup.sandbox.value)
         self._interrupts = Interrupts()
-        self._complaints = os.path.join(drive.place, "codex.stderr")
+        self._adjourn = adjourn
         self._live: _Live | None = None
 
     def run(self) -> int:
@@ -79,7 +79,8 @@ class CodexDriver:
             self._setup,
             workspace=workspace,
             environment=self._environment,
-            complaints=self._complaints,
+            place=self._drive.place,
+            adjourn=self._adjourn,
             interrupts=self._interrupts,
         )
         try:
@@ -128,11 +129,12 @@ class CodexDriver:
 
     def _take_batch(self, live: _Live, requests: Sequence[Wanted | Questions]) -> bool:
         """Put all that Codex wants before the policy and before people; say whether all of it could be answered now."""
-        wanted = [request for request in requests if isinstance(request, Wanted)]
+        wanted = [self._calls.placed(request, live.rollout) for request in requests if isinstance(request, Wanted)]
         asked = [request for request in requests if isinstance(request, Questions)]
         asks = [ask_all(self._drive, self._keeper, each.questions, call=live.rollout.call_of(each.item)) for each in asked]
         if any(ask.is_open for each in asks for ask in each) or not self._calls.take(wanted, live.rollout):
             return False
+        live.talk.let(wanted)
         for each in wanted:
             live.thread.answer(each.answer(yes=True))
         for questions, answered in zip(asked, asks, strict=True):
@@ -193,7 +195,7 @@ class CodexDriver:
         """Say what went wrong, with the last words of Codex if it left without a word."""
         if isinstance(error, AdjournError):
             return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
-        said = last_line(self._complaints)
+        said = last_line(os.path.join(self._drive.place, COMPLAINTS))
         what = "Codex did not answer in time" if isinstance(error, Silent) else "Codex left before its turn ended"
         return f"{what}: {said}" if said else what
 

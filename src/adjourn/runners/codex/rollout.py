@@ -1,6 +1,7 @@
 """The file in which Codex keeps a thread: what is open in it, and how it is put back when it is gone."""
 
 import os
+import re
 from glob import escape, glob
 from typing import Any
 
@@ -11,6 +12,7 @@ from adjourn.files import private_directory, write_whole
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _ABORTED = "aborted"
+_SHELL = re.compile(r"<shell>([^<]+)</shell>")
 
 
 class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +24,14 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: str = ""
 
     @property
+    def details(self) -> "Details":
+        """What it says beside the command."""
+        try:
+            return msgspec.json.decode(self.arguments, type=Details)
+        except msgspec.MsgspecError:
+            return Details(sandbox_permissions="not told")
+
+    @property
     def is_cell(self) -> bool:
         """Whether it is a script that makes calls of its own."""
         return self.type == "custom_tool_call" and self.name == "exec"
@@ -30,6 +40,14 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
     def output_type(self) -> str:
         """What its output is called."""
         return f"{self.type}_output"
+
+
+class Details(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command would be run."""
+
+    sandbox_permissions: str | None = None
+    shell: str | None = None
+    login: bool | None = None
 
 
 class _Line(msgspec.Struct):
@@ -62,6 +80,7 @@ class Rollout:
         self._open: dict[str, OpenCall] = {}
         self._answer_is_whole = True
         self.has_prompt = False
+        self.shell = "bash"  # which one reads commands, unless they say otherwise
         self.aborted: frozenset[str] = frozenset()  # calls that Codex closed by itself when it was stopped
 
     def read_on(self) -> "Rollout":
@@ -99,7 +118,13 @@ class Rollout:
             self._open.pop(item.call_id, None)
             self.aborted |= {item.call_id} if _ABORTED in str(item.output) else frozenset()
         elif item.role == "user":
-            self.has_prompt |= self._prompt in [part.text for part in item.content or ()]
+            self._take_words([part.text for part in item.content or ()])
+
+    def _take_words(self, texts: list[str]) -> None:
+        self.has_prompt |= self._prompt in texts
+        for text in texts:
+            found = _SHELL.search(text) if text.startswith("<environment_context>") else None
+            self.shell = found.group(1) if found else self.shell
 
     @property
     def open_calls(self) -> list[OpenCall]:

@@ -1,5 +1,6 @@
 """One Codex thread in one app-server: how it is opened, told something, and ended."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -7,10 +8,13 @@ import msgspec
 
 from adjourn.core.driving import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.runners.codex import program
-from adjourn.runners.codex.channel import Channel, Interrupts, Message, Refused
+from adjourn.runners.claude.hook import Answer
+from adjourn.runners.codex import hook, program
+from adjourn.runners.codex.channel import Channel, Hooks, Interrupts, Message, Refused
+from adjourn.runners.codex.requests import Reply, Unanswerable
 from adjourn.runners.codex.setup import Setup
 
+COMPLAINTS = "codex.stderr"
 _ANSWER = 60.0  # seconds for what needs no model
 _GOODBYE = 2.0
 _FOR_EVER = 1_000_000.0
@@ -42,13 +46,19 @@ class Thread:
     """A thread that is open in an app-server of its own."""
 
     def __init__(
-        self, setup: Setup, *, workspace: str, environment: Mapping[str, str], complaints: str, interrupts: Interrupts
+        self, setup: Setup, *, workspace: str, environment: Mapping[str, str], place: str, adjourn: str, interrupts: Interrupts
     ) -> None:
         self._setup = setup
         self._workspace = workspace
-        binary = program.binary(setup, environment)
-        argv = [binary, "app-server", *setup.arguments, *program.overrides(setup, workspace)]
-        self._channel = Channel(argv, cwd=workspace, env=environment, complaints=complaints, interrupts=interrupts)
+        self.binary = program.binary(setup, environment)
+        self._hook = hook.hook_command(adjourn)
+        settings = [*program.overrides(setup, workspace), "-c", hook.override(self._hook)]
+        argv = [self.binary, "app-server", *setup.arguments, *settings]
+        self._hooks = Hooks(place)
+        complaints = os.path.join(place, COMPLAINTS)
+        self._channel = Channel(
+            argv, cwd=workspace, env=environment, complaints=complaints, hooks=self._hooks, interrupts=interrupts
+        )
         self.id = ""
         self.path = ""
         self.version = ""
@@ -69,6 +79,8 @@ class Thread:
         program.refuse_too_old(found)
         self.version = ".".join(map(str, found))
         self._channel.send({"method": "initialized"})
+        if not self._ask("hooks/list", {"cwds": [self._workspace]}, hook.Listed).holds(self._hook):
+            raise AdjournError(f"Codex {self.version} does not take the hook at which its calls wait", way_out="adjourn doctor")
 
     def _resume(self, thread: str) -> None:
         try:
@@ -108,17 +120,26 @@ class Thread:
         """Return what Codex says next."""
         return self._channel.next(within)
 
-    def answer(self, reply: Mapping[str, Any]) -> None:
-        """Answer a request of Codex."""
-        self._channel.send(reply)
+    def answer(self, reply: Reply) -> None:
+        """Answer a request of Codex, or a hook of it."""
+        match reply:
+            case str(name), Answer() as answer:
+                self._hooks.answer(name, answer)
+            case request, Unanswerable() as refusal:
+                self._channel.send({"id": request, "error": refusal})
+            case request, result:
+                self._channel.send({"id": request, "result": result})
 
     def close(self) -> None:
         """End an app-server whose thread is at rest: it writes down what it still holds."""
         self._channel.close(within=_GOODBYE)
+        self._hooks.close()
 
     def kill(self) -> int:
         """End the app-server and all that it started, and leave the thread as it is on disk."""
-        return self._channel.kill()
+        code = self._channel.kill()
+        self._hooks.close()  # not before: a hook that nobody answers is a no, of which the model would hear
+        return code
 
     def _ask(self, method: str, params: object, type_: type[_T], *, within: float = _ANSWER) -> _T:
         try:
