@@ -112,17 +112,21 @@ class Hooks:
 
 
 class Channel:
-    """A child process that speaks JSON-RPC."""
+    """A child process that speaks JSON, a message a line: requests and answers, or events to which nobody answers."""
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, hooks: Hooks, interrupts: Interrupts
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        complaints: str,
+        hooks: Hooks,
+        interrupts: Interrupts,
+        is_spoken_to: bool,
     ) -> None:
-        pipe = subprocess.PIPE
-        with open(complaints, "ab") as stderr:
-            # A session of its own: the interrupt that pauses a run must not reach it, or it would tell its model of it.
-            self._child = subprocess.Popen(
-                argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=stderr, bufsize=0, start_new_session=True
-            )
+        self._child = _started(argv, cwd=cwd, env=env, complaints=complaints, is_spoken_to=is_spoken_to)
+        self._is_spoken_to = is_spoken_to
         self._hooks = hooks
         self._interrupts = interrupts
         self._rest = bytearray()
@@ -183,7 +187,8 @@ class Channel:
     def _take(self, piece: bytes) -> None:
         *lines, rest = (self._rest + piece).split(b"\n") if b"\n" in piece else (self._rest + piece,)
         self._rest = bytearray(rest)
-        self._messages.extend(_message(bytes(line)) for line in lines if line.strip())
+        read = _message if self._is_spoken_to else _event
+        self._messages.extend(read(bytes(line)) for line in lines if line.strip())
 
     def close(self, *, within: float) -> None:
         """Say goodbye, and end the process if it does not leave by itself."""
@@ -231,3 +236,29 @@ def _message(line: bytes) -> Message:
         return msgspec.json.decode(line, type=Message)
     except msgspec.DecodeError as error:
         raise AdjournError(f"Codex said something that is no message: {line[:200]!r}") from error
+
+
+class _Event(msgspec.Struct):
+    type: str
+
+
+def _event(line: bytes) -> Message:
+    try:
+        return Message(method=msgspec.json.decode(line, type=_Event).type, params=msgspec.Raw(line))
+    except msgspec.MsgspecError as error:
+        raise AdjournError(f"Codex said something that is no event: {line[:200]!r}") from error
+
+
+def _started(
+    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, is_spoken_to: bool
+) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    stdin = pipe if is_spoken_to else subprocess.DEVNULL  # what it is not told there it would wait for
+    try:
+        with open(complaints, "ab") as stderr:
+            # A session of its own: the interrupt that pauses a run must not reach it, or it would tell its model of it.
+            return subprocess.Popen(
+                argv, cwd=cwd, env=env, stdin=stdin, stdout=pipe, stderr=stderr, bufsize=0, start_new_session=True
+            )
+    except OSError as error:
+        raise AdjournError(f"{argv[0]} cannot be started: {error.strerror}", way_out="adjourn doctor") from error

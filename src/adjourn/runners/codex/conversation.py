@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -10,15 +10,28 @@ from adjourn.core.errors import AdjournError
 from adjourn.runners.codex.channel import HOOK, Message, Silent
 from adjourn.runners.codex.items import Item, Offer, Option
 from adjourn.runners.codex.memory import Usage, usage_of
-from adjourn.runners.codex.requests import Harmless, Query, Questions, Request, Strange, Wanted, read_request
+from adjourn.runners.codex.requests import Harmless, Query, Questions, Reply, Request, Strange, Wanted, read_request
 from adjourn.runners.codex.rollout import Rollout
 from adjourn.runners.codex.setup import Setup
-from adjourn.runners.codex.thread import Thread
 
 _QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
 _LOOK = 0.05
 _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
+
+
+class Speaker(Protocol):
+    """A thread, as far as one speaks with it."""
+
+    id: str
+
+    def next(self, within: float) -> Message:
+        """Return what Codex says next."""
+        ...
+
+    def answer(self, reply: Reply) -> None:
+        """Answer what it asked."""
+        ...
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -60,7 +73,9 @@ class _Turn(msgspec.Struct):
 class Conversation:
     """What is said in one thread, from its opening to its end."""
 
-    def __init__(self, thread: Thread, rollout: Rollout, setup: Setup) -> None:
+    hears_questions_at_hooks = False
+
+    def __init__(self, thread: Speaker, rollout: Rollout, setup: Setup) -> None:
         self._thread = thread
         self._rollout = rollout
         self._setup = setup
@@ -127,6 +142,8 @@ class Conversation:
                 self._thread.answer(request.answer())
             case Wanted(item=item) if item in self._let:
                 self._thread.answer(request.answer(yes=self._let[item].covers(request)))
+            case Questions(given=dict()) if not self.hears_questions_at_hooks:
+                self._thread.answer(request.pass_on())
             case Wanted() | Questions():
                 self._requests[request.request] = request
 
@@ -150,7 +167,9 @@ class Conversation:
             case "serverRequest/resolved":
                 self._requests.pop(params["requestId"], None)
             case "error":
-                self._take_error(msgspec.convert(params, _Failure))
+                failure = msgspec.convert(params, _Failure)
+                if failure.will_retry:
+                    self._take_trouble(failure.error.message)
             case "turn/completed":
                 turn = msgspec.convert(params["turn"], _Turn)
                 return TurnEnded(status=turn.status, error=turn.error.message if turn.error else None)
@@ -168,10 +187,11 @@ class Conversation:
             )
         return Ended(item)
 
-    def _take_error(self, failure: _Failure) -> None:
+    def _take_trouble(self, message: str) -> None:
+        """Count what Codex means to try again; it would never give up by itself."""
         self._retries += 1
-        if failure.will_retry and self._retries > self._setup.retries:
-            raise AdjournError(f"Codex lost the network {self._retries} times in a row: {failure.error.message}")
+        if self._retries > self._setup.retries:
+            raise AdjournError(f"Codex tried {self._retries} times in a row: {message}")
 
 
 def _query(number: int, offer: Offer) -> Query:

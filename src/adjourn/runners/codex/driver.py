@@ -1,6 +1,5 @@
 """Drives Codex through one run of a task: starts or resumes its thread, holds its calls, and leaves when a person is needed."""
 
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,13 +14,15 @@ from adjourn.runners.codex.calls import Calls
 from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
 from adjourn.runners.codex.conversation import Batch, Conversation, Ended, TurnEnded
 from adjourn.runners.codex.deliveries import Deliveries
+from adjourn.runners.codex.execution import ExecConversation, ExecThread
 from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.keeping import Keeper
+from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.queries import ask_all
 from adjourn.runners.codex.requests import Questions, Wanted
 from adjourn.runners.codex.rollout import Rollout
-from adjourn.runners.codex.setup import OnApprove, setup_of
-from adjourn.runners.codex.thread import COMPLAINTS, Thread
+from adjourn.runners.codex.setup import OnApprove, Way, setup_of
+from adjourn.runners.codex.thread import NoAppServer, Thread
 
 INTERRUPTED = 130
 _COMPLAINT = 2000
@@ -42,7 +43,7 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -
 class _Live(msgspec.Struct, frozen=True):
     """A thread that is open, its file, and what is said in it."""
 
-    thread: Thread
+    thread: Thread | ExecThread
     rollout: Rollout
     talk: Conversation
 
@@ -52,12 +53,18 @@ class CodexDriver:
 
     def __init__(self, drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> None:
         self._drive = drive
-        self._environment = environment
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = Keeper(drive, environment)
         self._calls = Calls(drive, self._keeper, sandbox=self._setup.sandbox.value)
-        self._interrupts = Interrupts()
-        self._adjourn = adjourn
+        self._has_app_server = self._setup.way is Way.APP_SERVER
+        self._launch = Launch(
+            self._setup,
+            workspace=drive.task.spec.workspace,
+            environment=environment,
+            place=drive.place,
+            adjourn=adjourn,
+            interrupts=Interrupts(),
+        )
         self._live: _Live | None = None
 
     def run(self) -> int:
@@ -74,31 +81,32 @@ class CodexDriver:
         known = self._keeper.known
         if known:
             self._keeper.bring_back()
-        workspace = self._drive.task.spec.workspace
-        thread = Thread(
-            self._setup,
-            workspace=workspace,
-            environment=self._environment,
-            place=self._drive.place,
-            adjourn=self._adjourn,
-            interrupts=self._interrupts,
-        )
+        thread, talk = self._thread()
         try:
             thread.open(known.thread if known else None)
+        except NoAppServer:
+            thread.kill()
+            self._has_app_server = False
+            return self._opened()
         except BaseException:
             thread.kill()
             raise
         rollout = self._keeper.rollout(thread.path)
-        self._live = _Live(thread, rollout, Conversation(thread, rollout, self._setup))
+        self._live = _Live(thread, rollout, talk(thread, rollout, self._setup))
         self._keeper.opened(thread.id, rollout, version=thread.version)
         return self._live
+
+    def _thread(self) -> tuple[Thread | ExecThread, type[Conversation]]:
+        if self._has_app_server:
+            return Thread(self._launch), Conversation
+        return ExecThread(self._launch, prompt=self._drive.task.spec.prompt or ""), ExecConversation
 
     def _go_on(self, live: _Live) -> bool:
         """Tell Codex what came of its calls and let the model go on; say whether no person is needed first."""
         if not live.rollout.read_on().has_prompt:
             live.thread.begin_turn(self._drive.task.spec.prompt)
             return True
-        if self._setup.on_approve is OnApprove.EXECUTE and not self._calls.execute(live.thread, self._deliveries().parts):
+        if isinstance(live.thread, Thread) and not self._execute(live.thread):
             return False
         deliveries = self._deliveries()
         live.thread.tell_outputs(deliveries.outputs(live.rollout))
@@ -106,6 +114,10 @@ class CodexDriver:
         self._keeper.remember(put=(), ran=(), queried=(), told=deliveries.approved)
         live.thread.begin_turn(text)
         return True
+
+    def _execute(self, thread: Thread) -> bool:
+        """Run what was approved, if that is how approved calls come to run; say whether no person has to be asked again."""
+        return self._setup.on_approve is OnApprove.REPEAT or self._calls.execute(thread, self._deliveries().parts)
 
     def _deliveries(self) -> Deliveries:
         return Deliveries(self._keeper.memory, self._drive)
@@ -195,7 +207,7 @@ class CodexDriver:
         """Say what went wrong, with the last words of Codex if it left without a word."""
         if isinstance(error, AdjournError):
             return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
-        said = last_line(os.path.join(self._drive.place, COMPLAINTS))
+        said = last_line(self._launch.complaints)
         what = "Codex did not answer in time" if isinstance(error, Silent) else "Codex left before its turn ended"
         return f"{what}: {said}" if said else what
 

@@ -20,9 +20,7 @@ SHELL_TOOL = "shell"
 PATCH_TOOL = "apply_patch"
 _SHELL_TEXT = ("-c", "-lc")
 _TOOLS = {"Bash": SHELL_TOOL}
-_HARMLESS = frozenset(
-    {"create_goal", "get_goal", "request_user_input", "request_user_input_async", "tool_search", "update_goal", "update_plan"}
-)
+_HARMLESS = frozenset({"create_goal", "get_goal", "request_user_input_async", "tool_search", "update_goal", "update_plan"})
 
 Id = int | str
 
@@ -89,12 +87,19 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
     request: Id
     item: str
     questions: tuple[Query, ...]
+    given: dict[str, Any] | None = None  # the arguments as a hook got them, if it was a hook that asked
+
+    def pass_on(self) -> "Reply":
+        """Let a hook pass: the questions themselves come after it."""
+        return self.request, hook.allow(self.given or {})
 
     def answer(self, replies: Sequence[str | None]) -> "Reply":
         """Return the reply to the request."""
         given = {
             query.id: {"answers": [] if reply is None else [reply]} for query, reply in zip(self.questions, replies, strict=True)
         }
+        if self.given is not None:
+            return self.request, hook.deny(msgspec.json.encode({"answers": given}).decode())
         return self.request, {"answers": given}
 
 
@@ -215,6 +220,9 @@ def _hooked(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> R
     asked = msgspec.convert(params, hook.Request)
     if asked.tool_name in _HARMLESS:
         return Harmless(request=request, given=asked.tool_input)
+    if asked.tool_name == "request_user_input":
+        queries = msgspec.convert(asked.tool_input["questions"], tuple[Query, ...])
+        return Questions(request=request, item=asked.tool_use_id, questions=queries, given=asked.tool_input)
     tool, given = _TOOLS.get(asked.tool_name, asked.tool_name), asked.tool_input
     arguments = given | {"cwd": asked.cwd} if tool == SHELL_TOOL else given
     if tool == PATCH_TOOL:

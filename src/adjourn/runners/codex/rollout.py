@@ -145,10 +145,10 @@ class Rollout:
 # --- where it lies ---------------------------------------------------------------------------------------------------------
 
 
-def place_in(home: str, thread: str) -> str | None:
-    """Return where a thread's file lies below Codex's home, if it is there."""
+def path_of(home: str, thread: str) -> str | None:
+    """Return a thread's file, if it is there."""
     found = glob(f"{escape(home)}/sessions/*/*/*/rollout-*-{thread}.jsonl")
-    return os.path.relpath(max(found), home) if found else None
+    return max(found) if found else None
 
 
 def copy_of(path: str) -> bytes | None:

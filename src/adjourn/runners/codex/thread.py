@@ -1,6 +1,5 @@
 """One Codex thread in one app-server: how it is opened, told something, and ended."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -10,11 +9,10 @@ from adjourn.core.driving import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.claude.hook import Answer
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Channel, Hooks, Interrupts, Message, Refused
+from adjourn.runners.codex.channel import Gone, Hooks, Message, Refused
+from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.requests import Reply, Unanswerable
-from adjourn.runners.codex.setup import Setup
 
-COMPLAINTS = "codex.stderr"
 _ANSWER = 60.0  # seconds for what needs no model
 _GOODBYE = 2.0
 _FOR_EVER = 1_000_000.0
@@ -42,23 +40,20 @@ class _Executed(msgspec.Struct, rename="camel"):
     stderr: str = ""
 
 
+class NoAppServer(Exception):
+    """There is none in this Codex, or it does not begin to speak."""
+
+
 class Thread:
     """A thread that is open in an app-server of its own."""
 
-    def __init__(
-        self, setup: Setup, *, workspace: str, environment: Mapping[str, str], place: str, adjourn: str, interrupts: Interrupts
-    ) -> None:
-        self._setup = setup
-        self._workspace = workspace
-        self.binary = program.binary(setup, environment)
-        self._hook = hook.hook_command(adjourn)
-        settings = [*program.overrides(setup, workspace), "-c", hook.override(self._hook)]
-        argv = [self.binary, "app-server", *setup.arguments, *settings]
-        self._hooks = Hooks(place)
-        complaints = os.path.join(place, COMPLAINTS)
-        self._channel = Channel(
-            argv, cwd=workspace, env=environment, complaints=complaints, hooks=self._hooks, interrupts=interrupts
-        )
+    def __init__(self, launch: Launch) -> None:
+        self._setup = launch.setup
+        self._workspace = launch.workspace
+        self._hook = launch.hook
+        self.binary = launch.binary
+        self._hooks = Hooks(launch.place)
+        self._channel = launch.start("app-server", *launch.settings, hooks=self._hooks)
         self.id = ""
         self.path = ""
         self.version = ""
@@ -66,7 +61,10 @@ class Thread:
 
     def open(self, thread: str | None) -> None:
         """Open the named thread, that one and no other, or begin a new one."""
-        self._greet()
+        try:
+            self._greet()
+        except Gone:
+            raise NoAppServer from None
         if thread is None:
             self._open("thread/start", self._settings())
         else:
@@ -83,6 +81,7 @@ class Thread:
             raise AdjournError(f"Codex {self.version} does not take the hook at which its calls wait", way_out="adjourn doctor")
 
     def _resume(self, thread: str) -> None:
+        program.require_thread(thread)
         try:
             self._open("thread/resume", {"threadId": thread, **self._settings()})
         except Refused as refused:
