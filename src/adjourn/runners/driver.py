@@ -5,6 +5,8 @@ from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.runners.command import ending
 
+ADRIFT = 75  # it waited for calls that nobody runs any more: its supervisor died, and no worker took the run over
+
 
 class DriverRunner:
     """Knows that a driver asks in the store, says in the store what it did, and leaves with a plain exit code."""
@@ -15,7 +17,7 @@ class DriverRunner:
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
-        if exit.interrupted:
+        if exit.interrupted or exit.code == ADRIFT:
             return Interrupted()
         if exit.error:
             return Failed(exit.error)
