@@ -13,7 +13,7 @@ from adjourn.cli.session import Session
 from adjourn.controller.whole import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
-from adjourn.core.task import DEFAULT_POOL, Spec, Task
+from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
 
 
@@ -24,7 +24,7 @@ from adjourn.supervise import Supervisor
 @click.option(
     "--grace",
     type=Amount(3600),
-    default=5.0,
+    default=DEFAULT_GRACE,
     show_default=True,
     metavar="SECONDS",
     help="How long an interrupted command may take to leave before it is killed.",
@@ -69,7 +69,7 @@ def command(
         grace=grace,
         pool=pool,
         expires_after=expires,
-        parent_run=_enclosing_run(session),
+        parent_run=enclosing_run(session),
         pause_on_approval=pause_on_approval,
     )
     if detach:
@@ -79,7 +79,7 @@ def command(
         return report(session, controller, _supervised(session, supervisor, controller, started))
 
 
-def _enclosing_run(session: Session) -> str | None:
+def enclosing_run(session: Session) -> str | None:
     """Return the run that this command is part of, unless that one is kept in another store."""
     outer = os.environ.get("ADJOURN_STORE", "")
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
@@ -98,7 +98,7 @@ def _supervised(session: Session, supervisor: Supervisor, controller: Controller
     """Run the task, unless an earlier run of the enclosing script has had it run already."""
     if supervisor.may_run(task):
         task = run_to_the_end(session, supervisor, task)
-    outer = _enclosing_run(session)
+    outer = enclosing_run(session)
     if outer and task.state not in ENDED:
         controller.leave_open(outer, task)
     return task

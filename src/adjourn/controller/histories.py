@@ -5,8 +5,10 @@ from typing import TypedDict
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.diffstat import CHANGES, Diffstat, noted_changes
 from adjourn.core.errors import NotFound
 from adjourn.core.states import AskState
+from adjourn.core.task import Task
 from adjourn.ports.store import View
 
 
@@ -36,3 +38,10 @@ def _replaced(view: View, ask_id: str) -> Call | None:
 
 def _original(view: View, call: Call) -> bytes | None:
     return view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+
+
+def of_work(view: View, task: Task, asks: Sequence[Ask]) -> Diffstat | None:
+    """Return what a task changed whose work is being reviewed, if that was noted."""
+    if not any(ask.review for ask in asks):
+        return None
+    return noted_changes(view.document(task.id, CHANGES), run=task.runs)

@@ -89,6 +89,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     gate: bool = False  # nothing has run yet: it asks whether the command may start at all
     terms: Terms = Terms()
     replaces: str | None = None
+    review: bool = False  # its process is done: it asks whether the work is good
     level: str | None = None
     snoozed_until: Milliseconds | None = None
     expires_at: Milliseconds | None = None

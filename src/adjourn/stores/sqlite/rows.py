@@ -33,6 +33,7 @@ class _AskBody(msgspec.Struct, array_like=True):
     gate: bool = False
     terms: Terms = Terms()
     replaces: str | None = None
+    review: bool = False
 
 
 class _EventBody(msgspec.Struct, array_like=True):
@@ -374,6 +375,7 @@ class Rows:
             gate=ask.gate,
             terms=ask.terms,
             replaces=ask.replaces,
+            review=ask.review,
         )
         self._run("insert_ask_body", no, msgspec.msgpack.encode(body))
 
@@ -686,6 +688,7 @@ def _ask(row: Values) -> Ask:
         gate=body.gate,
         terms=body.terms,
         replaces=body.replaces,
+        review=body.review,
     )
 
 
