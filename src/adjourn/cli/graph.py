@@ -24,7 +24,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 def drawn(session: Session, progress: Progress) -> str:
     """Return the graph of a plan, aligned, in characters that the terminal has."""
-    rows = [(f"{row.stem}{row.stand.item.id}", row.stand.state, _task(row.stand), _note(row)) for row in _rows(progress)]
+    rows = [(f"{row.stem}{row.stand.item.id}", row.stand.state, _task(row.stand), _note(session, row)) for row in _rows(progress)]
     return table(session, ("ID", "STATE", "TASK", "NOTE"), rows, colour_by=1)
 
 
@@ -54,7 +54,7 @@ def _task(stand: Stand) -> str:
     return short(stand.task.id) if stand.task else ""
 
 
-def _note(row: Row) -> str:
+def _note(session: Session, row: Row) -> str:
     stand = row.stand
     others = [need for need in stand.item.needs if need != row.below]
     notes = [f"also needs {', '.join(others)}"] if others else []
@@ -63,5 +63,13 @@ def _note(row: Row) -> str:
     if stand.is_changed:
         notes.append("its words have changed since it began")
     if stand.state is ItemState.FAILED and stand.task and stand.task.message:
-        notes.append(prose(stand.task.message)[:_MESSAGE])
+        notes.append(prose(_copied(session, stand.task.message))[:_MESSAGE])
     return "; ".join(notes)
+
+
+def _copied(session: Session, text: str) -> str:
+    """Keep secrets out of what nobody looks at, and others keep: the log of a CI job, say."""
+    if sys.stdout.isatty():
+        return text
+    clean: str = session.redactor.text(text)
+    return clean

@@ -7,6 +7,7 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.diffstat import Diffstat
 from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -121,6 +122,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
+    changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
@@ -209,6 +211,7 @@ def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
         paused_at=stamp((run.paused_at if run else None) or scene.task.updated_at),
         agent_message=words,
         resume_hint=hint,
+        changes=scene.changes or msgspec.UNSET,
     )
 
 

@@ -124,7 +124,7 @@ class _Reader:
         wanted, other = ("command", "prompt") if runner == "command" else ("prompt", "command")
         if other in table:
             self._wrong(self._places.of_key((*path, other)), f"the runner `{runner}` takes a `{wanted}`, and no `{other}`")
-        if wanted not in table:
+        elif wanted not in table:
             both = "a `command` or a `prompt`" if "runner" not in table else f"a `{wanted}`"
             self._wrong(self._places.of_key(path), f"this task says nothing of what to do: give it {both}")
         return runner
