@@ -14,9 +14,11 @@ import click
 import msgspec
 
 import adjourn.controller.asking
+import adjourn.controller.batches
 import adjourn.controller.desk
 import adjourn.controller.edits
 import adjourn.controller.endings
+import adjourn.controller.executions
 import adjourn.controller.inside
 import adjourn.controller.openings
 import adjourn.controller.plans
@@ -506,7 +508,9 @@ KINDS = {
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "call_edited": "A person changed the arguments of a call before approving it: the digest that it had, and the one it has.",
-    "call_closed": "A process said what became of the call that it was handed.",
+    "call_proposed": "An agent wants to make a call: what the policy said of it.",
+    "call_closed": "A call that an agent or a process was handed, or that ran beside an agent, has ended.",
+    "call_lost": "What ran a call of an agent vanished without a result; a person is asked when the run has ended.",
     "run_completed": "The process left, and the task succeeded.",
     "run_failed": "The process left, and the task failed.",
     "run_waiting": "The process left until a person settles its asks, or tasks that it started are done.",
@@ -525,7 +529,7 @@ KINDS = {
     "ask_expired": "Nobody replied in time. Nothing sets a time in this version.",
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
-    "task_accepted": "A person approved the work of a task: it has succeeded.",
+    "task_accepted": "A person approved the work of a task, or took an agent's last words for the end of it: it has succeeded.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
@@ -545,6 +549,8 @@ MODULES = (
     adjourn.controller.plans,
     adjourn.controller.runs,
     adjourn.controller.asking,
+    adjourn.controller.batches,
+    adjourn.controller.executions,
     adjourn.controller.steps,
     adjourn.controller.endings,
     adjourn.controller.inside,
@@ -688,7 +694,10 @@ def _files() -> Iterator[str]:
 # --- environment --------------------------------------------------------------------------------------------------------
 
 READ = {
-    "ADJOURN_STORE": "The store's directory, unless `--store` names another.",
+    "ADJOURN_STORE": "The store's directory, or the `postgresql://` URL of one that machines share, unless `--store` names one.",
+    "ADJOURN_LISTEN": "Where to listen for changes of a shared store, if a pooler stands before it: a `postgresql://` URL.",
+    "ADJOURN_LEASE": "How many seconds a run of a shared store is its supervisor's without a sign of life: 30, or 3 to 3600.",
+    "XDG_STATE_HOME": "Where the files of a shared store's runs are, if it is an absolute path; else in `~/.local/state`.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
     "XDG_CONFIG_HOME": "Where the user's `adjourn/` with `config.toml`, `policy.toml` and `rules.toml` is, "
     "if it is an absolute path; else in `~/.config`.",
@@ -700,7 +709,8 @@ READ = {
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
 }
 GIVEN = {
-    "ADJOURN_STORE": "The store's directory, absolute, so that `adjourn` inside a run finds it from anywhere.",
+    "ADJOURN_STORE": "The store's directory (of a shared one: its place on this machine), absolute, so that `adjourn` inside "
+    "a run finds it from anywhere.",
     "ADJOURN_TASK_ID": "The task. The same in every run.",
     "ADJOURN_RUN_ID": "The run: the task id, a dot, and the run's number.",
     "ADJOURN_GRACE": "How many seconds the process has after an interrupt before it is killed.",

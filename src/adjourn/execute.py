@@ -7,7 +7,7 @@ from adjourn import exchange
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, WorkspaceBusy
-from adjourn.core.plan import ItemState, Plan, Progress, Stand
+from adjourn.core.plan import ItemState, Plan, Progress, Stand, words_of
 from adjourn.core.review import Approved, review_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec, Task
@@ -52,7 +52,7 @@ class Execution:
 
     def progress(self) -> Progress:
         """Say how the plan stands now."""
-        return self._controller.progress(self._plan, self._specs)
+        return self._controller.progress(self._plan)
 
     def execute_ready(self, signals: Signals) -> Progress:
         """Run what is ready, one after the other, and return how the plan stands when nothing more can start by itself.
@@ -85,6 +85,7 @@ class Execution:
     def _begin(self, stand: Stand) -> Task:
         return self._controller.begin_item(
             self._specs[stand.item.id],
+            words=words_of(self._plan, stand.item),
             by=self._by,
             instead_of=stand.task.id if stand.task else None,
             supervisor=self._supervisor.name,

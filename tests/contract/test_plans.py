@@ -24,13 +24,13 @@ def item(name: str = "build", **words: object) -> Spec:
     return a_spec(plan=PATH, item=name, **words)
 
 
-def begin(office: Office, name: str = "build", **words: object) -> Task:
-    return office.controller.begin_item(item(name, **words), by=ME)
+def begin(office: Office, name: str = "build", *, instead_of: str | None = None, **words: object) -> Task:
+    return office.controller.begin_item(item(name, **words), words="as they are", by=ME, instead_of=instead_of)
 
 
 def progress(office: Office, *names: str) -> Progress:
     plan = Plan(path=PATH, workspace="/srv/place", items=tuple(Item(id=name, line=1) for name in names))
-    return office.controller.progress(plan, {name: item(name) for name in names})
+    return office.controller.progress(plan)
 
 
 def review(office: Office, task: Task) -> Ask:
@@ -59,7 +59,7 @@ def test_an_item_that_came_to_nothing_is_begun_again_only_by_name(office: Office
     """D-R30"""
     task = office.run(begin(office), FAILED)
     assert begin(office).id == task.id
-    again = office.controller.begin_item(item(argv=("better",)), by=ME, instead_of=task.id)
+    again = begin(office, argv=("better",), instead_of=task.id)
     assert again.id != task.id
     assert begin(office, argv=("better",)).id == again.id
     assert office.controller.find(task.id).state is TaskState.FAILED
@@ -75,7 +75,7 @@ def test_the_trail_says_which_plan_a_task_belongs_to(office: Office) -> None:
 def test_of_a_plan_one_task_runs_at_a_time_in_a_workspace(office: Office) -> None:
     """D-R5, D-R51, D-R52: whoever tries to start the second is told which one runs; it stays queued."""
     first = office.begin(begin(office))
-    second = office.controller.begin_item(item("test"), by=ME, supervisor="bert-0")
+    second = office.controller.begin_item(item("test"), words="", by=ME, supervisor="bert-0")
     assert second.state is TaskState.QUEUED
     with pytest.raises(WorkspaceBusy, match=first.task.id):
         office.claim(second)
@@ -119,7 +119,7 @@ def test_how_an_item_came_to_nothing_is_not_forgotten(office: Office) -> None:
     task = office.run(begin(office), FAILED)
     with pytest.raises(Conflict, match=f"build of plan {PATH}"):
         office.controller.forget(task.id, by=ME)
-    again = office.controller.begin_item(item(argv=("better",)), by=ME, instead_of=task.id)
+    again = begin(office, argv=("better",), instead_of=task.id)
     office.controller.forget(task.id, by=ME)
     assert begin(office, argv=("better",)).id == again.id
 

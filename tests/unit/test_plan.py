@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from adjourn.core.plan import Item, ItemState, Known, Plan, Progress, in_order, progress_of, words_of
 from adjourn.core.plan_text import MOST_TASKS, read_plan
 from adjourn.core.states import TaskState
-from tests.unit.values import a_spec, a_task
+from tests.unit.values import a_task
 
 A_TASK = '[[task]]\nid = "a"\ncommand = ["true"]\n'
 
@@ -48,6 +48,9 @@ WRONG = {
     '[[task]]\nid = "a"\ncommand = "true"\n': (3, "`command` must be a list of words"),
     '[[task]]\nid = "a"\ncommand = ["true", 1]\n': (3, "`command` must be a list of words"),
     '[[task]]\nid = "a"\ncommand = ["a\\u0000"]\n': (3, "`command` must be a list of words"),
+    f"{A_TASK}options = {{}}\n": (4, "the runner `command` takes a `command`, and no `options`"),
+    '[[task]]\nid = "a"\nprompt = "x"\noptions = 1\n': (4, "`options` must be a table of settings"),
+    '[[task]]\nid = "a"\nprompt = "x"\noptions = { a = [] }\n': (4, "`options` must be a table of settings"),
     '[[task]]\nid = "a"\nprompt = " "\n': (3, "`prompt` must be text"),
     '[[task]]\nid = "a"\nprompt = ["x"]\n': (3, "`prompt` must be text"),
 }
@@ -154,10 +157,10 @@ def test_what_came_to_nothing_is_not_begun_again_unless_its_words_have_changed(s
     assert (next_of(changed), changed.stands[0].state) == ("a", ItemState.READY)
 
 
-@pytest.mark.parametrize("state", set(TaskState) - {TaskState.FAILED, TaskState.CANCELED})
+@pytest.mark.parametrize("state", sorted(set(TaskState) - {TaskState.FAILED, TaskState.CANCELED}))
 def test_what_is_done_or_under_way_stays_so_though_its_words_have_changed(state: TaskState) -> None:
     found = progress_of(a_plan(a=""), {"a": Known(task=a_task(state=state), is_changed=True)})
-    assert found.stands[0].state == state
+    assert found.stands[0].state.value == state.value
     assert found.stands[0].is_changed
 
 
@@ -215,13 +218,15 @@ def test_of_any_graph_each_is_begun_after_its_needs_and_all_are() -> None:
 
 
 def test_other_words_are_other_work() -> None:
-    spec = a_spec()
-    assert words_of(spec) == words_of(replace(spec, review=True, grace=1.0, plan="/p", item="i", policy="x"))
+    plan = a_plan(a="")
+    item = replace(plan.items[0], options={"model": "x"})
+    same = [item, replace(item, review=True, grace=1.0, id="b", line=9, needs=("c",))]
     others = [
-        replace(spec, argv=("./deploy.sh",)),
-        replace(spec, workspace="/elsewhere"),
-        replace(spec, runner="claude"),
-        replace(spec, pause_on_approval=True),
-        replace(spec, argv=("\udcff",)),
+        replace(item, command=("false",)),
+        replace(item, runner="claude"),
+        replace(item, prompt="do it"),
+        replace(item, options={}),
+        replace(item, pause_on_approval=True),
     ]
-    assert len({words_of(spec), *map(words_of, others)}) == 6
+    assert len({words_of(plan, each) for each in same}) == 1
+    assert len({words_of(plan, each) for each in [item, *others]} | {words_of(replace(plan, workspace="\udcff"), item)}) == 7

@@ -7,7 +7,7 @@ from adjourn.cli.options import verb
 from adjourn.cli.planned import say_plan
 from adjourn.cli.session import Session
 from adjourn.core.plan import Plan, Progress, progress_of
-from adjourn.wiring.planning import open_plan, specs_of
+from adjourn.wiring.planning import open_plan
 
 
 @click.group("plan", no_args_is_help=False)
@@ -34,7 +34,7 @@ def show(session: Session, *, plan: str) -> None:
 def _progress(session: Session, plan: Plan) -> Progress:
     if not session.has_store:
         return progress_of(plan, {})
-    return session.controller.progress(plan, specs_of(plan))
+    return session.controller.progress(plan)
 
 
 command.add_command(show)

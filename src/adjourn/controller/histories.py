@@ -13,18 +13,20 @@ from adjourn.ports.store import View
 
 
 class History(TypedDict):
-    """The parts of a scene that tell of earlier calls."""
+    """The parts of a scene that tell of earlier calls and work."""
 
     replaced: dict[str, Call]
     originals: dict[int, bytes]
+    changes: Diffstat | None
 
 
-def of_asks(view: View, asks: Sequence[Ask], calls: Mapping[int, Call]) -> History:
+def of_asks(view: View, task: Task, asks: Sequence[Ask], calls: Mapping[int, Call]) -> History:
     """Return what the asks of a run and their calls were before. Most have no history, and cost nothing."""
     edited = {ask.call: _original(view, calls[ask.call]) for ask in asks if ask.call and ask.state is AskState.APPROVED}
     return History(
         replaced={ask.id: call for ask in asks if ask.replaces and (call := _replaced(view, ask.replaces))},
         originals={number: body for number, body in edited.items() if body is not None},
+        changes=_changes(view, task) if any(ask.review for ask in asks) else None,
     )
 
 
@@ -40,8 +42,6 @@ def _original(view: View, call: Call) -> bytes | None:
     return view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
 
 
-def of_work(view: View, task: Task, asks: Sequence[Ask]) -> Diffstat | None:
+def _changes(view: View, task: Task) -> Diffstat | None:
     """Return what a task changed whose work is being reviewed, if that was noted."""
-    if not any(ask.review for ask in asks):
-        return None
     return noted_changes(view.document(task.id, CHANGES), run=task.runs)

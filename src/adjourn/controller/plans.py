@@ -1,14 +1,12 @@
 """How the tasks of a plan begin, and what the store knows of a plan."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from adjourn.controller import openings
 from adjourn.controller.tasks import Tasks
 from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, NotFound
-from adjourn.core.plan import Begun, Known, Plan, Progress, Record, progress_of, record_name, words_of
+from adjourn.core.plan import Begun, Item, Known, Plan, Progress, Record, progress_of, record_name, words_of
 from adjourn.core.states import ENDED
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import Change, View
@@ -17,14 +15,16 @@ from adjourn.ports.store import Change, View
 class Plans(Tasks):
     """Begins the tasks of plans, each once."""
 
-    def progress(self, plan: Plan, specs: Mapping[str, Spec]) -> Progress:
-        """Say how a plan stands, as of one moment; `specs` is what its items would begin as now."""
+    def progress(self, plan: Plan) -> Progress:
+        """Say how a plan stands, as of one moment."""
         with self._store.read() as view:
             begun = record_of(view, plan.path).items
-            known = {name: _known(view, begun[name], spec) for name, spec in specs.items() if name in begun}
+            known = {item.id: _known(view, begun[item.id], plan, item) for item in plan.items if item.id in begun}
         return progress_of(plan, known)
 
-    def begin_item(self, spec: Spec, *, by: Principal, instead_of: str | None = None, supervisor: str | None = None) -> Task:
+    def begin_item(
+        self, spec: Spec, *, words: str, by: Principal, instead_of: str | None = None, supervisor: str | None = None
+    ) -> Task:
         """Queue an item of a plan, or claim it at once. If it was begun before, that task is returned, and nothing begins.
 
         The task and the note that it belongs to the plan are one: whatever crashes, no item has two tasks. Only of one
@@ -37,7 +37,6 @@ class Plans(Tasks):
             begun = record.items.get(spec.item or "")
             if begun and begun.task_id != instead_of:
                 return step.tx.task(begun.task_id)
-            words = words_of(spec)
             task = self._create(step, openings.under_policy(step, spec, opening), opening, by=by)
             _keep(step.tx, record, {**record.items, spec.item or "": Begun(task_id=task.id, words=words)})
             return self._taken(step, task, supervisor)
@@ -65,10 +64,10 @@ def _keep(tx: Change, record: Record, items: dict[str, Begun]) -> None:
     tx.keep_shared_document(record_name(record.path), msgspec.json.encode(msgspec.structs.replace(record, items=items)))
 
 
-def _known(view: View, begun: Begun, spec: Spec) -> Known:
+def _known(view: View, begun: Begun, plan: Plan, item: Item) -> Known:
     task = task_if_any(view, begun.task_id)
     in_review = task is not None and any(ask.review for ask in view.open_asks_of(task.id))
-    return Known(task=task, is_changed=begun.words != words_of(spec), in_review=in_review)
+    return Known(task=task, is_changed=begun.words != words_of(plan, item), in_review=in_review)
 
 
 def task_if_any(view: View, task_id: str) -> Task | None:

@@ -9,7 +9,7 @@ import msgspec
 from adjourn.core.call import canonical, portable
 from adjourn.core.digest import sha256
 from adjourn.core.states import TaskState
-from adjourn.core.task import Spec, Task
+from adjourn.core.task import Task
 
 RUNNERS = ("command", "agent", "claude", "codex")
 PLAN_OF = "plan:"  # and the digest of a path: under this name the store keeps what was begun of a plan
@@ -23,6 +23,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     runner: str = "command"
     command: tuple[str, ...] = ()
     prompt: str | None = None
+    options: dict[str, str] = {}
     needs: tuple[str, ...] = ()
     review: bool = False
     pause_on_approval: bool = False
@@ -56,9 +57,9 @@ def record_name(path: str) -> str:
     return f"{PLAN_OF}{sha256(path.encode()).hex()}"
 
 
-def words_of(spec: Spec) -> str:
-    """Return a digest of what a task does: another one is other work, whatever else its plan says of it."""
-    words = [spec.runner, *(portable(word) for word in spec.argv), portable(spec.workspace), spec.pause_on_approval]
+def words_of(plan: Plan, item: Item) -> str:
+    """Return a digest of what an item does: another one is other work, whatever else the plan says of it."""
+    words = [item.runner, item.command, item.prompt, item.options, item.pause_on_approval, portable(plan.workspace)]
     return sha256(canonical(words)).hex()
 
 

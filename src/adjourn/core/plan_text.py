@@ -8,7 +8,7 @@ import msgspec
 
 from adjourn.core.places import Path, Place, Places
 from adjourn.core.plan import RUNNERS, Item
-from adjourn.core.toml import NotToml, Problem, as_list, as_tables, tables_of, unknown_key
+from adjourn.core.toml import NotToml, Problem, as_list, as_table, as_tables, tables_of, unknown_key
 
 MOST_TASKS = 1_000
 _MOST_PROBLEMS = 100
@@ -28,6 +28,7 @@ TASK_KEYS = {
     "prompt": "What an agent is told.",
     "runner": 'Who does it: `"command"`, `"agent"`, `"claude"` or `"codex"`. Without it, `command` where there is '
     "a `command`, else `agent`.",
+    "options": 'Settings of an agent\'s runner, as `--option` of `run` takes them: `{ model = "…" }`.',
     "needs": 'The ids of the tasks that must have succeeded before it starts: `["build"]`.',
     "review": "As above, for this task alone.",
     "pause_on_approval": "As above, for this task alone.",
@@ -109,6 +110,7 @@ class _Reader:
             runner=self._runner(path, table),
             command=command,
             prompt=prompt,
+            options=self._options((*path, "options"), table["options"]) if "options" in table else {},
             needs=self._names((*path, "needs"), table.get("needs", [])),
             review=self._yes_or_no(path, table, "review"),
             pause_on_approval=self._yes_or_no(path, table, "pause_on_approval"),
@@ -121,10 +123,11 @@ class _Reader:
         if not isinstance(runner, str) or runner not in RUNNERS:
             self._wrong_value((*path, "runner"), f"`runner` must be one of {_ANY_RUNNER}")
             return "command"
-        wanted, other = ("command", "prompt") if runner == "command" else ("prompt", "command")
-        if other in table:
+        wanted, others = ("command", ("prompt", "options")) if runner == "command" else ("prompt", ("command",))
+        strays = [other for other in others if other in table]
+        for other in strays:
             self._wrong(self._places.of_key((*path, other)), f"the runner `{runner}` takes a `{wanted}`, and no `{other}`")
-        elif wanted not in table:
+        if wanted not in table and not strays:
             both = "a `command` or a `prompt`" if "runner" not in table else f"a `{wanted}`"
             self._wrong(self._places.of_key(path), f"this task says nothing of what to do: give it {both}")
         return runner
@@ -152,6 +155,13 @@ class _Reader:
             self._wrong_value(path, f'`{path[-1]}` must be a list of words, such as ["make", "all"]')
             return ()
         return tuple(words)
+
+    def _options(self, path: Path, given: Any) -> dict[str, str]:
+        table = as_table(given)
+        if table is None or not all(isinstance(value, str | int | float) for value in table.values()):
+            self._wrong_value(path, f'`{path[-1]}` must be a table of settings, such as {{ model = "…" }}')
+            return {}
+        return {key: _as_option(value) for key, value in table.items()}
 
     def _names(self, path: Path, given: Any) -> tuple[str, ...]:
         names = as_list(given)
@@ -198,6 +208,10 @@ class _Reader:
             place = items[number].needs.index(circle[1])
             round_and_round = " needs ".join(f"`{name}`" for name in circle)
             self._wrong_value(("task", number, "needs", place), f"the needs go round in a circle: {round_and_round}")
+
+
+def _as_option(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _unknown_need(need: str, known: dict[str, Item]) -> str:

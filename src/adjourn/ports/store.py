@@ -1,6 +1,6 @@
 """What keeps tasks, and how it is read and changed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -46,6 +46,10 @@ class View(Protocol):
         """Return the tasks of a pool that can be started, oldest first."""
         ...
 
+    def abandoned(self) -> list[Run]:
+        """Return the runs whose supervisor let its lease run out; none where supervisors hold locks instead."""
+        ...
+
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
         ...
@@ -68,6 +72,10 @@ class View(Protocol):
 
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
         """Return the calls of a task in one of the states that are not the end of a call, oldest first."""
+        ...
+
+    def call_labelled(self, task_id: str, label: str) -> Call | None:
+        """Return the call of a task that an agent calls so, if there is one."""
         ...
 
     def ask(self, ask_id: str) -> Ask:
@@ -134,6 +142,14 @@ class View(Protocol):
         """Return what a task keeps under that name, if anything."""
         ...
 
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        """Return a task's transcript, oldest first, or so much of it after the n-th message."""
+        ...
+
+    def count_messages(self, task_id: str) -> int:
+        """Return how many messages a task's transcript has."""
+        ...
+
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name for no task in particular, if anything."""
         ...
@@ -189,6 +205,18 @@ class Change(View, Protocol):
         """Put `new` in the place of `old`, or raise Outdated if the task is not `old` any more."""
         ...
 
+    def hold(self, run: Run) -> None:
+        """Let the run's supervisor have its task from now on, or raise Outdated if another has it."""
+        ...
+
+    def fence(self, run: Run) -> None:
+        """Raise Outdated if the run's supervisor does not have its task any more."""
+        ...
+
+    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+        """Take the task from the run's supervisor for good; or raise Outdated if its lease should be over and is not."""
+        ...
+
     def add_run(self, run: Run) -> None:
         """Keep a new run."""
         ...
@@ -209,6 +237,10 @@ class Change(View, Protocol):
         """Keep a new ask."""
         ...
 
+    def hold_asks(self, ask_ids: Sequence[str]) -> None:
+        """Say which asks will be changed, so that two who change the same never wait for each other in a circle."""
+        ...
+
     def save_ask(self, old: Ask, new: Ask) -> None:
         """Put `new` in the place of `old`, or raise Outdated if somebody settled it."""
         ...
@@ -223,6 +255,10 @@ class Change(View, Protocol):
 
     def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
         """Keep a document of a task in the place of what was there; None keeps nothing."""
+        ...
+
+    def add_message(self, task_id: str, number: int, body: bytes) -> None:
+        """Keep the n-th message of a transcript; none is ever changed."""
         ...
 
     def keep_shared_document(self, name: str, body: bytes) -> None:
@@ -267,6 +303,10 @@ class Store(Protocol):
 
     def change(self) -> AbstractContextManager[Change]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        ...
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Return the oldest task of a pool that can be started and fits; machines that share it are offered different ones."""
         ...
 
     def listen(self) -> Listener:

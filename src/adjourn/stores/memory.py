@@ -17,6 +17,7 @@ from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
 from adjourn.ports.store import Turn
+from adjourn.stores.locks import NoLeases, oldest_fitting
 
 _FEW = 3
 
@@ -43,6 +44,11 @@ class MemoryStore:
             self._rows = rows
         for ear in self._ears:
             ear.wake()
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+        """Return the oldest task of a pool that can be started and that fits."""
+        with self.read() as view:
+            return oldest_fitting(view, pool, fits)
 
     def listen(self) -> "Ear":
         """Return an ear that hears every change from now on."""
@@ -83,7 +89,7 @@ class Ear:
         os.close(self._writer)
 
 
-class Rows:
+class Rows(NoLeases):
     """All rows, as of one moment."""
 
     def __init__(self) -> None:
@@ -94,6 +100,7 @@ class Rows:
         self._turns: list[Turn] = []
         self._documents: dict[tuple[str, str], bytes] = {}
         self._shared_documents: dict[str, bytes] = {}
+        self._messages: dict[tuple[str, int], bytes] = {}
         self._trail: list[Sealed] = []
         self._heads: dict[str, bytes] = {}
         self._outboxes: dict[str, Outbox] = {}
@@ -155,6 +162,10 @@ class Rows:
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
         """Return the calls of a task in one state."""
         return [call for call in self.calls(task_id) if call.state is state]
+
+    def call_labelled(self, task_id: str, label: str) -> Call | None:
+        """Return the call that an agent calls so."""
+        return next((call for call in self.calls(task_id) if call.label == label), None)
 
     def ask(self, ask_id: str) -> Ask:
         """Return the ask, or raise NotFound."""
@@ -231,6 +242,16 @@ class Rows:
     def document(self, task_id: str, name: str) -> bytes | None:
         """Return what a task keeps under that name, if anything."""
         return self._documents.get((self.task(task_id).id, name))
+
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        """Return a transcript, or so much of it after a message."""
+        name = self.task(task_id).id
+        found = sorted((number, body) for (owner, number), body in self._messages.items() if owner == name)
+        return [body for number, body in found if number > after]
+
+    def count_messages(self, task_id: str) -> int:
+        """Return how many messages a transcript has."""
+        return len(self.messages(task_id))
 
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name, if anything."""
@@ -334,6 +355,10 @@ class Rows:
         if body is not None:
             self._documents[task_id, name] = body
 
+    def add_message(self, task_id: str, number: int, body: bytes) -> None:
+        """Keep the next message of a transcript."""
+        _add(self._messages, (self.task(task_id).id, number), body)
+
     def keep_shared_document(self, name: str, body: bytes) -> None:
         """Keep a document that belongs to no task."""
         self._shared_documents[name] = body
@@ -353,6 +378,7 @@ class Rows:
         self._asks = {key: ask for key, ask in self._asks.items() if ask.task_id != task_id}
         self._turns = [turn for turn in self._turns if not turn.run_id.startswith(f"{task_id}.")]
         self._documents = {key: body for key, body in self._documents.items() if key[0] != task_id}
+        self._messages = {key: body for key, body in self._messages.items() if key[0] != task_id}
         self._trail = forgotten(self._trail, task_id)
 
 

@@ -140,6 +140,12 @@ def _permissions(root: str) -> Findings:
         yield _fine("permissions", f"only uid {found.st_uid} can use {root}")
 
 
+def _database(root: str) -> str:
+    from adjourn.wiring.shared import described
+
+    return described(root)
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -149,6 +155,8 @@ def _in_the_store(root: str) -> Findings:
     try:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
+        else:
+            yield _fine("database", f"{_database(root)} can be used")
         yield _fine("level", _level(root))
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
@@ -211,8 +219,8 @@ def _waiting(root: str, controller: Controller) -> Findings:
     if stuck:
         yield _bad("queue", f"{len(stuck)} queued, and no worker to start them", f"adjourn resume {stuck[0].id}")
     for ask in uncertain[:_FEW]:
-        way_out = f"adjourn settle {ask.task_id}.tc_{ask.call} it-ran|it-did-not|run-again"
-        yield _bad("uncertain", f"nobody knows whether {ask.task_id}.tc_{ask.call} ran", way_out)
+        way_out = f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"
+        yield _bad("uncertain", f"nobody knows whether {ask.task_id}.{ask.tool_call_id} ran", way_out)
 
 
 def _outboxes(controller: Controller) -> Findings:

@@ -12,6 +12,7 @@ from adjourn.core.task import DEFAULT_GRACE, Spec
 from adjourn.core.when import stamp
 from adjourn.process.executors import Executor, hold, holder
 from adjourn.wiring import now
+from adjourn.wiring.work import Work, command_work, prompt_work
 
 _LARGEST = 1024 * 1024
 _TOLD = 5
@@ -65,12 +66,8 @@ def specs_of(plan: Plan, *, review: bool = False, parent_run: str | None = None)
 
 
 def _spec(plan: Plan, item: Item, *, review: bool, parent_run: str | None) -> Spec:
-    if item.runner != "command":
-        sentence = f"{visible(plan.path)}:{item.line}: there is no runner `{item.runner}` here yet"
-        raise BadPlan(sentence, way_out='runner = "command"')
     return Spec(
-        runner=item.runner,
-        argv=item.command,
+        **_work(plan, item),
         workspace=plan.workspace,
         pause_on_approval=item.pause_on_approval,
         parent_run=parent_run,
@@ -79,6 +76,19 @@ def _spec(plan: Plan, item: Item, *, review: bool, parent_run: str | None) -> Sp
         review=item.review or review,
         grace=DEFAULT_GRACE if item.grace is None else item.grace,
     )
+
+
+def _work(plan: Plan, item: Item) -> Work:
+    """Return what an item has to do; what its runner does not take is told with the line of the task."""
+    if item.prompt is None:
+        return command_work(item.command)
+    try:
+        return prompt_work(item.runner, item.prompt, [f"{key}={value}" for key, value in item.options.items()])
+    except Misuse as error:
+        raise BadPlan(f"{visible(plan.path)}:{item.line}: {error.sentence}", way_out=error.way_out) from error
+    except ModuleNotFoundError as error:
+        sentence = f"{visible(plan.path)}:{item.line}: the runner `{item.runner}` is not installed here"
+        raise BadPlan(sentence, way_out="adjourn doctor") from error
 
 
 @contextmanager
