@@ -269,7 +269,7 @@ class Supervisor:
 
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
-        require_workspace(task)
+        require_workspace(self._controller, task)
         deadline = self._heart.deadline() if self._heart else None
         mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
         claimed = mine or self._controller.claim(task.id, supervisor=self.name)
@@ -513,11 +513,16 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """Let the wake-up descriptor tell of the signal."""
 
 
-def require_workspace(task: Task) -> None:
-    """Refuse a task whose workspace is not where it was."""
-    if not os.path.isdir(task.spec.workspace):
-        sentence = f"task {task.id} cannot go on: its workspace {task.spec.workspace} is not there any more"
-        raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+def require_workspace(controller: Controller, task: Task) -> None:
+    """Refuse a task whose workspace is not where it was: the same work anywhere else is other work."""
+    if os.path.isdir(task.spec.workspace):
+        return
+    with controller.store.read() as view:
+        run = view.run(task.id, task.runs) if task.runs else None
+    known = [f"run {run.id}" if run else "", task.spec.runner, f"session {run.session_ref}" if run and run.session_ref else ""]
+    why = f"its workspace {task.spec.workspace} is not there any more"
+    sentence = f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
+    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def _grace(task: Task, environment: Mapping[str, str]) -> float:

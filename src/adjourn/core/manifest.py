@@ -274,8 +274,8 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else stamp(at)
 
 
-def run_doc(task: Task, run: Run) -> RunDoc:
-    """Describe one run."""
+def run_doc(task: Task, run: Run, *, workspace: str | None = None) -> RunDoc:
+    """Describe one run; `workspace` is where it ran, if its task has moved since."""
     return RunDoc(
         run_id=run.id,
         task_id=task.id,
@@ -283,7 +283,7 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         provider=task.spec.runner,
         provider_session_ref=run.session_ref,
         resumable=_is_resumable(task, run),
-        repo_root=spelled(task.spec.workspace),
+        repo_root=spelled(workspace or task.spec.workspace),
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
         paused_at=stamp(run.paused_at) if run.paused_at is not None else None,
