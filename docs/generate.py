@@ -14,9 +14,11 @@ import click
 import msgspec
 
 import adjourn.controller.asking
+import adjourn.controller.batches
 import adjourn.controller.desk
 import adjourn.controller.edits
 import adjourn.controller.endings
+import adjourn.controller.executions
 import adjourn.controller.inside
 import adjourn.controller.openings
 import adjourn.controller.runs
@@ -476,7 +478,9 @@ KINDS = {
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "call_edited": "A person changed the arguments of a call before approving it: the digest that it had, and the one it has.",
-    "call_closed": "A process said what became of the call that it was handed.",
+    "call_proposed": "An agent wants to make a call: what the policy said of it.",
+    "call_closed": "A call that an agent or a process was handed, or that ran beside an agent, has ended.",
+    "call_lost": "What ran a call of an agent vanished without a result; a person is asked when the run has ended.",
     "run_completed": "The process left, and the task succeeded.",
     "run_failed": "The process left, and the task failed.",
     "run_waiting": "The process left until a person settles its asks, or tasks that it started are done.",
@@ -495,6 +499,7 @@ KINDS = {
     "ask_expired": "Nobody replied in time. Nothing sets a time in this version.",
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
+    "task_accepted": "A person took an agent's last words for the end of its work.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
@@ -513,6 +518,8 @@ MODULES = (
     adjourn.controller.tasks,
     adjourn.controller.runs,
     adjourn.controller.asking,
+    adjourn.controller.batches,
+    adjourn.controller.executions,
     adjourn.controller.steps,
     adjourn.controller.endings,
     adjourn.controller.inside,

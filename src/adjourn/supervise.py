@@ -17,8 +17,10 @@ from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
-from adjourn.core.call import command_of
+from adjourn.core.call import Call, arguments_of, command_of
+from adjourn.core.driving import CallResult
 from adjourn.core.errors import AdjournError, CannotResume, Conflict
+from adjourn.core.reading import steps_of, words_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
@@ -41,19 +43,23 @@ _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Watcher = Callable[[str, int], None]  # where the run keeps its files, and how often it was told to stop
 
 
-class Active:
-    """A run under way: its shim, and how often it was told to stop."""
+class UnderWay:
+    """A shim that runs something, and how often it was told to stop."""
 
-    def __init__(self, run: Run, shim: Shim, *, place: str) -> None:
-        self.run = run
+    def __init__(self, shim: Shim, *, place: str) -> None:
         self.place = place
         self.stayed_out = False  # whether the shim died with its gate open and never went through
         self._shim = shim
         self.told = 0
 
     def fileno(self) -> int:
-        """Return what to poll for the run's end."""
+        """Return what to poll for its end."""
         return self._shim.fileno()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the shim has left."""
+        return self._shim.wait(0)
 
     def heed(self, wanted: int) -> None:
         """Forward one interrupt for the first request to stop, and kill at the second."""
@@ -67,6 +73,68 @@ class Active:
         """Let go of the shim."""
         self.stayed_out = self._shim.stayed_out()
         self._shim.close()
+
+
+class Execution(UnderWay):
+    """A call of an agent that runs beside it."""
+
+    def __init__(self, call: Call, shim: Shim, *, place: str) -> None:
+        super().__init__(shim, place=place)
+        self.call = call
+
+
+class Active(UnderWay):
+    """A run under way, and the call that runs beside its process, if one does."""
+
+    def __init__(self, run: Run, shim: Shim, *, place: str, is_driven: bool) -> None:
+        super().__init__(shim, place=place)
+        self.run = run
+        self.is_driven = is_driven
+        self.execution: Execution | None = None
+        self._has_left = False
+        self._poll = select.epoll() if is_driven else None
+        if self._poll:
+            self._poll.register(shim.fileno(), select.EPOLLIN)
+
+    def fileno(self) -> int:
+        """Return what to poll: readable when the run's process has left, or a call that runs beside it."""
+        return self._poll.fileno() if self._poll else super().fileno()
+
+    def begin(self, execution: Execution) -> None:
+        """Have a call run beside the process."""
+        self.execution = execution
+        if self._poll:
+            self._poll.register(execution.fileno(), select.EPOLLIN)
+
+    def end_execution(self) -> Execution:
+        """Let go of the call that has run."""
+        execution, self.execution = self.execution, None
+        assert execution is not None  # noqa: S101 -- whoever ends one has begun it
+        if self._poll:
+            self._poll.unregister(execution.fileno())
+        execution.leave()
+        return execution
+
+    def heed(self, wanted: int) -> None:
+        """Tell the process and what runs beside it to stop."""
+        super().heed(wanted)
+        if self.execution:
+            self.execution.heed(wanted)
+
+    def has_left(self) -> bool:
+        """Say whether the process has left; from then on only what runs beside it is watched."""
+        if self._poll and not self._has_left and self.is_gone:
+            self._poll.unregister(self._shim.fileno())
+            self._has_left = True
+        return self._has_left if self._poll else self.is_gone
+
+    def leave(self) -> None:
+        """Let go of the shims."""
+        if self.execution:
+            self.execution.leave()
+        if self._poll:
+            self._poll.close()
+        super().leave()
 
 
 class Supervisor:
@@ -170,7 +238,8 @@ class Supervisor:
         if isinstance(claimed, Task):
             return claimed  # what was let through has changed: a person is asked again
         shim = self._prepare(claimed)
-        active = Active(claimed.run, shim, place=run_directory(self._root, claimed.run.id))
+        place = run_directory(self._root, claimed.run.id)
+        active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
         try:
             return self._through_the_gate(active, shim, may_start=may_start)
         except BaseException:
@@ -226,7 +295,80 @@ class Supervisor:
         except AdjournError:
             shim.close()
             raise
-        return Active(taken, shim, place=run_directory(self._root, run.id))
+        place = run_directory(self._root, run.id)
+        active = Active(taken, shim, place=place, is_driven=self._controller.find(run.task_id).spec.is_driven)
+        for call in self._controller.executions(run.task_id) if active.is_driven else ():
+            self._adopt_call(active, call)
+        return active
+
+    def _adopt_call(self, active: Active, call: Call) -> None:
+        place = run_directory(self._root, call.id)
+        shim = adopt(place, call.shim) if call.shim else None
+        if shim:
+            active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
+        elif call.shim:
+            self._controller.conclude_call(active.run, call, self._processes.left_behind(call.id))
+        else:
+            self._controller.release_call(active.run, call)
+
+    # --- what runs beside an agent ---------------------------------------------------------------------------------
+
+    def tend(self, active: Active) -> bool:
+        """See to what runs beside a process; say whether all of the run has left."""
+        if active.execution and active.execution.is_gone:
+            self._end_execution(active)
+        if active.has_left():
+            return active.execution is None
+        if active.is_driven and active.execution is None and not active.told:
+            self._begin_execution(active)
+        return False
+
+    def _begin_execution(self, active: Active) -> None:
+        call = self._controller.next_execution(active.run.task_id)
+        claimed = self._controller.claim_call(active.run, call) if call else None
+        if claimed is None:
+            return
+        try:
+            shim = self._forks.fork_shim(self._spec_of_call(active.run, claimed))
+        except (ShimFailed, OSError) as error:
+            self._controller.finish_call(active.run, claimed, CallResult(ok=False, error=f"it could not be started: {error}"))
+            return
+        execution = Execution(claimed, shim, place=run_directory(self._root, claimed.id))
+        try:
+            self._controller.execute_call(active.run, claimed, shim=shim.identity)
+            shim.open_gate()
+        except GateShut:
+            execution.leave()
+            self._controller.release_call(active.run, claimed)
+        except BaseException:
+            execution.leave()
+            raise
+        else:
+            active.begin(execution)
+
+    def _spec_of_call(self, run: Run, call: Call) -> ShimSpec:
+        """Build what the shim of an agent's call starts from the stored bytes, and from nothing else."""
+        with self._controller.store.read() as view:
+            task = view.task(run.task_id)
+        grace = _grace(task, os.environ)
+        claimed = Claimed(task=task, run=run, call=call)
+        environment = child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace)
+        arguments = arguments_of(call.body)
+        words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
+        return ShimSpec(
+            run_dir=private_directory(run_directory(self._root, call.id)),
+            argv=words or ("adjourn", "_tool", call.id),
+            cwd=task.spec.workspace,
+            env=environment | {"ADJOURN_RUN_ID": call.id},  # by which what it leaves behind is told from its agent's
+            grace=grace,
+        )
+
+    def _end_execution(self, active: Active) -> None:
+        execution = active.end_execution()
+        if execution.stayed_out:
+            self._controller.release_call(active.run, execution.call)
+            return
+        self._controller.conclude_call(active.run, execution.call, self._processes.left_behind(execution.call.id))
 
     def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
@@ -240,7 +382,7 @@ class Supervisor:
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
                     watcher(active.place, active.told)
-                if active.fileno() in ready:
+                if self.tend(active):
                     return
                 if ear.fileno() in ready or not ready:
                     ear.drain()

@@ -154,9 +154,19 @@ class Worker:
         ready = {fd for fd, _ in self._poll.poll(self._patience() * 1000)}
         if ear.fileno() in ready:
             ear.drain()
-        for fd in ready & self._active.keys():
-            self._end(fd)
+        self._tend(ready)
         self._heed(signals.taken())
+
+    def _tend(self, ready: set[int]) -> None:
+        """See to the runs that have left, and to what runs beside agents: a call may have been let through meanwhile."""
+        for fd, active in list(self._active.items()):
+            if fd not in ready and not active.is_driven:
+                continue
+            try:
+                if self._supervisor.tend(active):
+                    self._end(fd)
+            except StoreProblem as error:
+                self._log("store_error", run=active.run.id, error=error.sentence)
 
     def _patience(self) -> float:
         now = time.monotonic()

@@ -47,6 +47,9 @@ VERBS = {
     "completion": "Print the line that turns on shell completion.",
 }
 
+# Parts of adjourn that adjourn itself starts.
+HIDDEN = frozenset({"_agent", "_tool", "_claude", "_codex", "_hook"})
+
 
 class Verbs(click.Group):
     """Imports a verb only when it is asked for: starting is a hot path."""
@@ -59,7 +62,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a verb."""
         del ctx
-        if cmd_name not in VERBS:
+        if cmd_name not in VERBS and cmd_name not in HIDDEN:
             return None
         command = import_module(f"adjourn.cli.{cmd_name}").command
         assert isinstance(command, click.Command)  # noqa: S101 -- our own table
@@ -83,7 +86,7 @@ def cli() -> None:
     adjourn approve ASK               decide
     adjourn resume TASK               go on
 
-    `adjourn -c ID …` is `adjourn resume ID …`.
+    `adjourn -a "PROMPT"` is `adjourn run "PROMPT"`, and `adjourn -c ID …` is `adjourn resume ID …`.
 
     Exit codes: 0 completed, 1 failed, 2 usage, 3 not found, 4 conflict, 5 not allowed, 6 cannot be resumed, 10 paused.
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
@@ -124,9 +127,11 @@ def _dispatch(argv: list[str], session: Session) -> int:
 
 
 def _spelled_out(argv: list[str]) -> list[str]:
-    """Accept the short spelling `-c ID …` for `resume ID …`, and show what there is to whoever says nothing."""
+    """Accept `-c ID …` for `resume ID …` and `-a PROMPT` for `run PROMPT`, and show what there is to whoever says nothing."""
     if argv[:1] == ["-c"]:
         return ["resume", *argv[1:]]
+    if argv[:1] == ["-a"]:
+        return ["run", *argv[1:]]
     return argv or ["--help"]
 
 

@@ -29,7 +29,7 @@ def _reply_hint(session: Session, scene: Scene, checkpoint: str) -> str:
     uncertain = next((ask for ask in asks if ask.kind is AskKind.UNCERTAIN), None)
     if uncertain:
         return command(session, "show", scene.task.id)  # what became of it is for a person to say
-    approvals = [word for ask in asks if ask.kind is AskKind.APPROVAL for word in ("--approve", f"tc_{ask.call}")]
+    approvals = [word for ask in asks if ask.kind is AskKind.APPROVAL for word in ("--approve", ask.tool_call_id)]
     if approvals:
         return command(session, "-c", checkpoint, *approvals)
     if len(asks) == 1:
@@ -83,5 +83,5 @@ def _ways_to_settle(session: Session, ask: Ask) -> list[str]:
         case AskKind.QUESTION:
             return [f"Answer with:  {command(session, 'answer', ask.id, *_as_argument(_example(ask)))}"]
         case AskKind.UNCERTAIN:
-            call = f"{ask.task_id}.tc_{ask.call}"
+            call = f"{ask.task_id}.{ask.tool_call_id}"
             return [f"Settle with:  {command(session, 'settle', call)} it-ran|it-did-not|run-again"]

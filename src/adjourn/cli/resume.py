@@ -10,7 +10,8 @@ from adjourn.cli.options import verb
 from adjourn.cli.receipts import say_receipts
 from adjourn.cli.session import Session
 from adjourn.controller.whole import Controller
-from adjourn.core.resumption import Resumption
+from adjourn.core.errors import Misuse
+from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.task import Task
 from adjourn.supervise import require_workspace
 
@@ -25,10 +26,11 @@ from adjourn.supervise import require_workspace
 @click.option("--approve-all", is_flag=True, help="Approve every pending call.")
 @click.option("--reject-all", is_flag=True, help="Reject every pending call.")
 @click.option("--answer", "answers", multiple=True, metavar="KEY=TEXT", help="Answer the question of that key; repeat it.")
+@click.option("--accept", is_flag=True, help="Take an agent's last words for the end of its work: nothing is started.")
 @click.option("--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved).")
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
 @click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
-def command(session: Session, *, task: str, detach: bool, **words: Any) -> int:
+def command(session: Session, *, task: str, detach: bool, accept: bool, **words: Any) -> int:
     """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
 
     With decisions it is final: a pending call that is not named is rejected. Without any, a task whose asks are open is
@@ -36,6 +38,8 @@ def command(session: Session, *, task: str, detach: bool, **words: Any) -> int:
     """
     resumption = Resumption(**words)
     session.require_store()
+    if accept:
+        return _accepted(session, task, resumption)
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task, resumption))
     with supervising(session) as (controller, supervisor):
@@ -43,6 +47,17 @@ def command(session: Session, *, task: str, detach: bool, **words: Any) -> int:
         if supervisor.may_run(found):
             found = run_to_the_end(session, supervisor, found)
         return report(session, controller, found)
+
+
+def _accepted(session: Session, text: str, resumption: Resumption) -> int:
+    if resumption != PLAIN:
+        raise Misuse(
+            "--accept stands alone: it answers nothing and decides nothing else", way_out=f"adjourn resume {text} --accept"
+        )
+    controller = session.controller
+    task = controller.find(text)
+    controller.require_newest(text, task)
+    return report(session, controller, controller.accept(task.id, by=session.principal))
 
 
 def _queued(

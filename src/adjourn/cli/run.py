@@ -1,6 +1,8 @@
 """adjourn run: put a command under adjourn."""
 
 import os
+from shutil import which
+from typing import NoReturn, TypedDict, Unpack
 
 import click
 
@@ -15,10 +17,34 @@ from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
+from adjourn.wiring.controller import DRIVERS
+from adjourn.wiring.work import Work, command_work, prompt_work
 
 
-@verb("run", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=TAKE_ALL)
+class Given(TypedDict):
+    """The options of a run."""
+
+    detach: bool
+    decision_arg: bool
+    grace: float
+    pool: str
+    expires: int | None
+    pause_on_approval: bool
+    runner: str | None
+    options: tuple[str, ...]
+
+
+@verb(
+    "run",
+    cls=CommandAfterDashes,
+    options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]... | [OPTIONS] PROMPT",
+    context_settings=TAKE_ALL,
+)
 @click.option("--pause-on-approval", is_flag=True, help="Ask before it starts, unless the policy lets it run; exit 10.")
+@click.option("--runner", type=click.Choice(DRIVERS), help="Who works on PROMPT (default: agent, the built-in one).")
+@click.option(
+    "--option", "options", multiple=True, metavar="KEY=VALUE", help="A setting of the runner; say it as often as needed."
+)
 @click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
 @click.option(
@@ -38,45 +64,47 @@ from adjourn.supervise import Supervisor
     help="Let its asks expire: 90s, 15m, 8h, 2d. Expired is rejected.",
 )
 @click.pass_context
-def command(
-    context: click.Context,
-    session: Session,
-    *,
-    detach: bool,
-    decision_arg: bool,
-    grace: float,
-    pool: str,
-    expires: int | None,
-    pause_on_approval: bool,
-) -> int:
-    """Run COMMAND under adjourn. It exits 0 completed, 1 failed, 10 paused.
+def command(context: click.Context, session: Session, **given: Unpack[Given]) -> int:
+    """Run COMMAND under adjourn, or have an agent work on PROMPT. It exits 0 completed, 1 failed, 10 paused.
 
     A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
     One that calls `adjourn ask` waits for the answer. With --pause-on-approval nothing of it starts before the policy or a
-    person has let it.
+    person has let it; an agent stops before each call that the policy does not let pass.
     """
-    if context.args:
-        words = session.redactor.words(context.args)  # before they are quoted, which would hide a secret from it
-        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *words))
-    argv: list[str] = context.meta.get("command", [])
-    if not argv or not argv[0]:
-        raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
     spec = Spec(
-        runner="command",
-        argv=tuple(argv),
+        **_work(session, context, given["runner"], given["options"]),
         workspace=os.getcwd(),
-        decision_arg=decision_arg,
-        grace=grace,
-        pool=pool,
-        expires_after=expires,
+        decision_arg=given["decision_arg"],
+        grace=given["grace"],
+        pool=given["pool"],
+        expires_after=given["expires"],
         parent_run=_enclosing_run(session),
-        pause_on_approval=pause_on_approval,
+        pause_on_approval=given["pause_on_approval"],
     )
-    if detach:
+    if given["detach"]:
         return detached(session, lambda controller: _started(controller, session, spec))
     with supervising(session) as (controller, supervisor):
         started = _started(controller, session, spec, supervisor=supervisor.name)
         return report(session, controller, _supervised(session, supervisor, controller, started))
+
+
+def _work(session: Session, context: click.Context, runner: str | None, options: tuple[str, ...]) -> Work:
+    """Return what is to be done: a command after two dashes, or a prompt before them."""
+    argv: list[str] = context.meta.get("command", [])
+    if argv and not context.args and not runner and not options:
+        return command_work(argv) if argv[0] else _nothing()
+    if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
+        return prompt_work(runner or DRIVERS[0], context.args[0], options)
+    if context.args and not runner:
+        words = session.redactor.words(context.args)  # before they are quoted, which would hide a secret from it
+        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *words))
+    if runner or options:
+        raise Misuse("an agent takes one prompt, in quotes", way_out=f'adjourn run --runner {runner or DRIVERS[0]} "PROMPT"')
+    return _nothing()
+
+
+def _nothing() -> NoReturn:
+    raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
 
 
 def _enclosing_run(session: Session) -> str | None:
@@ -91,7 +119,7 @@ def _started(controller: Controller, session: Session, spec: Spec, *, supervisor
 
 def _key(spec: Spec) -> str:
     """Name what a script starts, so that the script finds it again when it is run again."""
-    return f"run:{spec.workspace}\0" + "\0".join(spec.argv)
+    return f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
 
 
 def _supervised(session: Session, supervisor: Supervisor, controller: Controller, task: Task) -> Task:

@@ -250,4 +250,4 @@ def _proper_verb(ask: Ask) -> str:
         case AskKind.QUESTION:
             return command_line(["adjourn", "answer", ask.id, ask.choices[0] if ask.choices else "TEXT"])
         case AskKind.UNCERTAIN:
-            return f"adjourn settle {ask.task_id}.tc_{ask.call} it-ran|it-did-not|run-again"
+            return f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"

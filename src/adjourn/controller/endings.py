@@ -48,6 +48,8 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
     """Apply what a run's exit meant."""
     if task.wish is Wish.CANCEL and isinstance(outcome, Waits | WantsApproval):
         outcome = Interrupted()  # it left by itself, but nobody wants it back
+    if task.spec.is_driven and _is_in_doubt(step, task, run, is_interrupted=isinstance(outcome, Interrupted)):
+        return _doubt(step, task, run)
     close_calls(step, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
         case Completed(message=message):
@@ -74,6 +76,31 @@ def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]
     """End the calls that were handed out to a run's own process, when that is gone."""
     handed_out = [call for call in step.tx.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id]
     return [step.move(call, move) for call in handed_out]
+
+
+def _is_in_doubt(step: Steps, task: Task, run: Run, *, is_interrupted: bool) -> bool:
+    """Say whether a call of an agent may have run, and nobody saw it end; one that was interrupted has failed."""
+    if step.tx.calls_in(task.id, CallState.UNCERTAIN):
+        return True
+    handed_out = any(call.claimed_by == run.id for call in step.tx.calls_in(task.id, CallState.EXECUTING))
+    return handed_out and not is_interrupted
+
+
+def _doubt(step: Steps, task: Task, run: Run) -> Task:
+    """End a run of an agent some of whose calls nobody saw end."""
+    step.move_call(task.id, run.call, CallMove.FINISH)
+    close_calls(step, task, run, CallMove.LOSE)
+    for call in step.tx.calls_in(task.id, CallState.UNCERTAIN):
+        task = ask_about(step, task, run, call)
+    message = "nobody saw what became of a call"
+    return end_run(step, task, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message=message)
+
+
+def ask_about(step: Steps, task: Task, run: Run, call: Call) -> Task:
+    """Ask a person what became of a call of an agent that nobody saw end."""
+    prompt = f"{call.tool_call_id}, {call.tool}, was started and nobody saw it end: did it run?"
+    _, asked = step.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=call.number, label=call.label)
+    return asked
 
 
 def _wait(step: Steps, task: Task, run: Run) -> Task:

@@ -8,10 +8,12 @@ import msgspec
 from adjourn.controller.steps import POLICY_OF, plain_command
 from adjourn.core.ask import Ask
 from adjourn.core.call import COMMAND, Call, Command, arguments_of, command_body, command_of
+from adjourn.core.driving import files_of
 from adjourn.core.errors import BadPolicy
 from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_stricter
-from adjourn.core.opening import Obstacle, Opening, OwnAsk
+from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way, way_of
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
+from adjourn.core.reading import steps_of, words_of
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
 from adjourn.ports.desk import Clock
@@ -39,6 +41,9 @@ class PolicyGate:
     def opening(self, spec: Spec) -> Opening:
         """Look at a new task's command and judge it."""
         policy = self._policies.current(spec.workspace)
+        if spec.is_driven:  # the driver is ours; what its agent wants to call is judged call by call
+            kept = encode_policy(policy) if policy != NO_POLICY else None
+            return Opening(command=plain_command(spec), judgement=Judgement(), is_gated=False, policy=kept)
         if policy == NO_POLICY and not spec.pause_on_approval:
             return Opening(command=plain_command(spec), judgement=Judgement(), is_gated=False)
         opening = self._opening(spec, lambda seen, body: self._judge(policy, spec, body, seen))
@@ -46,7 +51,8 @@ class PolicyGate:
 
     def opening_again(self, view: View, task: Task) -> Opening:
         """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
-        if not task.spec.pause_on_approval and self._in_force(view, task) == (NO_POLICY, NO_POLICY):
+        is_free = not task.spec.pause_on_approval and self._in_force(view, task) == (NO_POLICY, NO_POLICY)
+        if is_free or task.spec.is_driven:
             return Opening(command=plain_command(task.spec), judgement=Judgement(), is_gated=False)
         return self._opening(task.spec, lambda seen, body: self._judge_since(view, task, COMMAND, body, seen))
 
@@ -68,6 +74,26 @@ class PolicyGate:
         """Say what the policies in force say of a call that a process itself puts before a person."""
         is_worth_a_look = tool == COMMAND and any(policy != NO_POLICY for policy in self._in_force(view, task))
         return self._judge_since(view, task, tool, body, self._observe(command_of(body)) if is_worth_a_look else NOTHING_SEEN)
+
+    def weigh(self, view: View, task: Task, tool: str, body: bytes) -> tuple[Judgement, dict[str, str]]:
+        """Say what the policies in force say of an agent's call, and which files it was judged with."""
+        seen = self._seen(task, tool, body)
+        return self._judge_since(view, task, tool, body, seen), seen.files if task.spec.pause_on_approval else {}
+
+    def _seen(self, task: Task, tool: str, body: bytes) -> Surroundings:
+        arguments = arguments_of(body)
+        words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
+        return self._observe(Command(argv=words, cwd=task.spec.workspace)) if words else NOTHING_SEEN
+
+    def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:
+        """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""
+        judgement, files = self.weigh(view, task, call.tool, call.body)
+        ask = view.ask_numbered(task.id, call.ask) if call.ask else None
+        shown = files_of(call.body)
+        changes = differences(shown, files) if shown else []
+        if _is_outgrown(task, ask, judgement):
+            changes += ["the policy is stricter than when it was let through", *judgement.why]
+        return tuple(changes)
 
     def effect(self, view: View, task: Task, call: Call) -> Effect:
         """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
@@ -95,6 +121,8 @@ class PolicyGate:
 
     def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
         """Say why a call that was let through may not start now, if it may not."""
+        if task.spec.is_driven:
+            return None
         began_under, today = self._in_force(view, task)
         shown = command_of(call.body)
         # A gated command was looked at even if it has no files: not even its program may have been there.
@@ -139,3 +167,10 @@ def _is_barred(task: Task, ask: Ask | None, judgement: Judgement, approved: Judg
     if ask is None and not task.spec.pause_on_approval:
         return judgement.action is Action.NEVER
     return is_stricter(judgement, than=approved)
+
+
+def _is_outgrown(task: Task, ask: Ask | None, judgement: Judgement) -> bool:
+    """Say whether what let an agent's call through would not let it through now."""
+    if ask:
+        return is_stricter(judgement, than=approved_on(ask.terms))
+    return way_of(judgement, is_gated=task.spec.pause_on_approval) is not Way.RUN

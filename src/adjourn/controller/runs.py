@@ -3,7 +3,7 @@
 import msgspec
 
 from adjourn.controller import endings, inside, openings
-from adjourn.controller.equipped import Equipped
+from adjourn.controller.executions import Executions
 from adjourn.controller.standing import standing_of
 from adjourn.controller.steps import ADJOURN, Steps, state_after
 from adjourn.core.call import Call, grant_of
@@ -11,7 +11,7 @@ from adjourn.core.errors import Conflict, Misuse, Outdated
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
 from adjourn.core.opening import Obstacle, OwnAsk
-from adjourn.core.outcome import Exit
+from adjourn.core.outcome import Exit, Waits
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.runs import Ended, NeverStarted, StillRuns, Vanished
@@ -31,7 +31,7 @@ class Claimed(msgspec.Struct, frozen=True):
         return grant_of(self.call) if self.call.ask else b""
 
 
-class Runs(Equipped):
+class Runs(Executions):
     """Moves a task while a process of it runs."""
 
     # --- a run begins ----------------------------------------------------------------------------------------------
@@ -143,9 +143,16 @@ class Runs(Equipped):
         with self._steps() as step:
             task, current = step.running(run.id)
             call = step.tx.call(task.id, current.call)
-            if self._gate.effect(step.tx, task, call) is not Effect.UNKNOWN and task.tries + 1 < tries:
+            if task.spec.is_driven and step.tx.open_asks_of(task.id):
+                return endings.conclude(step, task, current, Waits(), OwnAsk())  # all that it wanted is in the store
+            if self._is_repeatable(step.tx, task, call) and task.tries + 1 < tries:
                 return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
             return endings.lose(step, task, current)
+
+    def _is_repeatable(self, view: View, task: Task, call: Call) -> bool:
+        """Say whether a second start of a process does no harm."""
+        runner = self._find_runner(task.spec.runner)
+        return runner.effect is not Effect.UNKNOWN or self._gate.effect(view, task, call) is not Effect.UNKNOWN
 
     # --- what a dead supervisor left -------------------------------------------------------------------------------
 
@@ -178,7 +185,10 @@ class Runs(Equipped):
     def _settle_orphan(self, run: Run) -> Task | None:
         if run.shim is None:
             return self.release(run, why="its supervisor died before the gate opened")
-        match self._processes.shim_state(run.id, run.shim):
+        state = self._processes.shim_state(run.id, run.shim)
+        if not isinstance(state, StillRuns) and not self.settle_executions(run):
+            return None
+        match state:
             case NeverStarted():
                 return self.release(run, why="its supervisor died before the gate opened")
             case Ended(exit=exit):

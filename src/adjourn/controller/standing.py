@@ -1,6 +1,10 @@
 """What the store knows of a run at the moment it ends."""
 
+import msgspec
+
+from adjourn.controller.batches import REPORT
 from adjourn.controller.steps import ASKED, children_left_open
+from adjourn.core.driving import Report
 from adjourn.core.outcome import Standing
 from adjourn.core.states import ENDED
 from adjourn.core.task import Run, Task
@@ -21,4 +25,16 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
         ended_children=any(child.state in ENDED for child in children),
         was_approved=approval is not None and not approval.gate,
         approved_manifest=approval.manifest if approval else None,
+        told=_told(view, run) if task.spec.is_driven else None,
     )
+
+
+def report_of(view: View, run: Run) -> Report | None:
+    """Return what the run of an agent says of itself."""
+    kept = view.document(run.task_id, f"{REPORT}:{run.number}")
+    return msgspec.json.decode(kept, type=Report) if kept else None
+
+
+def _told(view: View, run: Run) -> str | None:
+    report = report_of(view, run)
+    return report.message if report else None

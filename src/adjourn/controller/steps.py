@@ -49,6 +49,7 @@ class Asked(TypedDict, total=False):
     gate: bool
     terms: Terms
     replaces: str | None
+    label: str | None
 
 
 class Steps:
@@ -138,7 +139,7 @@ class Steps:
     def running(self, name: str) -> tuple[Task, Run]:
         """Return a run that has not ended, and its task."""
         task = self.tx.task(task_of_run(name))
-        run = self.tx.run(task.id, number_of_run(name))
+        run = self.tx.run(task.id, number_of_run(name) or task.runs)  # what runs beside an agent is named by its call
         if run.state is not RunState.RUNNING:
             raise Conflict(f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}")
         return task, run
@@ -176,9 +177,25 @@ class Steps:
 
     def new_call(self, task: Task, command: Command, *, state: CallState, by: str | None, ask: int | None = None) -> Call:
         """Make a task's next call."""
-        return self.new_tool_call(task, COMMAND, command_body(command), state=state, by=by, ask=ask)
+        label = self._label_of_run(task) if task.spec.is_driven else None
+        return self.new_tool_call(task, COMMAND, command_body(command), state=state, by=by, ask=ask, label=label)
 
-    def new_tool_call(self, task: Task, tool: str, body: bytes, *, state: CallState, by: str | None, ask: int | None) -> Call:
+    def _label_of_run(self, task: Task) -> str | None:
+        """Name the driver's own call, so that what its agent calls tc_1 can be called so here."""
+        label = f"run_{task.runs + 1}"
+        return label if self.tx.call_labelled(task.id, label) is None else f"{label}_{task.calls + 1}"
+
+    def new_tool_call(
+        self,
+        task: Task,
+        tool: str,
+        body: bytes,
+        *,
+        state: CallState,
+        by: str | None,
+        ask: int | None,
+        label: str | None = None,
+    ) -> Call:
         """Make a task's next call, of any tool."""
         call = Call(
             task_id=task.id,
@@ -190,6 +207,7 @@ class Steps:
             state=state,
             approved_by=by,
             ask=ask,
+            label=label,
         )
         self.tx.add_call(call)
         return call
@@ -199,7 +217,7 @@ class Steps:
         approved = [call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND]
         if approved:
             return approved[-1]
-        if task.spec.pause_on_approval and task.runs:
+        if task.spec.pause_on_approval and task.runs and not task.spec.is_driven:
             return self._carried_on(task)
         return self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
 

@@ -3,11 +3,13 @@
 import msgspec
 
 from adjourn.controller import inside, openings
+from adjourn.controller.batches import BATCH, SESSION, result_body
 from adjourn.controller.runs import Runs
 from adjourn.controller.steps import LEFT, Steps, parent_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, slot_of
-from adjourn.core.errors import Conflict, MoveRefused, StaleCheckpoint
+from adjourn.core.call import COMMAND, RESULT, slot_of
+from adjourn.core.driving import CallResult
+from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
 from adjourn.core.opening import Opening, Way
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
@@ -83,6 +85,8 @@ class Tasks(Runs):
         with self._steps() as step:
             task = step.tx.task(task_id)
             ask = self._uncertain_ask(step.tx, task, call_number)
+            if task.spec.is_driven and ask.call != step.tx.run(task.id, ask.run).call:
+                return self._settle_tool_call(step, task, ask, verdict, by=by)
             call_move, move = _VERDICTS[verdict]
             call_number = ask.call or call_number
             call = step.move_call(task.id, call_number, call_move)
@@ -97,9 +101,23 @@ class Tasks(Runs):
             step.wake_parent(settled)
             return settled
 
+    def _settle_tool_call(self, step: Steps, task: Task, ask: Ask, verdict: Verdict, *, by: Principal) -> Task:
+        """Take a person's word on a call of an agent, which goes on and is told of it."""
+        call = step.move_call(task.id, ask.call or 0, _VERDICTS[verdict][0], shim=None)
+        level = self._trust.weigh(step.tx, ask, Verb.SETTLE, by=by)
+        step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
+        if verdict is not Verdict.RUN_AGAIN:
+            result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
+            step.tx.keep_document(task.id, f"{RESULT}{call.tool_call_id}", result_body(result))
+        step.tell(task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value)
+        return step.go_on(step.tx.task(task.id), by=by.name)
+
     def _uncertain_ask(self, view: View, task: Task, call_number: int) -> Ask:
         call = view.call(task.id, call_number)
         asks = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN]
+        own = next((ask for ask in asks if ask.call == call_number), None)
+        if own and task.spec.is_driven:
+            return own if own.is_open else refuse_settled(own)
         if not asks or (asks[-1].call != call_number and call.state is not CallState.UNCERTAIN):
             raise Conflict(f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}")
         return asks[-1] if asks[-1].is_open else refuse_settled(asks[-1])
@@ -134,12 +152,39 @@ class Tasks(Runs):
                 return self._taken(step, step.go_on(step.tx.task(task_id), by=by.name), supervisor)
             return self._taken(step, self._resume_plainly(step, task, by=by), supervisor)
 
+    def accept(self, task_id: str, *, by: Principal) -> Task:
+        """Take an agent's last words for the end of its work: no process starts."""
+        self.authorise(by, Verb.ANSWER)
+        with self._steps() as step:
+            task = step.tx.task(task_id)
+            asks = step.tx.open_asks_of(task.id)
+            if task.state is not TaskState.WAITING or not task.spec.is_driven or [ask.kind for ask in asks] != [AskKind.QUESTION]:
+                sentence = f"task {task.id} does not wait at an agent's own words: there is nothing to accept"
+                raise Conflict(sentence, way_out=f"adjourn show {task.id}")
+            level = self._trust.weigh(step.tx, asks[0], Verb.ANSWER, by=by)
+            step.settle_ask(asks[0], AskMove.SETTLE, text="accepted", by=by.name, level=level)
+            current = step.tx.task(task.id)
+            accepted = step.save(current, state=state_after(current, Move.ACCEPT), message=asks[0].prompt, next_call=None)
+            step.tell(task.id, "task_accepted", by=by.name, ask=asks[0].id)
+            step.wake_parent(accepted)
+            return accepted
+
     def _resume_plainly(self, step: Steps, task: Task, *, by: Principal) -> Task:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
             return task
         if not allows(task.state, Move.RESUME):
             raise Conflict(f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task))
+        self._require_session(step.tx, task)
         return self._queue(step, task, Move.RESUME, by=by)
+
+    def _require_session(self, view: View, task: Task) -> None:
+        """Refuse to go on where the provider's session is not there to go on from; nothing is started in its place."""
+        run = view.run(task.id, task.runs) if task.runs else None
+        if run is None or run.resumable or not self._find_runner(task.spec.runner).needs_session:
+            return
+        ref = f"session {run.session_ref} was not saved" if run.session_ref else "it had no session yet"
+        sentence = f"task {task.id} (run {run.id}) cannot be resumed: {task.spec.runner}: {ref} when it was interrupted"
+        raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
     def _queue(self, step: Steps, task: Task, move: Move, *, by: Principal) -> Task:
         """Queue a task that a person wants to go on. A command that needs approval needs a new one: none is used twice."""
@@ -159,7 +204,7 @@ class Tasks(Runs):
             step.withdraw_asks(task)
             step.withdraw_calls(task)
             step.cancel_children(task)
-            for name in inside.DOCUMENTS:
+            for name in (*inside.DOCUMENTS, BATCH, SESSION):
                 step.tx.keep_document(task.id, name, None)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())

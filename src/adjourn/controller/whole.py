@@ -2,14 +2,15 @@
 
 from adjourn.controller import histories
 from adjourn.controller.asking import Asking
+from adjourn.controller.driving import Driving
 from adjourn.controller.signing import Signing
-from adjourn.controller.standing import standing_of
+from adjourn.controller.standing import report_of, standing_of
 from adjourn.controller.tasks import Tasks
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 
 
-class Controller(Tasks, Asking, Signing):
+class Controller(Tasks, Asking, Driving, Signing):
     """Applies the rules. Every surface and every supervisor calls it; nothing else writes to the store."""
 
     def scene(self, task_id: str) -> Scene:
@@ -20,4 +21,6 @@ class Controller(Tasks, Asking, Signing):
             asks = tuple(view.asks_of_run(task_id, task.runs))
             calls = {ask.call: view.call(task_id, ask.call) for ask in asks if ask.call}
             children = standing_of(view, task, run).open_children if run and task.state is TaskState.WAITING else ()
-            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children, **histories.of_asks(view, asks, calls))
+            report = report_of(view, run) if run and task.spec.is_driven else None
+            told = histories.of_asks(view, asks, calls)
+            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children, report=report, **told)

@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import msgspec
 
+from adjourn.core.call import call_name
 from adjourn.core.errors import AlreadySettled
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
@@ -89,12 +90,18 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     gate: bool = False  # nothing has run yet: it asks whether the command may start at all
     terms: Terms = Terms()
     replaces: str | None = None
+    label: str | None = None  # what the agent calls the call that it is about
     level: str | None = None
     snoozed_until: Milliseconds | None = None
     expires_at: Milliseconds | None = None
     settled_at: Milliseconds | None = None
     settled_by: str | None = None
     reply: str | None = None
+
+    @property
+    def tool_call_id(self) -> str:
+        """The name of the call that it is about."""
+        return call_name(self.call, self.label)
 
     @property
     def is_open(self) -> bool:

@@ -7,12 +7,14 @@ import msgspec
 
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
+from adjourn.core.identity import ProcessId
 from adjourn.core.states import CallState
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
+RESULT = "result:"  # names the document with what a call gave back
 DEFAULT_VALUE = "approved"
 ORIGINAL = "original:"  # names the document with a call's bytes as they were before a person edited them
 EDITABLE = "editable:"  # names the document with the schema of a call whose process takes edited arguments
@@ -41,16 +43,23 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     approved_by: str | None = None
     ask: int | None = None
     version: int = 1
+    label: str | None = None  # what the agent calls it, if that names no other call of the task
+    shim: ProcessId | None = None  # what runs it, beside the process of its run
 
     @property
     def tool_call_id(self) -> str:
         """The call's name within its task."""
-        return f"tc_{self.number}"
+        return call_name(self.number, self.label)
 
     @property
     def id(self) -> str:
         """The call's name in the store; the same on every attempt, so it serves as an idempotency key."""
         return f"{self.task_id}.{self.tool_call_id}"
+
+
+def call_name(number: int | None, label: str | None) -> str:
+    """Name a call within its task."""
+    return label or f"tc_{number}"
 
 
 def digest_of(body: bytes) -> str:

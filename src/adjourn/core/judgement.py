@@ -40,6 +40,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms = Terms()
     expires_after: Milliseconds | None = None
     why: tuple[str, ...] = ()
+    is_default: bool = False  # it asks only because no rule says otherwise
 
     @property
     def is_turned_down(self) -> bool:
@@ -76,6 +77,7 @@ def strictest(one: Judgement, other: Judgement) -> Judgement:
         terms=_strictest_terms(one.terms, other.terms),
         expires_after=one.expiry(other.expires_after),
         why=tuple(dict.fromkeys((*one.why, *other.why))),
+        is_default=all(each.is_default or each.action is Action.AUTO for each in (one, other)),
     )
 
 

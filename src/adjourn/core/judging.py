@@ -249,6 +249,7 @@ def _concluded(policy: Policy, case: _Case, allowance: Allowance | None) -> Expl
         terms=msgspec.structs.replace(terms, by_name=action is Action.NEVER),
         expires_after=min((rule.expires_after for rule in tightening if rule.expires_after is not None), default=None),
         why=_why(action, case, tightening, allowance),
+        is_default=action is Action.PROMPT and not any(rule.action is Action.PROMPT for rule in tightening),
     )
     return Explanation(judgement=judgement, findings=tuple(case.findings), tightening=tightening, allowance=allowance)
 

@@ -183,7 +183,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         task_id=task.id,
         run_id=run.id if run else None,
         checkpoint_id=run.checkpoint_id if run else None,
-        session_id=task.session_id,
+        session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
         asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
@@ -192,7 +192,8 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         case TaskState.WAITING | TaskState.PAUSED:
             return _paused(manifest, scene, hint=hint)
         case TaskState.SUCCEEDED:
-            return msgspec.structs.replace(manifest, final_message=task.message, steps_taken=task.runs)
+            steps = scene.report.steps if scene.report else task.runs
+            return msgspec.structs.replace(manifest, final_message=task.message, steps_taken=steps)
         case TaskState.FAILED | TaskState.CANCELED:
             error = ErrorDoc(code=task.state, message=task.message or task.state, way_out=hint)
             return msgspec.structs.replace(manifest, error=error)
@@ -202,7 +203,8 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
 
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
     run = scene.run
-    words = next((ask.manifest or ask.prompt for ask in scene.open_asks), None)
+    told = scene.report.message if scene.report else None
+    words = told or next((ask.manifest or ask.prompt for ask in scene.open_asks), None)
     return msgspec.structs.replace(
         manifest,
         pause_reason=_reason(scene),
@@ -276,6 +278,7 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         task_id=task.id,
         state=run.state,
         provider=task.spec.runner,
+        provider_session_ref=run.session_ref,
         resumable=_is_resumable(task, run),
         repo_root=spelled(task.spec.workspace),
         created_at=stamp(run.created_at),
@@ -295,6 +298,8 @@ def run_doc(task: Task, run: Run) -> RunDoc:
 def _is_resumable(task: Task, run: Run) -> bool:
     """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
     is_last = run.number == task.runs and run.session_id == task.session_id
+    if task.spec.is_driven and run.pause_reason is PauseReason.USER_INTERRUPT and not run.resumable:
+        return False
     return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
 
 

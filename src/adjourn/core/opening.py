@@ -18,6 +18,13 @@ class Way(Enum):
     REFUSE = "refuse"
 
 
+def way_of(judgement: Judgement, *, is_gated: bool) -> Way:
+    """Say what a judgement does to a call: where nobody wants to be asked, only what may never run is turned down."""
+    if judgement.action is Action.NEVER:
+        return Way.ASK if is_gated and judgement.never is Never.PAUSE else Way.REFUSE
+    return Way.ASK if is_gated and judgement.action is Action.PROMPT else Way.RUN
+
+
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """A command that is about to be queued: its exact bytes, and what the policy says of them."""
 
@@ -29,10 +36,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def way(self) -> Way:
         """Whether it runs, waits for a person, or is turned down."""
-        if self.judgement.action is Action.NEVER:
-            pauses = self.is_gated and self.judgement.never is Never.PAUSE
-            return Way.ASK if pauses else Way.REFUSE
-        return Way.ASK if self.is_gated and self.judgement.action is Action.PROMPT else Way.RUN
+        return way_of(self.judgement, is_gated=self.is_gated)
 
     @property
     def is_let_through_by_policy(self) -> bool:

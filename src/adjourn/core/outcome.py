@@ -38,6 +38,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     ended_children: bool = False
     was_approved: bool = False
     approved_manifest: str | None = None
+    told: str | None = None  # what a driver said of its run
 
 
 class Completed(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from adjourn.core.rule import Index, Rule
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.task import Milliseconds
 
-_NO_RULE = Judgement(why=("there is no rule at all",))
+_NO_RULE = Judgement(why=("there is no rule at all",), is_default=True)
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

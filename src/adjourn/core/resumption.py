@@ -60,8 +60,8 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
         raise Conflict("no call is pending", way_out="adjourn inbox")
     covered = [ask for ask in pending if not resumption.approve_all or ask.id in approved | rejected or not ask.terms.by_name]
     if not covered:
-        sentence = f"the policy never allows {_call(pending[0])}: --approve-all does not cover it, it must be named"
-        raise NotAllowed(sentence, way_out=f"adjourn resume {pending[0].task_id} --approve {_call(pending[0])}")
+        sentence = f"the policy never allows {pending[0].tool_call_id}: --approve-all does not cover it, it must be named"
+        raise NotAllowed(sentence, way_out=f"adjourn resume {pending[0].task_id} --approve {pending[0].tool_call_id}")
     return [_decision(resumption, ask, approved=approved, rejected=rejected) for ask in covered]
 
 
@@ -72,13 +72,9 @@ def _decision(resumption: Resumption, ask: Ask, *, approved: set[str], rejected:
     return Reply(ask_id=ask.id, verb=Verb.REJECT, text=resumption.reason)
 
 
-def _call(ask: Ask) -> str:
-    return f"tc_{ask.call}"
-
-
 def _named(word: str, asks: Sequence[Ask]) -> Ask:
     for ask in asks:
-        if ask.kind is AskKind.APPROVAL and word in {_call(ask), ask.id}:
+        if ask.kind is AskKind.APPROVAL and word in {ask.tool_call_id, ask.id}:
             return ask if ask.is_open else refuse_settled(ask)
     raise NotFound(f"no call {visible(word)} is pending", way_out="adjourn inbox")
 

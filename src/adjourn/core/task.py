@@ -59,6 +59,13 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent_run: str | None = None
     pause_on_approval: bool = False
     policy: str | None = None  # the digest of the policy it was started under
+    prompt: str | None = None  # what a person told an agent to do
+    setup: str | None = None  # how an agent was set up, as its runner writes it down: every resume inherits it
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether a driver of ours runs it, which puts the calls of an agent before the policy one by one."""
+        return self.prompt is not None
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +115,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: int | None = None
     restart_of: int | None = None
     superseded_by: int | None = None
+    session_ref: str | None = None  # the provider's own name of its session
+    resumable: bool = False  # whether the provider can go on from where it left, as its driver saw it
 
     @property
     def id(self) -> str:

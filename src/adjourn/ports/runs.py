@@ -49,6 +49,16 @@ class Processes(Supervisors, Protocol):
 class Runner(Protocol):
     """Knows how to start and resume one kind of agent. It owns no state and no process."""
 
+    @property
+    def effect(self) -> Effect:
+        """What a second start of its own process would do, whatever the policy says of its calls."""
+        ...
+
+    @property
+    def needs_session(self) -> bool:
+        """Whether a resume goes on in a session of the provider's own."""
+        ...
+
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
         ...
@@ -71,6 +81,14 @@ class Gate(Protocol):
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def weigh(self, view: View, task: Task, tool: str, body: bytes) -> tuple[Judgement, dict[str, str]]:
+        """Say what the policies in force say of an agent's call, and which files it was judged with."""
+        ...
+
+    def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:
+        """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""
         ...
 
     def effect(self, view: View, task: Task, call: Call) -> Effect:

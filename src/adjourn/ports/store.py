@@ -70,6 +70,10 @@ class View(Protocol):
         """Return the calls of a task in one of the states that are not the end of a call, oldest first."""
         ...
 
+    def call_labelled(self, task_id: str, label: str) -> Call | None:
+        """Return the call of a task that an agent calls so, if there is one."""
+        ...
+
     def ask(self, ask_id: str) -> Ask:
         """Return the ask, or raise NotFound."""
         ...
@@ -132,6 +136,14 @@ class View(Protocol):
 
     def document(self, task_id: str, name: str) -> bytes | None:
         """Return what a task keeps under that name, if anything."""
+        ...
+
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        """Return a task's transcript, oldest first, or so much of it after the n-th message."""
+        ...
+
+    def count_messages(self, task_id: str) -> int:
+        """Return how many messages a task's transcript has."""
         ...
 
     def shared_document(self, name: str) -> bytes | None:
@@ -223,6 +235,10 @@ class Change(View, Protocol):
 
     def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
         """Keep a document of a task in the place of what was there; None keeps nothing."""
+        ...
+
+    def add_message(self, task_id: str, number: int, body: bytes) -> None:
+        """Keep the n-th message of a transcript; none is ever changed."""
         ...
 
     def keep_shared_document(self, name: str, body: bytes) -> None:

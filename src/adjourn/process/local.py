@@ -9,7 +9,7 @@ import msgspec
 from adjourn.core.clarification import Left
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
-from adjourn.core.task import task_of_run
+from adjourn.core.task import number_of_run, task_of_run
 from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
 from adjourn.process.supervisors import LocalSupervisors
 
@@ -56,6 +56,8 @@ class LocalProcesses(LocalSupervisors):
         if not (result.started or result.error or result.interrupted):
             return NeverStarted()
         exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=_readable(result.error))
+        if not number_of_run(run_id):  # a call of an agent, which is told both
+            return Ended(msgspec.structs.replace(exit_, output=last_output(place) + last_output(place, "stderr")))
         left = self._left_by(self._root, task_of_run(run_id)) if self._left_by and exit_.may_leave_asks else None
         return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
 
@@ -76,10 +78,10 @@ def run_directory(root: str, run_id: str) -> str:
     return os.path.join(root, "runs", run_id)
 
 
-def last_output(place: str) -> str:
-    """Return the end of what a run printed on stdout."""
+def last_output(place: str, stream: str = "stdout") -> str:
+    """Return the end of what a run printed."""
     try:
-        with open(os.path.join(place, "stdout"), "rb") as file:
+        with open(os.path.join(place, stream), "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
             return file.read().decode(errors="replace")
     except FileNotFoundError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
 
 NEEDS_A_PERSON = frozenset({10, 90})
@@ -11,6 +12,9 @@ _LINE = 2_000
 
 class CommandRunner:
     """Knows nothing of what it runs but its exit code, its asks, and the JSON it printed last."""
+
+    effect = Effect.UNKNOWN
+    needs_session = False
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
@@ -24,16 +28,16 @@ class CommandRunner:
             return _with_asks(exit, standing)
         if exit.code in NEEDS_A_PERSON:
             return _needs_a_person(exit, standing)
-        return Completed(last_line(exit.output)) if exit.code == 0 else Failed(_ending(exit))
+        return Completed(last_line(exit.output)) if exit.code == 0 else Failed(ending(exit))
 
 
 def _with_asks(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
     if exit.may_leave_asks:
         return Waits()
     if not standing.open_asks:
-        return Failed(_ending(exit))
+        return Failed(ending(exit))
     asks = ", ".join(standing.open_asks)
-    return Failed(f"{_ending(exit)} with open asks ({asks}): did the script drop exit code 10?")
+    return Failed(f"{ending(exit)} with open asks ({asks}): did the script drop exit code 10?")
 
 
 def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
@@ -45,7 +49,8 @@ def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 --
     return WantsApproval(manifest)
 
 
-def _ending(exit: Exit) -> str:  # noqa: A002 -- the word for it
+def ending(exit: Exit) -> str:  # noqa: A002 -- the word for it
+    """Say how a process left."""
     return f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
 
 

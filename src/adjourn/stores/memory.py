@@ -94,6 +94,7 @@ class Rows:
         self._turns: list[Turn] = []
         self._documents: dict[tuple[str, str], bytes] = {}
         self._shared_documents: dict[str, bytes] = {}
+        self._messages: dict[tuple[str, int], bytes] = {}
         self._trail: list[Sealed] = []
         self._heads: dict[str, bytes] = {}
         self._outboxes: dict[str, Outbox] = {}
@@ -155,6 +156,10 @@ class Rows:
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
         """Return the calls of a task in one state."""
         return [call for call in self.calls(task_id) if call.state is state]
+
+    def call_labelled(self, task_id: str, label: str) -> Call | None:
+        """Return the call that an agent calls so."""
+        return next((call for call in self.calls(task_id) if call.label == label), None)
 
     def ask(self, ask_id: str) -> Ask:
         """Return the ask, or raise NotFound."""
@@ -231,6 +236,15 @@ class Rows:
     def document(self, task_id: str, name: str) -> bytes | None:
         """Return what a task keeps under that name, if anything."""
         return self._documents.get((self.task(task_id).id, name))
+
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        """Return a transcript, or so much of it after a message."""
+        found = sorted((number, body) for (owner, number), body in self._messages.items() if owner == self.task(task_id).id)
+        return [body for number, body in found if number > after]
+
+    def count_messages(self, task_id: str) -> int:
+        """Return how many messages a transcript has."""
+        return len(self.messages(task_id))
 
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name, if anything."""
@@ -334,6 +348,10 @@ class Rows:
         if body is not None:
             self._documents[task_id, name] = body
 
+    def add_message(self, task_id: str, number: int, body: bytes) -> None:
+        """Keep the next message of a transcript."""
+        _add(self._messages, (self.task(task_id).id, number), body)
+
     def keep_shared_document(self, name: str, body: bytes) -> None:
         """Keep a document that belongs to no task."""
         self._shared_documents[name] = body
@@ -353,6 +371,7 @@ class Rows:
         self._asks = {key: ask for key, ask in self._asks.items() if ask.task_id != task_id}
         self._turns = [turn for turn in self._turns if not turn.run_id.startswith(f"{task_id}.")]
         self._documents = {key: body for key, body in self._documents.items() if key[0] != task_id}
+        self._messages = {key: body for key, body in self._messages.items() if key[0] != task_id}
         self._trail = forgotten(self._trail, task_id)
 
 

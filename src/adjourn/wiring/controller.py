@@ -11,6 +11,8 @@ from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import new_id, now, open_store
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
+DRIVERS = ("agent", "claude", "codex")
+
 
 def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
@@ -48,6 +50,13 @@ def find_runner(name: str) -> Runner:
         from adjourn.runners.command import CommandRunner
 
         return CommandRunner()
+    if name in DRIVERS:
+        from adjourn.core.judgement import Effect
+        from adjourn.runners.driver import DriverRunner
+
+        # The built-in agent's process changes nothing: whatever has an effect runs beside it.
+        is_ours = name == "agent"
+        return DriverRunner(effect=Effect.READ_ONLY if is_ours else Effect.UNKNOWN, needs_session=not is_ours)
     raise Misuse(f"no runner {name}", way_out="adjourn run --help")
 
 

@@ -211,8 +211,8 @@ def _waiting(root: str, controller: Controller) -> Findings:
     if stuck:
         yield _bad("queue", f"{len(stuck)} queued, and no worker to start them", f"adjourn resume {stuck[0].id}")
     for ask in uncertain[:_FEW]:
-        way_out = f"adjourn settle {ask.task_id}.tc_{ask.call} it-ran|it-did-not|run-again"
-        yield _bad("uncertain", f"nobody knows whether {ask.task_id}.tc_{ask.call} ran", way_out)
+        way_out = f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"
+        yield _bad("uncertain", f"nobody knows whether {ask.task_id}.{ask.tool_call_id} ran", way_out)
 
 
 def _outboxes(controller: Controller) -> Findings:

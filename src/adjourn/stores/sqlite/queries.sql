@@ -48,12 +48,12 @@ WHERE no = ? AND version = ? AND state = ?;
 
 -- name: run
 SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
-    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by
+    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by, session_ref, resumable
 FROM run WHERE no = ?;
 
 -- name: runs
 SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
-    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by
+    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by, session_ref, resumable
 FROM run WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: runs_like
@@ -61,35 +61,40 @@ SELECT no FROM run WHERE checkpoint_id >= ? AND checkpoint_id < ? LIMIT 2;
 
 -- name: insert_run
 INSERT INTO run (no, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
-    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by, session_ref, resumable)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_run
 UPDATE run SET state = ?, version = ?, supervisor = ?, updated_at = ?, shim = ?, exit_code = ?, signal = ?, message = ?, checkpoint_id = ?,
-    paused_at = ?, pause_reason = ?, superseded_by = ?
+    paused_at = ?, pause_reason = ?, superseded_by = ?, session_ref = ?, resumable = ?
 WHERE no = ? AND version = ? AND state = ?;
 
 -- name: call
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
 FROM call JOIN call_body USING (no) WHERE no = ?;
 
 -- name: calls
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
 FROM call JOIN call_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: calls_in
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, body
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
 FROM call JOIN call_body USING (no)
 WHERE no BETWEEN ? AND ? AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain') AND state = ? ORDER BY no;
 
+-- name: call_labelled
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
+FROM call JOIN call_body USING (no) WHERE label = ? AND no BETWEEN ? AND ?;
+
 -- name: insert_call
-INSERT INTO call (no, state, version, tool, digest, nonce, claimed_by, approved_by, ask) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO call (no, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_call_body
 INSERT INTO call_body (no, body) VALUES (?, ?);
 
 -- name: update_call
-UPDATE call SET state = ?, version = ?, digest = ?, claimed_by = ?, approved_by = ?, ask = ?
+UPDATE call SET state = ?, version = ?, digest = ?, claimed_by = ?, approved_by = ?, ask = ?, shim = ?
 WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ?;
 
 -- name: update_call_body
@@ -194,6 +199,18 @@ DELETE FROM document WHERE task = ? AND name = ?;
 
 -- name: insert_document
 INSERT INTO document (task, name, body) VALUES (?, ?, ?);
+
+-- name: messages
+SELECT body FROM message WHERE no > ? AND no <= ? ORDER BY no;
+
+-- name: last_message
+SELECT no FROM message WHERE no BETWEEN ? AND ? ORDER BY no DESC LIMIT 1;
+
+-- name: insert_message
+INSERT INTO message (no, body) VALUES (?, ?);
+
+-- name: forget_messages
+DELETE FROM message WHERE no BETWEEN ? AND ?;
 
 -- name: shared_document
 SELECT body FROM shared_document WHERE name = ?;

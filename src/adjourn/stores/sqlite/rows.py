@@ -33,6 +33,7 @@ class _AskBody(msgspec.Struct, array_like=True):
     gate: bool = False
     terms: Terms = Terms()
     replaces: str | None = None
+    label: str | None = None
 
 
 class _EventBody(msgspec.Struct, array_like=True):
@@ -201,6 +202,8 @@ class Rows:
             run.resumed_from,
             run.restart_of,
             run.superseded_by,
+            run.session_ref,
+            run.resumable,
         )
 
     def save_run(self, old: Run, new: Run) -> None:
@@ -219,6 +222,8 @@ class Rows:
             new.paused_at,
             new.pause_reason,
             new.superseded_by,
+            new.session_ref,
+            new.resumable,
             self._key(old.task_id, old.number),
             old.version,
             old.state,
@@ -242,6 +247,11 @@ class Rows:
         """Return the calls of a task in one open state."""
         return [_call(task_id, row) for row in self._all("calls_in", *self._span(task_id), state)]
 
+    def call_labelled(self, task_id: str, label: str) -> Call | None:
+        """Return the call that an agent calls so."""
+        row = self._one("call_labelled", _name(label), *self._span(task_id))
+        return _call(task_id, row) if row else None
+
     def add_call(self, call: Call) -> None:
         """Keep a new call."""
         no = self._key(call.task_id, call.number)
@@ -256,6 +266,8 @@ class Rows:
             call.claimed_by,
             call.approved_by,
             call.ask,
+            call.label,
+            _json(call.shim),
         )
         self._run("insert_call_body", no, call.body)
 
@@ -270,6 +282,7 @@ class Rows:
             new.claimed_by,
             new.approved_by,
             new.ask,
+            _json(new.shim),
             no,
             old.version,
             old.state,
@@ -374,6 +387,7 @@ class Rows:
             gate=ask.gate,
             terms=ask.terms,
             replaces=ask.replaces,
+            label=ask.label,
         )
         self._run("insert_ask_body", no, msgspec.msgpack.encode(body))
 
@@ -430,6 +444,22 @@ class Rows:
     def keep_shared_document(self, name: str, body: bytes) -> None:
         """Keep a document that belongs to no task."""
         self._run("keep_shared_document", name, body)
+
+    # --- transcripts -----------------------------------------------------------------------------------------------
+
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        """Return a transcript, or so much of it after a message."""
+        first, last = self._span(task_id)
+        return [body for (body,) in self._all("messages", first + after, last)]
+
+    def count_messages(self, task_id: str) -> int:
+        """Return how many messages a transcript has."""
+        row = self._one("last_message", *self._span(task_id))
+        return int(row[0]) & _LAST if row else 0
+
+    def add_message(self, task_id: str, number: int, body: bytes) -> None:
+        """Keep the next message of a transcript."""
+        self._run("insert_message", self._key(task_id, number), body)
 
     # --- the audit trail -------------------------------------------------------------------------------------------
 
@@ -533,7 +563,7 @@ class Rows:
         """Drop an ended task and all that belongs to it, except the links of its events."""
         no, span = self._no(task_id), self._span(task_id)
         self._forget_events(task_id, no)
-        for table in ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns"):
+        for table in ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages"):
             self._run(f"forget_{table}", *span)
         self._run("forget_documents", no)
         self._run("forget_spec", no)
@@ -642,6 +672,8 @@ def _run(task_id: str, row: Values) -> Run:
         resumed_from=row[15],
         restart_of=row[16],
         superseded_by=row[17],
+        session_ref=row[18],
+        resumable=bool(row[19]),
     )
 
 
@@ -657,7 +689,9 @@ def _call(task_id: str, row: Values) -> Call:
         claimed_by=row[6],
         approved_by=row[7],
         ask=row[8],
-        body=row[9],
+        label=row[9],
+        shim=_shims.decode(row[10]) if row[10] else None,
+        body=row[11],
     )
 
 
@@ -686,6 +720,7 @@ def _ask(row: Values) -> Ask:
         gate=body.gate,
         terms=body.terms,
         replaces=body.replaces,
+        label=body.label,
     )
 
 

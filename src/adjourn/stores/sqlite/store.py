@@ -16,7 +16,7 @@ from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
 from adjourn.stores.sqlite.wake import wake_all
 
-SCHEMA = 2
+SCHEMA = 3
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it

@@ -1,0 +1,92 @@
+"""What a driver does for its agent: puts calls before the policy, has each run once, and keeps what came of it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from adjourn.controller import batches, inside
+from adjourn.controller.executions import Executions
+from adjourn.core.call import Call
+from adjourn.core.driving import CallResult, Held, Proposed, Report
+from adjourn.core.errors import AlreadyDone
+from adjourn.core.states import CallState
+from adjourn.core.task import Run, task_of_run
+
+
+class Driving(Executions):
+    """Applies the rules to the calls of an agent."""
+
+    # --- what the agent wants --------------------------------------------------------------------------------------
+
+    def propose_batch(self, run_id: str, batch: Sequence[Proposed]) -> list[Held]:
+        """Write down all calls of one answer of the model: which run, which wait for a person, and which never may."""
+        with self._store.read() as view:
+            task = view.task(task_of_run(run_id))
+            weighed = [(one, *self._gate.weigh(view, task, one.tool, one.body)) for one in batch]
+        with self._steps() as step:
+            task, run = step.running(run_id)
+            batches.hold(step, task, run, weighed)
+            return batches.held(step.tx, task.id)
+
+    def batch(self, task_id: str) -> list[Held]:
+        """Return the newest batch of a task as it stands."""
+        with self._store.read() as view:
+            return batches.held(view, task_id)
+
+    def forget_batch(self, run_id: str) -> None:
+        """Be done with a batch: its agent was told what came of every call."""
+        with self._steps() as step:
+            task, _ = step.running(run_id)
+            step.tx.keep_document(task.id, batches.BATCH, None)
+
+    # --- calls that the agent makes by itself ----------------------------------------------------------------------
+
+    def hand_out(self, run_id: str, call: Call) -> Call | None:
+        """Let an agent make an approved call, once. None: it is not what was approved any more, and a person is asked again."""
+        drift = self._drift(call)
+        with self._steps() as step:
+            task, run = step.running(run_id)
+            current = step.tx.call(task.id, call.number)
+            if current.state is not CallState.APPROVED:
+                raise AlreadyDone(
+                    f"call {call.id} is {current.state}: it was handed out before", way_out=f"adjourn show {task.id}"
+                )
+            if drift:
+                self._ask_again(step, run, current, drift)
+                return None
+            self._proofs.require_genuine(step.tx, current)
+            return inside.hand_out(step, run, current)
+
+    def close_handed_out(self, run_id: str, call: Call, result: CallResult) -> None:
+        """Take a driver's word on what became of a call that its agent made."""
+        with self._steps() as step:
+            task, run = step.running(run_id)
+            self._close(step, step.tx.call(task.id, call.number), run, result)
+
+    # --- what the driver keeps -------------------------------------------------------------------------------------
+
+    def append_messages(self, run_id: str, messages: Sequence[bytes], *, after: int) -> None:
+        """Add to a transcript; whoever believes that it ends elsewhere is refused by the store."""
+        with self._steps() as step:
+            task, _ = step.running(run_id)
+            for number, body in enumerate(messages, start=after + 1):
+                step.tx.add_message(task.id, number, body)
+
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        """Return a transcript."""
+        with self._store.read() as view:
+            return view.messages(task_id, after=after)
+
+    def note_session(self, run_id: str, ref: str, *, resumable: bool) -> Run:
+        """Write down the provider's own name of its session, and whether it can go on from there."""
+        with self._steps() as step:
+            _, run = step.running(run_id)
+            if (run.session_ref, run.resumable) == (ref, resumable):
+                return run
+            return step.save_run(run, session_ref=ref, resumable=resumable)
+
+    def report(self, run_id: str, report: Report) -> None:
+        """Keep what a run says of itself."""
+        with self._steps() as step:
+            task, run = step.running(run_id)
+            step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", msgspec.json.encode(report))

@@ -1,0 +1,133 @@
+"""How the calls of an agent run beside it, each in a shim of its own: once, whoever dies."""
+
+import msgspec
+
+from adjourn.controller import batches
+from adjourn.controller.equipped import Equipped
+from adjourn.controller.steps import Steps
+from adjourn.core.call import RESULT, Call
+from adjourn.core.driving import CallResult, cut
+from adjourn.core.identity import ProcessId
+from adjourn.core.judgement import Judgement
+from adjourn.core.outcome import Exit
+from adjourn.core.states import CallMove, CallState
+from adjourn.core.task import Run
+from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns
+
+_UNDER_WAY = (CallState.CLAIMED, CallState.EXECUTING)
+
+Drift = tuple[Judgement, dict[str, str], tuple[str, ...]]  # what is said of a call now, its files, and what has changed
+
+
+class Executions(Equipped):
+    """Moves the calls that a supervisor runs for an agent."""
+
+    def next_execution(self, task_id: str) -> Call | None:
+        """Return the call that is to run next beside its agent, if one is."""
+        with self._store.read() as view:
+            return batches.next_to_execute(view, task_id)
+
+    def executions(self, task_id: str) -> list[Call]:
+        """Return the calls of a task that are in shims of their own, or were about to be."""
+        with self._store.read() as view:
+            batch = batches.batch_of(view, task_id)
+            under_way = [call for state in _UNDER_WAY for call in view.calls_in(task_id, state)]
+        return [call for call in under_way if call.number in batch and not is_handed_out(call)]
+
+    def claim_call(self, run: Run, call: Call) -> Call | None:
+        """Take an approved call for one shim. None: it is not what was approved any more, and a person is asked again."""
+        drift = self._drift(call)
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            approved = step.tx.call(task.id, call.number)
+            if drift:
+                self._ask_again(step, current, approved, drift)
+                return None
+            self._proofs.require_genuine(step.tx, approved)
+            return step.move(approved, CallMove.CLAIM, claimed_by=run.supervisor)
+
+    def execute_call(self, run: Run, call: Call, *, shim: ProcessId) -> Call:
+        """Write down that the gate of a call is about to open."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            executing = step.move_call(task.id, call.number, CallMove.EXECUTE, shim=shim)
+            step.tell(task.id, "call_executing", run=current.number, call=call.number, digest=call.digest, pid=shim.pid)
+            return executing
+
+    def release_call(self, run: Run, call: Call) -> None:
+        """Give back a call that provably did not start."""
+        with self._steps() as step:
+            task, _ = step.running(run.id)
+            step.move_call(task.id, call.number, CallMove.RELEASE, shim=None)
+
+    def finish_call(self, run: Run, call: Call, result: CallResult) -> None:
+        """Record what a call gave back whose shim has left."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            self._close(step, step.tx.call(task.id, call.number), current, result)
+
+    def adopt_call(self, run: Run, call: Call) -> Call:
+        """Take over a call whose supervisor is gone and whose shim lives."""
+        with self._steps() as step:
+            current = step.tx.call(call.task_id, call.number)
+            taken = msgspec.structs.replace(current, claimed_by=run.supervisor, version=current.version + 1)
+            step.tx.save_call(current, taken)
+            return taken
+
+    def lose_call(self, run: Run, call: Call) -> None:
+        """Write down that nobody knows what became of a call. A person is asked when its run has ended."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            step.move_call(task.id, call.number, CallMove.LOSE)
+            step.tell(task.id, "call_lost", run=current.number, call=call.number)
+
+    def settle_executions(self, run: Run) -> bool:
+        """Write down what became of the calls of a run whose supervisor is gone. False: one of them still runs."""
+        for call in self.executions(run.task_id):
+            if call.shim is None:
+                self.release_call(run, call)
+            elif not self.conclude_call(run, call, self._processes.shim_state(call.id, call.shim)):
+                return False
+        return True
+
+    def conclude_call(self, run: Run, call: Call, state: ShimState) -> bool:
+        """Write down what became of a call's shim. False: it still runs."""
+        match state:
+            case StillRuns():
+                return False
+            case NeverStarted():
+                self.release_call(run, call)
+            case Ended(exit=exit):
+                self.finish_call(run, call, result_of(exit))
+            case _:
+                self.lose_call(run, call)
+        return True
+
+    def _close(self, step: Steps, call: Call, run: Run, result: CallResult) -> None:
+        step.move(call, CallMove.FINISH if result.ok else CallMove.FAIL)
+        step.tx.keep_document(call.task_id, f"{RESULT}{call.tool_call_id}", batches.result_body(result))
+        step.tell(call.task_id, "call_closed", run=run.number, call=call.number, exit_code=result.exit_code)
+
+    def _drift(self, call: Call) -> Drift | None:
+        """Look at an approved call once more, outside of any transaction: files may be large."""
+        with self._store.read() as view:
+            task = view.task(call.task_id)
+            changes = self._gate.drift(view, task, call)
+            return (*self._gate.weigh(view, task, call.tool, call.body), changes) if changes else None
+
+    def _ask_again(self, step: Steps, run: Run, call: Call, drift: Drift) -> None:
+        judgement, files, changes = drift
+        batches.again(step, step.tx.task(call.task_id), run, call, judgement, files, why="; ".join(changes))
+
+
+def result_of(exit: Exit) -> CallResult:  # noqa: A002 -- the word for it
+    """Return what a shim saw of a call, as its agent is told."""
+    output, left_out = cut(exit.output)
+    error = "it was interrupted" if exit.interrupted else exit.error
+    ok = exit.code == 0 and error is None
+    return CallResult(ok=ok, output=output, exit_code=exit.code, signal=exit.signal, error=error, left_out=left_out)
+
+
+def is_handed_out(call: Call) -> bool:
+    """Say whether the process of a run makes a call by itself: then it is claimed by the run, and no supervisor."""
+    return bool(call.claimed_by and call.claimed_by.startswith(f"{call.task_id}."))

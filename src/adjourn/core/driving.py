@@ -1,0 +1,87 @@
+"""What a driver puts before the policy for its agent, and what it gets back."""
+
+import re
+
+import msgspec
+
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call, Json, canonical
+
+_TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_OUTPUT = 64 * 1024  # characters of what a call printed that its agent is told
+
+
+class Proposed(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that an agent wants to make."""
+
+    tool: str
+    body: bytes  # as `tool_body` makes it
+    label: str | None = None  # what the agent calls it
+    words: str | None = None  # what the agent says along with it
+    read_only: bool = False  # its driver can make it without changing anything
+    editable: bytes | None = None  # the schema, as JSON, of arguments that the driver takes in the place of the agent's
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a batch, as it stands. One without a `call` is read-only and was let through: its driver just makes it."""
+
+    call: Call | None = None
+    ask: Ask | None = None
+    result: "CallResult | None" = None
+    original: bytes | None = None  # the call's bytes before a person edited them
+
+
+class CallResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a call gave back."""
+
+    ok: bool
+    output: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    error: str | None = None
+    left_out: int = 0  # characters of the output that are not here
+    settled_by: str | None = None  # whose word it is, where nobody saw the call end
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run says of itself."""
+
+    message: str | None = None
+    steps: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: str | None = None  # in US dollars, as a decimal number
+    details: dict[str, Json] = {}
+
+
+class _Body(msgspec.Struct):
+    arguments: msgspec.Raw
+    tool: str
+    files: dict[str, str] = {}
+
+
+def is_tame(label: str) -> bool:
+    """Say whether an agent's name for a call can be said at a command line without a thought."""
+    return _TAME.fullmatch(label) is not None
+
+
+def looked_at(body: bytes, files: dict[str, str]) -> bytes:
+    """Return the bytes of a call together with the files that it was judged with."""
+    if not files:
+        return body
+    parts = msgspec.json.decode(body)
+    return canonical(parts | {"files": files})
+
+
+def files_of(body: bytes) -> dict[str, str]:
+    """Return the files that a call was judged with."""
+    return msgspec.json.decode(body, type=_Body).files
+
+
+def cut(output: str) -> tuple[str, int]:
+    """Return the beginning and the end of what was printed, if it is long, and how much is left out between them."""
+    if len(output) <= _OUTPUT:
+        return output, 0
+    half = _OUTPUT // 2
+    left_out = len(output) - 2 * half
+    return f"{output[:half]}\n[… {left_out:,} characters left out …]\n{output[-half:]}", left_out

@@ -1,0 +1,77 @@
+"""What a driver may do for the agent that it runs: ask, have calls run, and keep what came of it. It never decides."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from adjourn.core.ask import Ask, Question
+from adjourn.core.call import Call
+from adjourn.core.driving import CallResult, Held, Proposed, Report
+from adjourn.core.task import Run, Task
+
+
+class Drive(Protocol):
+    """A run from the inside, for a driver."""
+
+    task: Task
+    run: Run
+    place: str  # a private directory of the run
+
+    def propose(self, batch: Sequence[Proposed]) -> list[Held]:
+        """Write down all calls of one answer of the model, before anything of it acts, and return how each stands."""
+        ...
+
+    def batch(self) -> list[Held]:
+        """Return the newest batch as it stands: empty once it was forgotten."""
+        ...
+
+    def forget_batch(self) -> None:
+        """Be done with a batch: its agent was told what came of every call."""
+        ...
+
+    def wait_for_calls(self) -> list[Held]:
+        """Wait until nothing of the batch is left that could still run by itself, and return how each call stands."""
+        ...
+
+    def hand_out(self, call: Call) -> Call | None:
+        """Let the agent make an approved call, once, with the bytes of what is returned. None: a person is asked again."""
+        ...
+
+    def close(self, call: Call, result: CallResult) -> None:
+        """Say what became of a call that was handed out."""
+        ...
+
+    def ask(self, question: Question) -> Ask:
+        """Register a question, or find it again with its answer."""
+        ...
+
+    def asks(self) -> list[Ask]:
+        """Return all asks of the task, oldest first."""
+        ...
+
+    def append(self, messages: Sequence[bytes], *, after: int) -> None:
+        """Add to the transcript, which has so many messages; none is ever changed."""
+        ...
+
+    def messages(self, *, after: int = 0) -> list[bytes]:
+        """Return the transcript, oldest first, or so much of it after the n-th message."""
+        ...
+
+    def keep(self, name: str, body: bytes | None) -> None:
+        """Keep a document of the task in the place of what was there; None keeps nothing."""
+        ...
+
+    def document(self, name: str) -> bytes | None:
+        """Return what the task keeps under that name, if anything."""
+        ...
+
+    def session(self, ref: str, *, resumable: bool) -> None:
+        """Write down the provider's own name of its session, and whether it could go on from there right now."""
+        ...
+
+    def report(self, report: Report) -> None:
+        """Say what the run has done so far; the last word counts."""
+        ...
+
+    def is_wanted(self) -> bool:
+        """Say whether nobody wants the run to stop."""
+        ...

@@ -1,0 +1,123 @@
+"""Puts together what a driver needs inside a run."""
+
+import os
+import select
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from adjourn.controller.whole import Controller
+from adjourn.core.ask import Ask, Question
+from adjourn.core.call import Call
+from adjourn.core.driving import CallResult, Held, Proposed, Report
+from adjourn.core.errors import NotInsideARun
+from adjourn.core.states import CallState
+from adjourn.core.task import Run, Task, number_of_run, task_of_run
+from adjourn.files import private_directory
+from adjourn.process.local import run_directory
+from adjourn.wiring.controller import open_controller
+
+_LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
+_MOVING = frozenset({CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING})
+
+
+class Driver:
+    """A driver of ours inside a run, and the store it speaks through."""
+
+    def __init__(self, controller: Controller, *, root: str, run_id: str) -> None:
+        self._controller = controller
+        with controller.store.read() as view:
+            self.task: Task = view.task(task_of_run(run_id))
+            self.run: Run = view.run(self.task.id, number_of_run(run_id))
+        self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
+
+    def propose(self, batch: Sequence[Proposed]) -> list[Held]:
+        """Write down all calls of one answer of the model."""
+        return self._controller.propose_batch(self.run.id, batch)
+
+    def batch(self) -> list[Held]:
+        """Return the newest batch as it stands."""
+        return self._controller.batch(self.task.id)
+
+    def forget_batch(self) -> None:
+        """Be done with a batch."""
+        self._controller.forget_batch(self.run.id)
+
+    def wait_for_calls(self) -> list[Held]:
+        """Wait until nothing of the batch is left that could still run by itself."""
+        ear = self._controller.store.listen()
+        poll = select.poll()
+        poll.register(ear.fileno(), select.POLLIN)
+        try:
+            while True:
+                ear.drain()
+                held = self.batch()
+                if not _moves(held):
+                    return held
+                poll.poll(_LOOK_MS)
+        finally:
+            ear.close()
+
+    def hand_out(self, call: Call) -> Call | None:
+        """Let the agent make an approved call, once."""
+        return self._controller.hand_out(self.run.id, call)
+
+    def close(self, call: Call, result: CallResult) -> None:
+        """Say what became of a call that was handed out."""
+        self._controller.close_handed_out(self.run.id, call, result)
+
+    def ask(self, question: Question) -> Ask:
+        """Register a question, or find it again with its answer."""
+        return self._controller.ask(self.run.id, question)
+
+    def asks(self) -> list[Ask]:
+        """Return all asks of the task, oldest first."""
+        with self._controller.store.read() as view:
+            return view.asks(self.task.id)
+
+    def append(self, messages: Sequence[bytes], *, after: int) -> None:
+        """Add to the transcript."""
+        self._controller.append_messages(self.run.id, messages, after=after)
+
+    def messages(self, *, after: int = 0) -> list[bytes]:
+        """Return the transcript."""
+        return self._controller.messages(self.task.id, after=after)
+
+    def keep(self, name: str, body: bytes | None) -> None:
+        """Keep a document of the task."""
+        self._controller.keep(self.task.id, name, body)
+
+    def document(self, name: str) -> bytes | None:
+        """Return what the task keeps under that name."""
+        return self._controller.kept(self.task.id, name)
+
+    def session(self, ref: str, *, resumable: bool) -> None:
+        """Write down the provider's own name of its session."""
+        self._controller.note_session(self.run.id, ref, resumable=resumable)
+
+    def report(self, report: Report) -> None:
+        """Say what the run has done so far."""
+        self._controller.report(self.run.id, report)
+
+    def is_wanted(self) -> bool:
+        """Say whether nobody wants the run to stop."""
+        with self._controller.store.read() as view:
+            return view.task(self.task.id).wish is None
+
+
+def _moves(held: Sequence[Held]) -> bool:
+    """Say whether a call may still end without a person; while one of the batch is asked about, none of it runs."""
+    states = {each.call.state for each in held if each.call}
+    return CallState.PENDING not in states and CallState.UNCERTAIN not in states and not states.isdisjoint(_MOVING)
+
+
+@contextmanager
+def driving() -> Generator[Driver, None, None]:
+    """Open the store of the run that this process drives."""
+    run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
+    if not run_id or not root:
+        raise NotInsideARun("nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"')
+    controller = open_controller(root)
+    try:
+        yield Driver(controller, root=root, run_id=run_id)
+    finally:
+        controller.store.close()

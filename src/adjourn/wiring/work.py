@@ -1,0 +1,43 @@
+"""Makes the part of a task's spec that says what is to be done."""
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, TypedDict
+
+import msgspec
+
+from adjourn.core.errors import Misuse
+from adjourn.core.task import OnRejection
+
+
+class Work(TypedDict, total=False):
+    """What is to be done, by whom, and what a rejection does."""
+
+    runner: str
+    argv: tuple[str, ...]
+    prompt: str
+    setup: str
+    on_rejection: OnRejection
+
+
+def command_work(argv: Sequence[str]) -> Work:
+    """Return the work of running a command."""
+    return Work(runner="command", argv=tuple(argv))
+
+
+def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
+    """Return the work of having an agent work on a prompt; a runner's settings are checked before anything is recorded."""
+    if not prompt.strip():
+        raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
+    given = dict(_option(words) for words in options)
+    read_setup: Any = import_module(f"adjourn.runners.{runner}.setup").read_setup
+    setup = msgspec.json.encode(read_setup(given, os.environ)).decode()
+    return Work(runner=runner, argv=("adjourn", f"_{runner}"), prompt=prompt, setup=setup, on_rejection=OnRejection.TELL)
+
+
+def _option(words: str) -> tuple[str, str]:
+    key, equals, value = words.partition("=")
+    if not equals or not key:
+        raise Misuse(f"--option takes KEY=VALUE, not {words}", way_out="adjourn run --help")
+    return key, value
