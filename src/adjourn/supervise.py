@@ -377,6 +377,8 @@ class Supervisor:
         for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
         try:
+            if active.is_driven:
+                self._begin_execution(active)  # what a person has let through starts before the agent is up
             while True:
                 active.heed(signals.taken() + wish)
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}

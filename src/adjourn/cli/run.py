@@ -9,11 +9,12 @@ import click
 from adjourn.cli.amounts import DURATION, Amount
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
-from adjourn.cli.options import TAKE_ALL, CommandAfterDashes, verb
+from adjourn.cli.options import TAKE_A_PROMPT, CommandAfterDashes, verb
 from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.controller.whole import Controller
 from adjourn.core.errors import Misuse
+from adjourn.core.render import visible
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
@@ -38,7 +39,7 @@ class Given(TypedDict):
     "run",
     cls=CommandAfterDashes,
     options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]... | [OPTIONS] PROMPT",
-    context_settings=TAKE_ALL,
+    context_settings=TAKE_A_PROMPT,
 )
 @click.option("--pause-on-approval", is_flag=True, help="Ask before it starts, unless the policy lets it run; exit 10.")
 @click.option("--runner", type=click.Choice(DRIVERS), help="Who works on PROMPT (default: agent, the built-in one).")
@@ -93,6 +94,9 @@ def _work(session: Session, context: click.Context, runner: str | None, options:
     argv: list[str] = context.meta.get("command", [])
     if argv and not context.args and not runner and not options:
         return command_work(argv) if argv[0] else _nothing()
+    unknown = next((word for word in context.args[:1] if word.startswith("-")), None)
+    if unknown:
+        raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
     if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
         return prompt_work(runner or DRIVERS[0], context.args[0], options)
     if context.args and not runner:

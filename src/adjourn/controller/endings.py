@@ -68,8 +68,8 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
             told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
             return ask_for_approval(step, task, run, command, prompt=f"exit code {run.exit_code}", **told)
-        case Interrupted():
-            return interrupt(step, task, run)
+        case Interrupted(reason=reason):
+            return interrupt(step, task, run, message=reason)
 
 
 def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]:
@@ -126,13 +126,13 @@ def ask_for_approval(step: Steps, task: Task, run: Run, command: Command, *, pro
     return end_run(step, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 
-def interrupt(step: Steps, task: Task, run: Run) -> Task:
+def interrupt(step: Steps, task: Task, run: Run, *, message: str | None = None) -> Task:
     """End a run that was told to stop; an approval that it had is spent."""
     step.withdraw_asks(task)
     step.move_call(task.id, run.call, CallMove.FAIL)
     if task.wish is Wish.CANCEL:
         return end_run(step, task, run, Move.CANCEL, message="canceled")
-    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
+    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
 
 
 def release(step: Steps, task: Task, run: Run, *, why: str) -> Task:

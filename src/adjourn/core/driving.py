@@ -1,11 +1,12 @@
 """What a driver puts before the policy for its agent, and what it gets back."""
 
 import re
+from typing import Any
 
 import msgspec
 
 from adjourn.core.ask import Ask
-from adjourn.core.call import Call, Json, canonical
+from adjourn.core.call import Call, canonical
 
 _TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _OUTPUT = 64 * 1024  # characters of what a call printed that its agent is told
@@ -51,7 +52,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: str | None = None  # in US dollars, as a decimal number
-    details: dict[str, Json] = {}
+    details: dict[str, Any] = {}
 
 
 class _Body(msgspec.Struct):
