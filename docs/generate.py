@@ -660,7 +660,10 @@ def _files() -> Iterator[str]:
 # --- environment --------------------------------------------------------------------------------------------------------
 
 READ = {
-    "ADJOURN_STORE": "The store's directory, unless `--store` names another.",
+    "ADJOURN_STORE": "The store's directory, or the `postgresql://` URL of one that machines share, unless `--store` names one.",
+    "ADJOURN_LISTEN": "Where to listen for changes of a shared store, if a pooler stands before it: a `postgresql://` URL.",
+    "ADJOURN_LEASE": "How many seconds a run of a shared store is its supervisor's without a sign of life: 30, or 3 to 3600.",
+    "XDG_STATE_HOME": "Where the files of a shared store's runs are, if it is an absolute path; else in `~/.local/state`.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
     "XDG_CONFIG_HOME": "Where the user's `adjourn/` with `config.toml`, `policy.toml` and `rules.toml` is, "
     "if it is an absolute path; else in `~/.config`.",
@@ -672,7 +675,8 @@ READ = {
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
 }
 GIVEN = {
-    "ADJOURN_STORE": "The store's directory, absolute, so that `adjourn` inside a run finds it from anywhere.",
+    "ADJOURN_STORE": "The store's directory (of a shared one: its place on this machine), absolute, so that `adjourn` inside "
+    "a run finds it from anywhere.",
     "ADJOURN_TASK_ID": "The task. The same in every run.",
     "ADJOURN_RUN_ID": "The run: the task id, a dot, and the run's number.",
     "ADJOURN_GRACE": "How many seconds the process has after an interrupt before it is killed.",

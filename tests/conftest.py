@@ -2,15 +2,32 @@
 
 import pytest
 
+from tests.postgres import Server, server
+
 SHARES = ("ci", "full")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for the long sweeps; CI's share of them is the default."""
     parser.addoption("--sweep", choices=SHARES, default="ci", help="how much of a long sweep to run: CI's share, or all of it")
+    parser.addoption(
+        "--on", choices=("sqlite", "postgres"), default="sqlite", help="the store that tests/e2e has the program use"
+    )
 
 
 @pytest.fixture(scope="session")
 def sweep(pytestconfig: pytest.Config) -> str:
     """Return the share of a long sweep to run: `ci` or `full`."""
     return str(pytestconfig.getoption("--sweep"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Server:
+    """Return a PostgreSQL server, started once for this session."""
+    return server()
+
+
+@pytest.fixture
+def database(postgres: Server) -> str:
+    """Return the address of a database of the test's own, with an empty store in it."""
+    return postgres.fresh_store()

@@ -25,6 +25,7 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports.desk import NewId
+from adjourn.ports.leases import Heart
 from adjourn.ports.runs import Ended, NeverStarted
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
@@ -150,6 +151,7 @@ class Supervisor:
         path: str | None,
         about: About,
         tries: int = TRIES,
+        start_heart: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
         self._forks = forks
@@ -162,9 +164,12 @@ class Supervisor:
         self._lock_path = supervisor_lock(root, self.name)
         self._lock = lock.hold(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
+        self._heart = start_heart(self.name) if start_heart else None
 
     def close(self) -> None:
         """Stop being a supervisor."""
+        if self._heart:
+            self._heart.close()
         with suppress(FileNotFoundError):
             os.unlink(self._lock_path)
         self._lock.close()
@@ -230,14 +235,19 @@ class Supervisor:
         with self._controller.store.read() as view:
             return view.run(task.id, task.runs).state is RunState.WAITING
 
+    def can_run(self, task: Task) -> bool:
+        """Say whether a task of a shared pool can run on this machine: where its workspace is missing, it is for another."""
+        return self._heart is None or os.path.isdir(task.spec.workspace)
+
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
         require_workspace(task)
+        deadline = self._heart.deadline() if self._heart else None
         mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
         claimed = mine or self._controller.claim(task.id, supervisor=self.name)
         if isinstance(claimed, Task):
             return claimed  # what was let through has changed: a person is asked again
-        shim = self._prepare(claimed)
+        shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
         try:
@@ -246,15 +256,17 @@ class Supervisor:
             active.leave()
             raise
 
-    def _prepare(self, claimed: Claimed) -> Shim:
+    def _prepare(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         try:
-            return self._forks.fork_shim(self._spec(claimed))
+            shim = self._forks.fork_shim(self._spec(claimed, deadline=deadline))
         except (ShimFailed, OSError) as error:
             self._controller.fail_to_start(claimed.run, why=str(error), tries=self._tries)
             sentence = f"task {claimed.task.id} could not be started: {error}"
             raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
+        self._keep_alive(claimed.run, deadline)
+        return shim
 
-    def _spec(self, claimed: Claimed) -> ShimSpec:
+    def _spec(self, claimed: Claimed, *, deadline: float | None) -> ShimSpec:
         """Build what the shim starts from the stored bytes, and from nothing else."""
         command = command_of(claimed.call.body)
         grace = _grace(claimed.task, os.environ)
@@ -268,6 +280,7 @@ class Supervisor:
             env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace) | answers | command.env,
             grace=grace,
             grant=claimed.grant,
+            deadline=deadline,
         )
 
     def _through_the_gate(self, active: Active, shim: Shim, *, may_start: Callable[[], bool]) -> Active | Task:
@@ -290,11 +303,13 @@ class Supervisor:
         shim = adopt(run_directory(self._root, run.id), run.shim) if run.shim else None
         if shim is None:
             return None
+        deadline = self._heart.deadline() if self._heart else None
         try:
             taken = self._controller.adopt(run, supervisor=self.name)
         except AdjournError:
             shim.close()
             raise
+        self._keep_alive(run, deadline)
         place = run_directory(self._root, run.id)
         active = Active(taken, shim, place=place, is_driven=self._controller.find(run.task_id).spec.is_driven)
         for call in self._controller.executions(run.task_id) if active.is_driven else ():
@@ -302,12 +317,13 @@ class Supervisor:
         return active
 
     def _adopt_call(self, active: Active, call: Call) -> None:
-        place = run_directory(self._root, call.id)
+        place = run_directory(self._root, call.place)
         shim = adopt(place, call.shim) if call.shim else None
         if shim:
             active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
+            self._keep_call_alive(active.run, place)
         elif call.shim:
-            self._controller.conclude_call(active.run, call, self._processes.left_behind(call.id))
+            self._controller.conclude_call(active.run, call, self._processes.left_behind(call.place))
         else:
             self._controller.release_call(active.run, call)
 
@@ -333,7 +349,8 @@ class Supervisor:
         except (ShimFailed, OSError) as error:
             self._controller.finish_call(active.run, claimed, CallResult(ok=False, error=f"it could not be started: {error}"))
             return
-        execution = Execution(claimed, shim, place=run_directory(self._root, claimed.id))
+        execution = Execution(claimed, shim, place=run_directory(self._root, claimed.place))
+        self._keep_call_alive(active.run, execution.place)
         try:
             self._controller.execute_call(active.run, claimed, shim=shim.identity)
             shim.open_gate()
@@ -356,11 +373,12 @@ class Supervisor:
         arguments = arguments_of(call.body)
         words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
         return ShimSpec(
-            run_dir=private_directory(run_directory(self._root, call.id)),
+            run_dir=private_directory(run_directory(self._root, call.place)),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
-            env=environment | {"ADJOURN_RUN_ID": call.id},  # by which what it leaves behind is told from its agent's
+            env=environment | {"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
             grace=grace,
+            deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )
 
     def _end_execution(self, active: Active) -> None:
@@ -368,7 +386,16 @@ class Supervisor:
         if execution.stayed_out:
             self._controller.release_call(active.run, execution.call)
             return
-        self._controller.conclude_call(active.run, execution.call, self._processes.left_behind(execution.call.id))
+        self._controller.conclude_call(active.run, execution.call, self._processes.left_behind(execution.call.place))
+
+    def _keep_call_alive(self, run: Run, place: str) -> None:
+        """Hand what runs beside an agent the deadlines of its run, beginning with the last that was handed over."""
+        if self._heart:
+            self._heart.watch(run.id, place, deadline=self._heart.deadline_of(run.id))
+
+    def _keep_alive(self, run: Run, deadline: float | None) -> None:
+        if self._heart and deadline is not None:
+            self._heart.watch(run.id, run_directory(self._root, run.id), deadline=deadline)
 
     def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
@@ -399,6 +426,8 @@ class Supervisor:
 
     def end(self, active: Active) -> Task:
         """Report how a run ended whose shim is gone."""
+        if self._heart:
+            self._heart.forget(active.run.id)
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)

@@ -101,40 +101,46 @@ class Worker:
                 self._watch(active)
 
     def _start_ready(self, signals: Signals) -> None:
-        while self.active < self._settings.max_active:
-            started = [self._start(task, signals) for task in self._ready()]
-            if not any(started):
-                return
+        tried: set[str] = set()
+        self._forget_pauses()
+        while self.active < self._settings.max_active and (task := self._next(tried)):
+            tried.add(task.id)
+            self._start(task, signals)
 
-    def _ready(self) -> list[Task]:
-        room = self._settings.max_active - self.active
-        with self._controller.store.read() as view:
-            queued = view.queued(pool=self._pool, limit=room + len(self._not_before))
-            self._not_before = {name: when for name, when in self._not_before.items() if _is_queued(view, name)}
+    def _next(self, tried: set[str]) -> Task | None:
         now = time.monotonic()
-        return [task for task in queued if self._not_before.get(task.id, (0.0, 0.0))[0] <= now][:room]
 
-    def _start(self, task: Task, signals: Signals) -> bool:
+        def fits(task: Task) -> bool:
+            is_due = self._not_before.get(task.id, (0.0, 0.0))[0] <= now
+            return is_due and task.id not in tried and self._supervisor.can_run(task)
+
+        return self._controller.store.next_queued(self._pool, supervisor=self._supervisor.name, fits=fits)
+
+    def _forget_pauses(self) -> None:
+        if self._not_before:
+            with self._controller.store.read() as view:
+                self._not_before = {name: when for name, when in self._not_before.items() if _is_queued(view, name)}
+
+    def _start(self, task: Task, signals: Signals) -> None:
         try:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.taken())
         except CannotResume as error:
             self._on_settled(self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}"))
             self._log("given_up", task=task.id, error=error.sentence)
-            return True
+            return
         except Conflict:
-            return False  # another supervisor has it
+            return  # another supervisor has it
         except StoreProblem:
             raise
         except AdjournError as error:
             self._postpone(task, error)
-            return False
+            return
         if isinstance(begun, Active):
             self._log("started", run=begun.run.id)
             self._watch(begun)
         else:
             self._log("not_started", task=begun.id, state=begun.state)
             self._on_settled(begun)
-        return True
 
     def _postpone(self, task: Task, error: AdjournError) -> None:
         """Try again later, and later still the next time."""
@@ -186,7 +192,11 @@ class Worker:
             self._unreported.append(active)  # its result is on disk; it is told at the next look
 
     def _report(self, active: Active) -> None:
-        task = self._supervisor.end(active)
+        try:
+            task = self._supervisor.end(active)
+        except Conflict as error:
+            self._log("taken_away", run=active.run.id, error=error.sentence)
+            return
         why = {"why": task.message} if task.state is TaskState.FAILED else {}
         self._log("left", run=active.run.id, state=task.state, **why)
         self._on_settled(task)

@@ -8,6 +8,7 @@ import pytest
 
 from adjourn.ports.store import Listener, Store
 from adjourn.stores.memory import MemoryStore
+from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
 
 Open = Callable[[], Store]
@@ -20,14 +21,24 @@ def is_awake(ear: Listener, *, within: float = 0) -> bool:
     return bool(poll.poll(within * 1000))
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+def _opener(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Open:
+    if kind == "sqlite":
+        return lambda: SqliteStore(str(tmp_path / ".adjourn"))
+    if kind == "postgres":
+        url = request.getfixturevalue("database")
+        return lambda: PostgresStore(url)
+    shared = MemoryStore()
+    return lambda: shared
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Return what opens one more handle on the same, at first empty, store."""
     opened: list[Store] = []
-    shared = MemoryStore()
+    opener = _opener(request, request.param, tmp_path)
 
     def once_more() -> Store:
-        store: Store = shared if request.param == "memory" else SqliteStore(str(tmp_path / ".adjourn"))
+        store = opener()
         opened.append(store)
         return store
 

@@ -7,11 +7,14 @@ from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Principal, Question, Reply, Verb
 from adjourn.core.events import Event
+from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Exit
 from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
+from adjourn.ports.runs import Runner
 from adjourn.ports.store import Store
 from adjourn.runners.command import CommandRunner
+from adjourn.runners.driver import DriverRunner
 from tests.authorities import everybody
 from tests.stateful.world import Disk, FakeProcesses, Ids, Process, Rulebook, shim_of
 from tests.unit.values import NOON, a_spec
@@ -22,6 +25,12 @@ DONE = Exit(code=0, output="all done\n")
 FAILED = Exit(code=1)
 ASKS_10, ASKS_90 = Exit(code=10), Exit(code=90)
 INTERRUPTED = Exit(signal=2, interrupted=True)
+
+
+def find_runner(name: str) -> Runner:
+    if name == "command":
+        return CommandRunner()
+    return DriverRunner(effect=Effect.READ_ONLY if name == "agent" else Effect.UNKNOWN, needs_session=name != "agent")
 
 
 class Office:
@@ -36,7 +45,7 @@ class Office:
             store,
             clock=lambda: self.now,
             new_id=Ids(),
-            find_runner=lambda _: CommandRunner(),
+            find_runner=find_runner,
             processes=self.processes,
             open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
             **(everybody() | trust),

@@ -16,6 +16,7 @@ from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Task
 from adjourn.ports.store import Store
+from adjourn.stores.postgres.store import Rows as SharedRows
 from adjourn.stores.sqlite.rows import Rows
 from tests.contract.office import ASKS_90, INTERRUPTED, ME, Office
 from tests.unit.policies import policy as policy_of
@@ -86,7 +87,7 @@ def _other_bytes(office: Office, task: Task) -> None:
     with office.controller.store.change() as tx:
         call = tx.call(task.id, task.next_call or 0)
         body = command_body(Command(argv=("evil",), cwd="/"))
-        if isinstance(tx, Rows):
+        if isinstance(tx, Rows | SharedRows):
             tx._run("update_call_body", tx._key(task.id, call.number), body)
         else:
             tx.save_call(call, msgspec.structs.replace(call, body=body, version=call.version + 1))

@@ -9,17 +9,18 @@ import yaml
 
 from tests.docs.page import ROOT, blocks, pages, steps
 from tests.docs.shell import Shell, environment
-from tests.docs.transcript import Transcript
+from tests.docs.transcript import DATABASE, Transcript
 
 PAGES = [page for page in pages() if any(block.language == "console" for block in blocks(page))]
 NOT_RUN = ("./dev ", "pip install ", "eval ")  # what makes environments is tested elsewhere, or changes the reader's own
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_works_as_it_stands(page: Path, tmp_path: Path) -> None:
+def test_a_page_works_as_it_stands(request: pytest.FixtureRequest, page: Path, tmp_path: Path) -> None:
     place = tmp_path / "project"
     place.mkdir()
-    transcript = Transcript(str(place))
+    needs_database = DATABASE in page.read_text()
+    transcript = Transcript(str(place), request.getfixturevalue("database") if needs_database else DATABASE)
     with Shell(place) as shell:
         for block in blocks(page):
             if block.file:

@@ -73,13 +73,17 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = self.new_world()
         self.started: Counter[str] = Counter()  # how often a call's process truly began
         self.allowed_again: Counter[str] = Counter()  # how often a person said: run it again
         self.ever_ran: list[Run] = []
         self.settled: dict[str, Ask] = {}
         self.before = self.world.rows
         self.act = ""
+
+    def new_world(self) -> World:
+        """Return the world that this life is lived in."""
+        return World()
 
     def teardown(self) -> None:
         self.world.close()

@@ -27,6 +27,7 @@ from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanish
 from adjourn.ports.store import Store
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
+from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.authorities import everybody
 from tests.unit.values import NOON
@@ -167,7 +168,7 @@ class Refusal(msgspec.Struct, frozen=True):
 class World:
     """Two controllers over two stores. Whatever is done is done to both, and both must say the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: str | None = None) -> None:
         self.now = NOON
         self.processes = FakeProcesses()
         self.rules = Rulebook()
@@ -175,29 +176,29 @@ class World:
         self._steps = 0
         self._ids = (Ids(), Ids())
         self._home = mkdtemp(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
+        self._database = database
         self._memory = MemoryStore()
-        self._sqlite = SqliteStore(self._place)
+        self._real = self._opened()
         self.rows = rows_of(self._memory, now=self.now)
 
-    @property
-    def _place(self) -> str:
-        return f"{self._home}/.adjourn"
+    def _opened(self) -> Store:
+        return PostgresStore(self._database) if self._database else SqliteStore(f"{self._home}/.adjourn")
 
     def close(self) -> None:
-        self._sqlite.close()
+        self._real.close()
         shutil.rmtree(self._home)
 
     def reopen(self, *, later: int = 0) -> None:
         """Forget all that a process had in memory, and look again at another time."""
         self.now += later
-        self._sqlite.close()
-        self._sqlite = SqliteStore(self._place)
+        self._real.close()
+        self._real = self._opened()
         self.rows = self._agreed_rows()
 
     def do(self, act: Callable[[Controller], Any]) -> Any:
         """Let both do it, and return what both said."""
         self._steps += 1
-        one, other = self._said(act, self._memory, self._ids[0]), self._said(act, self._sqlite, self._ids[1])
+        one, other = self._said(act, self._memory, self._ids[0]), self._said(act, self._real, self._ids[1])
         assert one == other, "the stores disagree"
         before, self.rows = self.rows, self._agreed_rows()
         if isinstance(one, Refusal):
@@ -223,7 +224,7 @@ class World:
         )
 
     def _agreed_rows(self) -> Rows:
-        model, real = rows_of(self._memory, now=self.now), rows_of(self._sqlite, now=self.now)
+        model, real = rows_of(self._memory, now=self.now), rows_of(self._real, now=self.now)
         for field in Rows.__struct_fields__:
             assert getattr(real, field) == getattr(model, field), f"the stores disagree on {field}"
         return model

@@ -29,4 +29,35 @@ def backup(session: Session, *, target: str) -> None:
         session.say(f"Backed up {session.root} to {path} ({os.path.getsize(path):,} bytes).")
 
 
+@verb("migrate")
+@click.option("--from", "source", type=click.Path(), metavar="DIR", help="Move all that this directory keeps into the database.")
+def migrate(session: Session, *, source: str | None) -> None:
+    """Bring the store's schema up to date; with --from, move a store of one machine into a database that machines share."""
+    if source is None:
+        session.controller.store.close()  # whoever opens a store brings it up to date
+        session.say(f"{session.root} is up to date.")
+        return
+    from adjourn.wiring.migration import migrate as move
+
+    moved = move(os.path.abspath(source), session.root)
+    counts = {"tasks": len(moved.tasks), "asks": len(moved.asks), "events": len(moved.events)}
+    if session.wants_json:
+        session.document({"schema_version": 1, "from": os.path.abspath(source), **counts})
+    else:
+        session.say(f"Moved {', '.join(f'{count} {name}' for name, count in counts.items())}, and compared each of them.")
+        session.say(f"{source} leads to the database from now on; what it kept is put aside there.")
+
+
+@verb("roles")
+def roles(session: Session) -> None:
+    """Make the roles adjourn_agent, adjourn_approver and adjourn_worker in the database: it holds each to what it may do."""
+    from adjourn.wiring.migration import make_roles
+
+    make_roles(session.controller)
+    session.say("Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:")
+    session.say("  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;")
+
+
 command.add_command(backup)
+command.add_command(roles)
+command.add_command(migrate)

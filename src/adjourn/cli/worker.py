@@ -28,6 +28,15 @@ from adjourn.wiring.working import open_worker
 
 _MANY = 100  # tasks that are counted; of more it says only that there are more
 _BETWEEN_COUNTS = 0.25  # seconds
+_HEADINGS = {
+    "name": "WORKER",
+    "pid": "PID",
+    "pool": "POOL",
+    "active": "ACTIVE",
+    "max_active": "MAX",
+    "since": "SINCE",
+    "host": "HOST",
+}
 
 
 @verb("worker")
@@ -145,8 +154,9 @@ def _say_status(session: Session) -> int:
     if not workers:
         session.say("No worker is alive here. Start one with: adjourn worker")
         return 0
-    rows = [[str(worker[key]) for key in ("name", "pid", "pool", "active", "max_active", "since")] for worker in workers]
-    session.say(table(session, ("WORKER", "PID", "POOL", "ACTIVE", "MAX", "SINCE"), rows))
+    keys = ["name", "pid", "pool", "active", "max_active", "since", *(["host"] if "host" in workers[0] else [])]
+    rows = [[str(worker[key]) for key in keys] for worker in workers]
+    session.say(table(session, tuple(_HEADINGS[key] for key in keys), rows))
     return 0
 
 
@@ -162,6 +172,7 @@ def _workers(session: Session) -> list[dict[str, object]]:
             "pool": about.pool,
             "active": supervisors.count(name),
             "max_active": about.max_active,
+            **({"host": about.host} if about.host else {}),
             "since": ago(about.started_at, now=now()),
         }
         for name, about in living(session.root).items()

@@ -87,7 +87,8 @@ class Desk:
         """Return the runs whose supervisor is gone."""
         with self._store.read() as view:
             running = [view.run(task.id, task.runs) for task in view.running()]
-        return [run for run in running if not self._supervisors.supervisor_lives(run.supervisor)]
+            abandoned = {run.id for run in view.abandoned()}
+        return [run for run in running if run.id in abandoned or not self._supervisors.supervisor_lives(run.supervisor)]
 
     @property
     def is_settled(self) -> bool:
@@ -130,6 +131,7 @@ class Desk:
             return trust.receipts(view, asks)
 
     def _decide(self, step: Steps, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
+        step.tx.hold_asks([reply.ask_id for reply in replies])
         return self._gone_on(step, self._all_or_none(step, replies, by=by))
 
     def _gone_on(self, step: Steps, settled: list[Ask]) -> list[Ask]:
@@ -207,6 +209,7 @@ class Desk:
         with self._steps() as step:
             if until is not None and until <= step.now:
                 raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
+            step.tx.hold_asks(ask_ids)
             return [self._snooze(step, step.tx.ask(ask_id), until=until, by=by) for ask_id in dict.fromkeys(ask_ids)]
 
     def _snooze(self, step: Steps, ask: Ask, *, until: Milliseconds | None, by: Principal) -> Ask:

@@ -38,18 +38,18 @@ class Executions(Equipped):
         """Take an approved call for one shim. None: it is not what was approved any more, and a person is asked again."""
         drift = self._drift(call)
         with self._steps() as step:
-            task, current = step.running(run.id)
+            task, current = step.held(run)
             approved = step.tx.call(task.id, call.number)
             if drift:
                 self._ask_again(step, current, approved, drift)
                 return None
             self._proofs.require_genuine(step.tx, approved)
-            return step.move(approved, CallMove.CLAIM, claimed_by=run.supervisor)
+            return step.move(approved, CallMove.CLAIM, claimed_by=run.supervisor, attempt=approved.attempt + 1)
 
     def execute_call(self, run: Run, call: Call, *, shim: ProcessId) -> Call:
         """Write down that the gate of a call is about to open."""
         with self._steps() as step:
-            task, current = step.running(run.id)
+            task, current = step.held(run)
             executing = step.move_call(task.id, call.number, CallMove.EXECUTE, shim=shim)
             step.tell(task.id, "call_executing", run=current.number, call=call.number, digest=call.digest, pid=shim.pid)
             return executing
@@ -57,51 +57,48 @@ class Executions(Equipped):
     def release_call(self, run: Run, call: Call) -> None:
         """Give back a call that provably did not start."""
         with self._steps() as step:
-            task, _ = step.running(run.id)
+            task, _ = step.held(run)
             step.move_call(task.id, call.number, CallMove.RELEASE, shim=None)
 
     def finish_call(self, run: Run, call: Call, result: CallResult) -> None:
         """Record what a call gave back whose shim has left."""
         with self._steps() as step:
-            task, current = step.running(run.id)
+            task, current = step.held(run)
             self._close(step, step.tx.call(task.id, call.number), current, result)
 
     def adopt_call(self, run: Run, call: Call) -> Call:
         """Take over a call whose supervisor is gone and whose shim lives."""
         with self._steps() as step:
+            step.held(run)
             current = step.tx.call(call.task_id, call.number)
             taken = msgspec.structs.replace(current, claimed_by=run.supervisor, version=current.version + 1)
             step.tx.save_call(current, taken)
             return taken
 
-    def lose_call(self, run: Run, call: Call) -> None:
-        """Write down that nobody knows what became of a call. A person is asked when its run has ended."""
+    def conclude_call(self, run: Run, call: Call, state: ShimState) -> None:
+        """Write down what became of a call whose shim has left."""
         with self._steps() as step:
-            task, current = step.running(run.id)
-            step.move_call(task.id, call.number, CallMove.LOSE)
-            step.tell(task.id, "call_lost", run=current.number, call=call.number)
+            _, current = step.held(run)
+            self._conclude_call(step, current, call, state)
 
-    def settle_executions(self, run: Run) -> bool:
-        """Write down what became of the calls of a run whose supervisor is gone. False: one of them still runs."""
-        for call in self.executions(run.task_id):
-            if call.shim is None:
-                self.release_call(run, call)
-            elif not self.conclude_call(run, call, self._processes.shim_state(call.id, call.shim)):
-                return False
-        return True
-
-    def conclude_call(self, run: Run, call: Call, state: ShimState) -> bool:
-        """Write down what became of a call's shim. False: it still runs."""
+    def _conclude_call(self, step: Steps, run: Run, call: Call, state: ShimState) -> None:
+        current = step.tx.call(call.task_id, call.number)
         match state:
-            case StillRuns():
-                return False
             case NeverStarted():
-                self.release_call(run, call)
+                step.move(current, CallMove.RELEASE, shim=None)
             case Ended(exit=exit):
-                self.finish_call(run, call, result_of(exit))
-            case _:
-                self.lose_call(run, call)
-        return True
+                self._close(step, current, run, result_of(exit))
+            case _:  # a person is asked when the run has ended
+                step.move(current, CallMove.LOSE)
+                step.tell(call.task_id, "call_lost", run=run.number, call=call.number)
+
+    def _left_beside(self, run: Run) -> list[tuple[Call, ShimState]] | None:
+        """Return what became of the calls that ran beside a run whose supervisor is gone. None: one of them still runs."""
+        found = [(call, self._state_of(call)) for call in self.executions(run.task_id)]
+        return None if any(isinstance(state, StillRuns) for _, state in found) else found
+
+    def _state_of(self, call: Call) -> ShimState:
+        return self._processes.shim_state(call.place, call.shim) if call.shim else NeverStarted()
 
     def _close(self, step: Steps, call: Call, run: Run, result: CallResult) -> None:
         step.move(call, CallMove.FINISH if result.ok else CallMove.FAIL)

@@ -51,6 +51,7 @@ class Runs(Executions):
         call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
         run = step.new_run(task, call=call.number, supervisor=supervisor)
         started = step.save(task, state=state, runs=run.number)
+        step.tx.hold(run)
         step.tell(started.id, "run_claimed", run=run.number, call=call.number)
         return Claimed(task=started, run=run, call=call)
 
@@ -85,7 +86,8 @@ class Runs(Executions):
     def execute(self, run: Run, *, shim: ProcessId) -> Run:
         """Write down that the gate is about to open. From here on only a result or a person moves the call."""
         with self._steps() as step:
-            task, current = step.running(run.id)
+            task, current = step.held(run)
+            step.tx.hold(current)  # anew: what was claimed may have waited for its shim
             call = step.move_call(task.id, current.call, CallMove.EXECUTE)
             executing = step.save_run(current, shim=shim)
             step.tell(task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
@@ -97,9 +99,11 @@ class Runs(Executions):
             task, current = step.running(run.id)
             if current != run:
                 raise Conflict(f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}")
+            step.tx.wrest(current, only_if_over=self._processes.supervisor_lives(run.supervisor))
             call = step.tx.call(task.id, run.call)
             step.tx.save_call(call, msgspec.structs.replace(call, claimed_by=supervisor, version=call.version + 1))
             adopted = step.save_run(current, supervisor=supervisor)
+            step.tx.hold(adopted)
             step.tell(task.id, "run_adopted", run=run.number)
             return adopted
 
@@ -109,15 +113,17 @@ class Runs(Executions):
         """Record how a run ended, and what that means for its task."""
         own = self._own_ask(run, exit)
         with self._steps() as step:
-            task, current = step.running(run.id)
-            if exit.left and inside.is_known(step.tx, task, exit.left):
-                exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
-            if exit.left and exit.may_leave_asks:
-                inside.register_left(step, task, current, exit.left)
-                task = step.tx.task(task.id)
-            outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
-            ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
-            return endings.conclude(step, task, ended, outcome, own)
+            return self._finish(step, *step.held(run), exit, own)
+
+    def _finish(self, step: Steps, task: Task, current: Run, exit: Exit, own: OwnAsk) -> Task:  # noqa: A002 -- the word for it
+        if exit.left and inside.is_known(step.tx, task, exit.left):
+            exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
+        if exit.left and exit.may_leave_asks:
+            inside.register_left(step, task, current, exit.left)
+            task = step.tx.task(task.id)
+        outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
+        ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
+        return endings.conclude(step, task, ended, outcome, own)
 
     def _own_ask(self, run: Run, exit: Exit) -> OwnAsk:  # noqa: A002 -- the word for it
         """Look at what a process that wants its own command approved depends on."""
@@ -131,23 +137,25 @@ class Runs(Executions):
     def release(self, run: Run, *, why: str) -> Task:
         """Give back a run whose call provably did not start."""
         with self._steps() as step:
-            return endings.release(step, *step.running(run.id), why=why)
+            return endings.release(step, *step.held(run), why=why)
 
     def fail_to_start(self, run: Run, *, why: str, tries: int = TRIES) -> Task:
         """Give back a run that could not be started; after some tries, fail its task."""
         with self._steps() as step:
-            return endings.fail_to_start(step, *step.running(run.id), why=why, tries=tries)
+            return endings.fail_to_start(step, *step.held(run), why=why, tries=tries)
 
     def lose(self, run: Run, *, tries: int = TRIES) -> Task:
         """Ask a person what became of a call whose process vanished, unless the policy says that a second run does no harm."""
         with self._steps() as step:
-            task, current = step.running(run.id)
-            call = step.tx.call(task.id, current.call)
-            if task.spec.is_driven and step.tx.open_asks_of(task.id):
-                return endings.conclude(step, task, current, Waits(), OwnAsk())  # all that it wanted is in the store
-            if self._is_repeatable(step.tx, task, call) and task.tries + 1 < tries:
-                return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
-            return endings.lose(step, task, current)
+            return self._lose(step, *step.held(run), tries=tries)
+
+    def _lose(self, step: Steps, task: Task, current: Run, *, tries: int = TRIES) -> Task:
+        call = step.tx.call(task.id, current.call)
+        if task.spec.is_driven and step.tx.open_asks_of(task.id):
+            return endings.conclude(step, task, current, Waits(), OwnAsk())  # all that it wanted is in the store
+        if self._is_repeatable(step.tx, task, call) and task.tries + 1 < tries:
+            return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
+        return endings.lose(step, task, current)
 
     def _is_repeatable(self, view: View, task: Task, call: Call) -> bool:
         """Say whether a second start of a process does no harm."""
@@ -183,17 +191,21 @@ class Runs(Executions):
             return None  # another command settled it first, or its runner is not installed here
 
     def _settle_orphan(self, run: Run) -> Task | None:
-        if run.shim is None:
-            return self.release(run, why="its supervisor died before the gate opened")
-        state = self._processes.shim_state(run.id, run.shim)
-        if not isinstance(state, StillRuns) and not self.settle_executions(run):
+        state = self._processes.shim_state(run.id, run.shim) if run.shim else NeverStarted()
+        beside = self._left_beside(run)
+        if isinstance(state, StillRuns) or beside is None:
             return None
-        match state:
-            case NeverStarted():
-                return self.release(run, why="its supervisor died before the gate opened")
-            case Ended(exit=exit):
-                return self.finish(run, exit)
-            case Vanished():
-                return self.lose(run)
-            case StillRuns() | _:
-                return None
+        own = self._own_ask(run, state.exit) if isinstance(state, Ended) else OwnAsk()
+        lives = self._processes.supervisor_lives(run.supervisor)
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            step.tx.wrest(current, only_if_over=lives)
+            for call, left in beside:
+                self._conclude_call(step, current, call, left)
+            match state:
+                case NeverStarted():
+                    return endings.release(step, task, current, why="its supervisor died before the gate opened")
+                case Ended(exit=exit):
+                    return self._finish(step, task, current, exit, own)
+                case Vanished() | _:
+                    return self._lose(step, task, current)

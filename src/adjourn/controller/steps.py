@@ -144,6 +144,14 @@ class Steps:
             raise Conflict(f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}")
         return task, run
 
+    def held(self, run: Run) -> tuple[Task, Run]:
+        """Return a run that has not ended, and its task, or refuse whoever speaks for it and has it no more."""
+        task, current = self.running(run.id)
+        if current.supervisor != run.supervisor:
+            raise Conflict(f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}")
+        self.tx.fence(current)
+        return task, current
+
     def save_run(self, run: Run, **changes: object) -> Run:
         """Put a changed run in the place of what it was."""
         new = msgspec.structs.replace(run, updated_at=self.now, version=run.version + 1, **changes)

@@ -45,11 +45,17 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
     label: str | None = None  # what the agent calls it, if that names no other call of the task
     shim: ProcessId | None = None  # what runs it, beside the process of its run
+    attempt: int = 0  # how often it was taken to be run there
 
     @property
     def tool_call_id(self) -> str:
         """The call's name within its task."""
         return call_name(self.number, self.label)
+
+    @property
+    def place(self) -> str:
+        """The name under which this attempt to run it keeps its files, which no other attempt ever has."""
+        return f"{self.id}.{self.attempt}"
 
     @property
     def id(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
-from adjourn.core.errors import Conflict, Misuse, NotAllowed, NotFound
+from adjourn.core.errors import Conflict, Misuse, NotAllowed
 from adjourn.core.render import visible
 
 
@@ -76,7 +76,10 @@ def _named(word: str, asks: Sequence[Ask]) -> Ask:
     for ask in asks:
         if ask.kind is AskKind.APPROVAL and word in {ask.tool_call_id, ask.id}:
             return ask if ask.is_open else refuse_settled(ask)
-    raise NotFound(f"no call {visible(word)} is pending", way_out="adjourn inbox")
+    pending = ", ".join(visible(ask.tool_call_id) for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL)
+    if not pending:
+        raise Conflict("no call is pending", way_out="adjourn inbox")
+    raise Misuse(f"no call {visible(word)} is pending; pending: {pending}", way_out="adjourn resume --help")
 
 
 def _the_answer(text: str, asks: Sequence[Ask]) -> Reply:

@@ -1,6 +1,6 @@
 """What keeps tasks, and how it is read and changed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -44,6 +44,10 @@ class View(Protocol):
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
+        ...
+
+    def abandoned(self) -> list[Run]:
+        """Return the runs whose supervisor let its lease run out; none where supervisors hold locks instead."""
         ...
 
     def run(self, task_id: str, number: int) -> Run:
@@ -201,6 +205,18 @@ class Change(View, Protocol):
         """Put `new` in the place of `old`, or raise Outdated if the task is not `old` any more."""
         ...
 
+    def hold(self, run: Run) -> None:
+        """Let the run's supervisor have its task from now on, or raise Outdated if another has it."""
+        ...
+
+    def fence(self, run: Run) -> None:
+        """Raise Outdated if the run's supervisor does not have its task any more."""
+        ...
+
+    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+        """Take the task from the run's supervisor for good; or raise Outdated if its lease should be over and is not."""
+        ...
+
     def add_run(self, run: Run) -> None:
         """Keep a new run."""
         ...
@@ -219,6 +235,10 @@ class Change(View, Protocol):
 
     def add_ask(self, ask: Ask) -> None:
         """Keep a new ask."""
+        ...
+
+    def hold_asks(self, ask_ids: Sequence[str]) -> None:
+        """Say which asks will be changed, so that two who change the same never wait for each other in a circle."""
         ...
 
     def save_ask(self, old: Ask, new: Ask) -> None:
@@ -283,6 +303,10 @@ class Store(Protocol):
 
     def change(self) -> AbstractContextManager[Change]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        ...
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Return the oldest task of a pool that can be started and fits; machines that share it are offered different ones."""
         ...
 
     def listen(self) -> Listener:

@@ -43,11 +43,14 @@ def _stand(spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroup
         _tell(report, Ready(error=sentence.encode(errors="backslashreplace").decode()))
         return 1
     _tell(report, Ready(record=prepared.record))
-    if _opens(gate, signals):
+    opened = _opens(gate, signals)
+    too_late = opened and prepared.lease is not None and prepared.lease.left() <= 0
+    if opened and not too_late:
         result = Running(spec, prepared, signals).run()
     else:
         prepared.child.dismiss()
-        result = ShimResult(started=False, interrupted=signals.count(*INTERRUPTS, KILL) > 0)
+        interrupted = signals.count(*INTERRUPTS, KILL) > 0
+        result = ShimResult(started=False, interrupted=interrupted, killed="lease" if too_late else None)
     kept = _keep(result, prepared, signals)
     prepared.clean_up()
     return 0 if kept else 1

@@ -11,7 +11,7 @@ from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import number_of_run, task_of_run
 from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
-from adjourn.process.supervisors import LocalSupervisors
+from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
 _YOUNG = 2.0  # seconds
@@ -53,6 +53,8 @@ class LocalProcesses(LocalSupervisors):
             kill_leftovers(place, run_id)
             return Vanished()
         remove_group(place)
+        if result.started and result.killed == "lease":
+            return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
         if not (result.started or result.error or result.interrupted):
             return NeverStarted()
         exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=_readable(result.error))
@@ -60,6 +62,16 @@ class LocalProcesses(LocalSupervisors):
             return Ended(msgspec.structs.replace(exit_, output=last_output(place) + last_output(place, "stderr")))
         left = self._left_by(self._root, task_of_run(run_id)) if self._left_by and exit_.may_leave_asks else None
         return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
+
+
+class SharedProcesses(SharedSupervisors, LocalProcesses):
+    """Processes of this machine and of others that share the store: of those, only the leases tell."""
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; on another machine it has killed its tree by the time that its lease was over."""
+        from adjourn.process.identity import boot_id
+
+        return super().shim_state(run_id, shim) if shim.boot_id == boot_id() else Vanished()
 
 
 def _readable(error: str | None) -> str | None:

@@ -16,6 +16,7 @@ from adjourn.core.identity import ProcessId
 from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.child import Child
 from adjourn.process.identity import identify, look_at
+from adjourn.process.lease import Lease
 from adjourn.process.lock import hold
 from adjourn.process.output import Output
 from adjourn.process.result import ResultFile
@@ -37,6 +38,7 @@ class Prepared:
         self.result = ResultFile(spec.run_dir)
         self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
+        self.lease = Lease(spec.run_dir, spec.deadline) if spec.deadline is not None else None
         me = _myself()
         self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if cgroups and spec.use_cgroup else None
         self.child = self._forked(spec)
@@ -111,6 +113,8 @@ class Running:
         self._watch(self._child.report, self._hear)
         for output in (self._prepared.stdout, self._prepared.stderr):
             self._watch(output.fileno(), partial(self._pump, output))
+        if self._prepared.lease:
+            self._watch(self._prepared.lease.fileno(), self._prepared.lease.renew)
 
     def _step(self) -> None:
         for fd, _ in self._poll.poll(self._patience()):
@@ -124,9 +128,10 @@ class Running:
         self._poll.register(fd, select.POLLIN)
 
     def _patience(self) -> int | None:
-        if self._deadline is None:
-            return None
-        return max(0, math.ceil((self._deadline - time.monotonic()) * 1000))
+        waits = [self._deadline - time.monotonic()] if self._deadline is not None else []
+        if self._prepared.lease and not self._killed:
+            waits.append(self._prepared.lease.left())
+        return max(0, math.ceil(min(waits) * 1000)) if waits else None
 
     def _pump(self, output: Output) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -161,6 +166,8 @@ class Running:
             self._kill(self._killed or "grace")
         elif self._killed:
             return
+        elif self._prepared.lease and self._prepared.lease.left() <= 0:
+            self._kill("lease")
         elif self._signals.count(KILL):
             self._kill("kill")
         elif interrupts > 1:

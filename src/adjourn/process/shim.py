@@ -14,7 +14,7 @@ from adjourn.process.pinned import Pinned
 
 Kept = TypeVar("Kept")
 
-Killed = Literal["grace", "second interrupt", "kill"]  # why a child was killed
+Killed = Literal["grace", "second interrupt", "kill", "lease"]  # why a child was killed
 
 LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
@@ -42,6 +42,7 @@ class ShimSpec(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 5.0  # seconds that it then has
     output_cap: int = 16 * 1024 * 1024  # bytes of each stream's head
     grant: bytes = b""  # what the child finds in the pipe that ADJOURN_GRANT_FD names
+    deadline: float | None = None  # when to kill, in seconds since the machine started, unless a later one is handed over
     use_cgroup: bool = True
 
 

@@ -14,6 +14,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_at: int
     pool: str | None = None  # a worker's; a foreground command has none
     max_active: int = 1
+    host: str = ""  # where several machines share the work
 
 
 class LocalSupervisors:
@@ -27,6 +28,14 @@ class LocalSupervisors:
         return lock.is_held(supervisor_lock(self._root, supervisor))
 
 
+class SharedSupervisors(LocalSupervisors):
+    """The supervisors of a store that machines share: of those of other machines, only the leases tell."""
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether a supervisor may be alive: one of this machine is dead for sure once it lost its lock."""
+        return not os.path.lexists(supervisor_lock(self._root, supervisor)) or super().supervisor_lives(supervisor)
+
+
 def supervisor_lock(root: str, supervisor: str) -> str:
     """Return the lock that a supervisor holds while it lives."""
     return os.path.join(root, "supervisors", f"{supervisor}.lock")
@@ -37,11 +46,6 @@ def living(root: str) -> dict[str, About]:
     place = os.path.join(root, "supervisors")
     found = {name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)}
     return {name: about for name, about in found.items() if about}
-
-
-def has_worker(root: str, pool: str) -> bool:
-    """Say whether a worker of that pool is alive."""
-    return any(about.pool == pool for about in living(root).values())
 
 
 def _names(place: str) -> list[str]:

@@ -17,6 +17,7 @@ from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
 from adjourn.ports.store import Turn
+from adjourn.stores.locks import NoLeases, oldest_fitting
 
 _FEW = 3
 
@@ -43,6 +44,11 @@ class MemoryStore:
             self._rows = rows
         for ear in self._ears:
             ear.wake()
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+        """Return the oldest task of a pool that can be started and that fits."""
+        with self.read() as view:
+            return oldest_fitting(view, pool, fits)
 
     def listen(self) -> "Ear":
         """Return an ear that hears every change from now on."""
@@ -83,7 +89,7 @@ class Ear:
         os.close(self._writer)
 
 
-class Rows:
+class Rows(NoLeases):
     """All rows, as of one moment."""
 
     def __init__(self) -> None:
@@ -239,7 +245,8 @@ class Rows:
 
     def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
         """Return a transcript, or so much of it after a message."""
-        found = sorted((number, body) for (owner, number), body in self._messages.items() if owner == self.task(task_id).id)
+        name = self.task(task_id).id
+        found = sorted((number, body) for (owner, number), body in self._messages.items() if owner == name)
         return [body for number, body in found if number > after]
 
     def count_messages(self, task_id: str) -> int:

@@ -2,17 +2,23 @@
 
 import os
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from adjourn.controller.desk import Desk
 from adjourn.core.call import Command
+from adjourn.core.errors import StoreProblem
 from adjourn.core.surroundings import Surroundings
-from adjourn.process.supervisors import About, LocalSupervisors, has_worker, living
+from adjourn.process import supervisors
+from adjourn.process.supervisors import About, LocalSupervisors
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring.authority import FileAuthoriser
 
-__all__ = ["About", "find_root", "has_responses", "has_worker", "living", "new_id", "now", "open_desk", "open_store"]
+__all__ = ["About", "find_root", "has_responses", "has_worker", "is_shared", "living", "new_id", "now", "open_desk"]
 
 STORE = ".adjourn"
+_SHARED = ("postgresql://", "postgres://")
+ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -28,7 +34,14 @@ def new_id() -> str:
 
 
 def find_root(given: str | None) -> str:
-    """Return the store's directory: the one given, the nearest upwards, or where a new one belongs."""
+    """Return the store's directory: the one given, the nearest upwards, or where a new one belongs.
+
+    Of a store that machines share, it is the place of its files on this machine.
+    """
+    if given and given.startswith(_SHARED):
+        with postgres_is_there():
+            from adjourn.wiring.shared import place_for
+        return place_for(given)
     if given:
         return os.path.abspath(given)
     here = os.getcwd()
@@ -45,18 +58,59 @@ def _upwards(place: str) -> list[str]:
     return places
 
 
-def open_store(root: str) -> SqliteStore:
-    """Open the store, for whoever decides and for whoever runs."""
-    return SqliteStore(root)
+def is_shared(root: str) -> bool:
+    """Say whether the store is a database that machines share."""
+    return os.path.lexists(os.path.join(root, ADDRESS))
+
+
+@contextmanager
+def postgres_is_there() -> Generator[None, None, None]:
+    """Say what to install where the extra is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise StoreProblem(
+            f"PostgreSQL needs what is not installed: {error.name}", way_out="pip install 'adjourn[postgres]'"
+        ) from error
+
+
+def living(root: str) -> dict[str, About]:
+    """Return the supervisors that are alive, on all machines, and what each says of itself."""
+    if is_shared(root):
+        from adjourn.wiring.shared import living_everywhere
+
+        return living_everywhere(root)
+    return supervisors.living(root)
+
+
+def has_worker(root: str, pool: str) -> bool:
+    """Say whether a worker of that pool is alive."""
+    return any(about.pool == pool for about in living(root).values())
 
 
 def open_desk(root: str) -> Desk:
     """Open the store and return what takes decisions; it starts no run and settles none."""
+    if is_shared(root):
+        return _open_shared_desk(root)
     return Desk(
-        open_store(root),
+        SqliteStore(root),
         clock=now,
         new_id=new_id,
         supervisors=LocalSupervisors(root),
+        look=_look,
+        authoriser=FileAuthoriser(root),
+    )
+
+
+def _open_shared_desk(root: str) -> Desk:
+    with postgres_is_there():
+        from adjourn.wiring.shared import open_shared
+    store = open_shared(root)
+    return Desk(
+        store,
+        clock=store.now,
+        new_id=new_id,
+        supervisors=supervisors.SharedSupervisors(root),
         look=_look,
         authoriser=FileAuthoriser(root),
     )

@@ -6,9 +6,9 @@ from adjourn.controller.whole import Controller
 from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
 from adjourn.ports.runs import Gate, Runner
-from adjourn.process.local import LocalProcesses
+from adjourn.process.local import LocalProcesses, SharedProcesses
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import new_id, now, open_store
+from adjourn.wiring import find_root, is_shared, new_id, now, postgres_is_there
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 DRIVERS = ("agent", "claude", "codex")
@@ -16,13 +16,31 @@ DRIVERS = ("agent", "claude", "codex")
 
 def open_controller(root: str) -> Controller:
     """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
+    if is_shared(root):
+        return _open_shared_controller(root)
     return Controller(
-        open_store(root),
+        SqliteStore(root),
         clock=now,
         new_id=new_id,
         find_runner=find_runner,
         processes=LocalProcesses(root, left_by=_left_by),
         open_gate=lambda: _gate(root),
+        authoriser=FileAuthoriser(root),
+        signatures=FileSignatures(root),
+    )
+
+
+def _open_shared_controller(root: str) -> Controller:
+    with postgres_is_there():
+        from adjourn.wiring.shared import open_shared
+    store = open_shared(root)
+    return Controller(
+        store,
+        clock=store.now,
+        new_id=new_id,
+        find_runner=find_runner,
+        processes=SharedProcesses(root, left_by=_left_by),
+        open_gate=lambda: _gate(find_root(None)),  # the project's policy lies in the project
         authoriser=FileAuthoriser(root),
         signatures=FileSignatures(root),
     )
@@ -61,7 +79,11 @@ def find_runner(name: str) -> Runner:
 
 
 def back_up(controller: Controller, target: str) -> None:
-    """Copy the store into a new file."""
+    """Copy the store into a new file, which is a store of one machine."""
     store = controller.store
     if isinstance(store, SqliteStore):
         store.back_up(target)
+        return
+    from adjourn.wiring.migration import back_up_shared
+
+    back_up_shared(store, target)

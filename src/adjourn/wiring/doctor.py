@@ -140,6 +140,12 @@ def _permissions(root: str) -> Findings:
         yield _fine("permissions", f"only uid {found.st_uid} can use {root}")
 
 
+def _database(root: str) -> str:
+    from adjourn.wiring.shared import described
+
+    return described(root)
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -149,6 +155,8 @@ def _in_the_store(root: str) -> Findings:
     try:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
+        else:
+            yield _fine("database", f"{_database(root)} can be used")
         yield _fine("level", _level(root))
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)

@@ -70,31 +70,31 @@ UPDATE run SET state = ?, version = ?, supervisor = ?, updated_at = ?, shim = ?,
 WHERE no = ? AND version = ? AND state = ?;
 
 -- name: call
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
 FROM call JOIN call_body USING (no) WHERE no = ?;
 
 -- name: calls
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
 FROM call JOIN call_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: calls_in
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
 FROM call JOIN call_body USING (no)
 WHERE no BETWEEN ? AND ? AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain') AND state = ? ORDER BY no;
 
 -- name: call_labelled
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, body
+SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
 FROM call JOIN call_body USING (no) WHERE label = ? AND no BETWEEN ? AND ?;
 
 -- name: insert_call
-INSERT INTO call (no, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO call (no, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_call_body
 INSERT INTO call_body (no, body) VALUES (?, ?);
 
 -- name: update_call
-UPDATE call SET state = ?, version = ?, digest = ?, claimed_by = ?, approved_by = ?, ask = ?, shim = ?
+UPDATE call SET state = ?, version = ?, digest = ?, claimed_by = ?, approved_by = ?, ask = ?, shim = ?, attempt = ?
 WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ?;
 
 -- name: update_call_body

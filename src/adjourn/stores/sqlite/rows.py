@@ -6,16 +6,28 @@ from collections.abc import Sequence
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import Call, Word, exact, portable
-from adjourn.core.digest import sha256
+from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after, seal_after
 from adjourn.core.identity import ProcessId
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
-from adjourn.core.task import PauseReason, Run, RunState, Spec, Task, Wish, number_of_run, run_id, task_of_run
+from adjourn.core.task import PauseReason, Run, RunState, Task, Wish, number_of_run, run_id, task_of_run
 from adjourn.core.terms import Terms
 from adjourn.ports.store import Turn
+from adjourn.stores.bodies import (
+    author_of,
+    event_body,
+    event_of,
+    moment_of,
+    name_or_none,
+    prefix_range,
+    sealed_of,
+    short_digest,
+    spec_body,
+    spec_of,
+)
+from adjourn.stores.locks import NoLeases
 from adjourn.stores.sqlite.database import Database, Values
 
 _BITS = 20
@@ -36,26 +48,7 @@ class _AskBody(msgspec.Struct, array_like=True):
     label: str | None = None
 
 
-class _EventBody(msgspec.Struct, array_like=True):
-    """An event without its task."""
-
-    kind: str
-    by: str
-    at: int
-    facts: dict[str, str | int | None]
-
-
-class _ExactWords(msgspec.Struct):
-    """The words of a spec that come from the operating system, which need not be UTF-8."""
-
-    argv: list[Word]
-    workspace: Word
-
-
-_specs = msgspec.json.Decoder(Spec)
-_exact_words = msgspec.json.Decoder(_ExactWords)
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
-_event_bodies = msgspec.msgpack.Decoder(_EventBody)
 _shims = msgspec.json.Decoder(ProcessId)
 
 
@@ -68,7 +61,7 @@ with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-
     SQL = _named(_file.read())
 
 
-class Rows:
+class Rows(NoLeases):
     """All rows of the database: a view inside a read, a change inside a transaction."""
 
     def __init__(self, db: Database) -> None:
@@ -82,7 +75,7 @@ class Rows:
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
-        row = self._one("task_by_id", _name(task_id))
+        row = self._one("task_by_id", name_or_none(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         return _task(row)
@@ -94,7 +87,7 @@ class Rows:
 
     def tasks_like(self, prefix: str) -> list[str]:
         """Return a few ids of tasks that the prefix fits."""
-        return [row[0] for row in self._all("tasks_like", *_range(prefix))]
+        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
 
     def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
         """Return the newest tasks first."""
@@ -132,7 +125,7 @@ class Rows:
             _blob(task.slot),
             task.spec.pool,
         )
-        self._run("insert_spec", no, _spec_body(task.spec))
+        self._run("insert_spec", no, spec_body(task.spec))
 
     def save_task(self, old: Task, new: Task) -> None:
         """Replace a task."""
@@ -156,7 +149,7 @@ class Rows:
             name=old.id,
         )
         if new.spec is not old.spec:
-            self._run("update_spec", no, _spec_body(new.spec))
+            self._run("update_spec", no, spec_body(new.spec))
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -173,7 +166,7 @@ class Rows:
 
     def run_of_checkpoint(self, prefix: str) -> Run | None:
         """Return the one run whose checkpoint the prefix names."""
-        found = self._all("runs_like", *_range(prefix))
+        found = self._all("runs_like", *prefix_range(prefix))
         if len(found) != 1:
             return None
         no = found[0][0]
@@ -249,7 +242,7 @@ class Rows:
 
     def call_labelled(self, task_id: str, label: str) -> Call | None:
         """Return the call that an agent calls so."""
-        row = self._one("call_labelled", _name(label), *self._span(task_id))
+        row = self._one("call_labelled", label, *self._span(task_id))
         return _call(task_id, row) if row else None
 
     def add_call(self, call: Call) -> None:
@@ -268,6 +261,7 @@ class Rows:
             call.ask,
             call.label,
             _json(call.shim),
+            call.attempt,
         )
         self._run("insert_call_body", no, call.body)
 
@@ -283,6 +277,7 @@ class Rows:
             new.approved_by,
             new.ask,
             _json(new.shim),
+            new.attempt,
             no,
             old.version,
             old.state,
@@ -297,14 +292,14 @@ class Rows:
 
     def ask(self, ask_id: str) -> Ask:
         """Return the ask, or raise NotFound."""
-        row = self._one("ask_by_id", _name(ask_id))
+        row = self._one("ask_by_id", name_or_none(ask_id))
         if row is None:
             raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
         return self._ask(row)
 
     def asks_like(self, prefix: str) -> list[str]:
         """Return a few ids of asks that begin with the prefix."""
-        return [row[0] for row in self._all("asks_like", *_range(prefix))]
+        return [row[0] for row in self._all("asks_like", *prefix_range(prefix))]
 
     def asks(self, task_id: str) -> list[Ask]:
         """Return all asks of a task."""
@@ -345,7 +340,7 @@ class Rows:
         return int(count)
 
     def _place(self, ask_id: str) -> Values:
-        row = self._one("ask_place", _name(ask_id))
+        row = self._one("ask_place", name_or_none(ask_id))
         if row is None:
             raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
         return row
@@ -405,7 +400,7 @@ class Rows:
 
     def count_turns(self, run_id: str, key: str) -> int:
         """Return how often a run has asked for that key."""
-        ((count,),) = self._all("count_turns", self._run_key(run_id), _short_digest(key))
+        ((count,),) = self._all("count_turns", self._run_key(run_id), short_digest(key))
         return int(count)
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
@@ -416,7 +411,7 @@ class Rows:
     def add_turn(self, turn: Turn) -> None:
         """Remember a turn."""
         kind = turn.key.partition(":")[0] + ":"
-        self._run("insert_turn", self._run_key(turn.run_id), _short_digest(turn.key), kind, turn.thing, int(turn.left_open))
+        self._run("insert_turn", self._run_key(turn.run_id), short_digest(turn.key), kind, turn.thing, int(turn.left_open))
 
     def close_turn(self, run_id: str, thing: str) -> None:
         """Remember that a run got what it had asked for."""
@@ -466,7 +461,7 @@ class Rows:
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""
         self._write_events()
-        return [_event(task_id, body) for (body,) in self._all("events", self._no(task_id))]
+        return [event_of(task_id, body) for (body,) in self._all("events", self._no(task_id))]
 
     def requester(self, task_id: str) -> str:
         """Return who asked for a task."""
@@ -474,18 +469,18 @@ class Rows:
         if row is None:  # it was made in this very transaction
             self._write_events()
             row = self._one("first_event", self._no(task_id))
-        return _event_bodies.decode(row[0]).by if row and row[0] is not None else ""
+        return author_of(row[0]) if row and row[0] is not None else ""
 
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
         """Return what happened to a task last, newest first."""
         self._write_events()
         rows = self._all("last_events", self._no(task_id), limit)
-        return [Happened(place=no, event=_event(task_id, body), seal=seal) for no, body, seal in rows]
+        return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, body, seal in rows]
 
     def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
         self._write_events()
-        return [_sealed(*row) for row in self._all("trail", after, limit)]
+        return [sealed_of(*row) for row in self._all("trail", after, limit)]
 
     def chain_head(self, task_id: str) -> bytes:
         """Return the link of the newest event of a task."""
@@ -501,7 +496,7 @@ class Rows:
         """Return what happened after a place of the trail."""
         self._write_events()
         rows = self._all("happened", after, limit)
-        return [Happened(place=no, event=_event(task_id, body), seal=seal) for no, task_id, body, seal in rows]
+        return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, task_id, body, seal in rows]
 
     def place_before(self, moment: int) -> int:
         """Return the place after which everything happened at that moment or later."""
@@ -509,7 +504,7 @@ class Rows:
         place = _NEWEST
         while page := self._all("events_before", place):
             for no, body in page:
-                if _event_bodies.decode(body).at < moment:
+                if moment_of(body) < moment:
                     return int(no)
             place = page[-1][0]
         return 0
@@ -529,8 +524,7 @@ class Rows:
         link = link_after(head, event)
         self._seal = seal_after(self._last_seal(), link)
         self._heads[event.task_id] = (no, link)
-        body = _EventBody(kind=event.kind, by=event.by, at=event.at, facts=event.facts)
-        self._events.append((no, msgspec.msgpack.encode(body), self._seal))
+        self._events.append((no, event_body(event), self._seal))
 
     def flush(self) -> None:
         """Write the events and the heads of the chains that grew; the transaction is about to commit."""
@@ -575,7 +569,7 @@ class Rows:
         self._write_events()
         link = GENESIS
         for event_no, body in self._all("trail_of", no):
-            link = link_after(link, _event(task_id, body))
+            link = link_after(link, event_of(task_id, body))
             self._run("forget_event", event_no, link)
 
     # --- the small steps -------------------------------------------------------------------------------------------
@@ -597,7 +591,7 @@ class Rows:
     def _no(self, task_id: str) -> int:
         if task_id in self._numbers:
             return self._numbers[task_id]
-        row = self._one("task_no", _name(task_id))
+        row = self._one("task_no", name_or_none(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         self._numbers[task_id] = int(row[0])
@@ -617,7 +611,7 @@ class Rows:
 def _task(row: Values) -> Task:
     return Task(
         id=row[1],
-        spec=_spec(row[2]),
+        spec=spec_of(row[2]),
         state=TaskState(row[3]),
         version=row[4],
         session_id=row[5],
@@ -632,23 +626,6 @@ def _task(row: Values) -> Task:
         message=row[14],
         slot=_hex(row[15]),
     )
-
-
-def _spec_body(spec: Spec) -> bytes:
-    try:
-        return msgspec.json.encode(spec)
-    except UnicodeEncodeError:
-        exact = {"argv": [portable(word) for word in spec.argv], "workspace": portable(spec.workspace)}
-        return msgspec.json.encode(msgspec.structs.asdict(spec) | exact)
-
-
-def _spec(body: bytes) -> Spec:
-    try:
-        return _specs.decode(body)
-    except msgspec.ValidationError:
-        words = _exact_words.decode(body)
-        spec = msgspec.json.decode(body, type=dict[str, object])
-        return msgspec.convert(spec | {"argv": [exact(word) for word in words.argv], "workspace": exact(words.workspace)}, Spec)
 
 
 def _run(task_id: str, row: Values) -> Run:
@@ -691,7 +668,8 @@ def _call(task_id: str, row: Values) -> Call:
         ask=row[8],
         label=row[9],
         shim=_shims.decode(row[10]) if row[10] else None,
-        body=row[11],
+        attempt=row[11],
+        body=row[12],
     )
 
 
@@ -724,43 +702,6 @@ def _ask(row: Values) -> Ask:
     )
 
 
-def _event(task_id: str, body: bytes) -> Event:
-    event = _event_bodies.decode(body)
-    return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
-
-
-def _sealed(no: int, task_id: str | None, body: bytes | None, link: bytes | None, seal: bytes) -> Sealed:
-    """Return an event as it is kept; of one that somebody wrote over nothing is taken for true."""
-    event = _intact_event(task_id, body) if body is not None and link is None else None
-    if event:
-        return Sealed(event=event, seal=seal, place=no)
-    return Sealed(event=None, link=None if body is not None else link, seal=seal, place=no, task_id=task_id)
-
-
-def _intact_event(task_id: str | None, body: bytes) -> Event | None:
-    try:
-        event = _event_bodies.decode(body)
-    except (msgspec.MsgspecError, ValueError):
-        return None
-    if task_id is None or msgspec.msgpack.encode(event) != body:
-        return None
-    return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
-
-
-def _name(word: str) -> str | None:
-    """Return a name as SQLite can look for it: a word that is not UTF-8 names nothing."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return None
-    return word
-
-
-def _range(prefix: str) -> tuple[str | None, str]:
-    """Return the first string that begins with the prefix, and one that comes after all of those."""
-    return _name(prefix), f"{_name(prefix)}\U0010ffff"
-
-
 def _blob(hexadecimal: str | None) -> bytes | None:
     return bytes.fromhex(hexadecimal) if hexadecimal else None
 
@@ -771,7 +712,3 @@ def _hex(blob: bytes | None) -> str | None:
 
 def _json(shim: ProcessId | None) -> str | None:
     return msgspec.json.encode(shim).decode() if shim else None
-
-
-def _short_digest(key: str) -> bytes:
-    return sha256(key.encode("utf-8", "surrogatepass"))[:16]

@@ -2,15 +2,18 @@
 
 import fcntl
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
 import apsw
 import msgspec
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
+from adjourn.core.task import Task
 from adjourn.files import private_directory
 from adjourn.ports.store import Listener
+from adjourn.stores.locks import oldest_fitting
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.rows import Rows
@@ -96,6 +99,11 @@ class SqliteStore:
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+        """Return the oldest task of a pool that can be started and that fits."""
+        with self.read() as view:
+            return oldest_fitting(view, pool, fits)
+
     def listen(self) -> Listener:
         """Return an ear that hears every commit from now on."""
         from adjourn.stores.sqlite.ear import Ear
@@ -126,6 +134,25 @@ class SqliteStore:
                 synchronous=_SYNCHRONOUS.get(self._db.number("synchronous"), "unknown"),
                 damage="" if damage == ["ok"] else "; ".join(damage),
             )
+
+    @contextmanager
+    def everything(self) -> Generator[Any, None, None]:
+        """Return Everything that is kept, and let nobody change anything meanwhile."""
+        from adjourn.stores.sqlite.copying import everything_in
+
+        with _translated(self.root), self._turn():
+            self._db.do("BEGIN IMMEDIATE")
+            try:
+                yield everything_in(self._db, self._rows)
+            finally:
+                self._roll_back()
+
+    def take_in(self, content: Any) -> None:
+        """Keep Everything that another store keeps, in the place of nothing."""
+        from adjourn.stores.sqlite.copying import take_in
+
+        with self.change():
+            take_in(self._db, self._rows, content)
 
     def close(self) -> None:
         """Let go of the store."""

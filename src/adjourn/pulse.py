@@ -1,0 +1,80 @@
+"""Says for a supervisor that it is alive, in a thread of its own, and hands each new deadline to its shims."""
+
+import threading
+
+from adjourn.core.errors import AdjournError
+from adjourn.ports.leases import Leases
+from adjourn.process import lease
+
+_SAFETY = 0.9  # a shim has killed its tree before anybody else may take its run
+_BEATS = 3  # in the length of a lease
+_AGAIN = 1.0  # seconds after a beat that failed
+
+
+class Pulse:
+    """The leases of one supervisor. While it beats, they last; when it stops, the shims end their runs by themselves."""
+
+    def __init__(self, leases: Leases, *, supervisor: str) -> None:
+        self._leases = leases
+        self._supervisor = supervisor
+        self._places: dict[str, set[str]] = {}
+        self._deadlines: dict[str, float] = {}
+        self._turn = threading.Lock()
+        self._stops = threading.Event()
+        self._thread = threading.Thread(target=self._beat_until_told, name="pulse", daemon=True)
+        self._thread.start()
+
+    def deadline(self) -> float:
+        """Return the deadline of a lease that is taken from now on."""
+        return lease.moment() + self._leases.length * _SAFETY
+
+    def watch(self, run_id: str, place: str, *, deadline: float) -> None:
+        """Hand a shim of a run this deadline, and all later ones."""
+        lease.hand_over(place, deadline)
+        with self._turn:
+            self._places.setdefault(run_id, set()).add(place)
+            self._deadlines[run_id] = deadline
+
+    def deadline_of(self, run_id: str) -> float:
+        """Return the last deadline that a run's shim was handed."""
+        with self._turn:
+            return self._deadlines.get(run_id, 0.0)
+
+    def forget(self, run_id: str) -> None:
+        """Let a run's lease be."""
+        with self._turn:
+            self._places.pop(run_id, None)
+            self._deadlines.pop(run_id, None)
+
+    def close(self) -> None:
+        """Stop, and say so to all."""
+        self._stops.set()
+        self._thread.join()
+
+    def _beat_until_told(self) -> None:
+        pause = 0.0
+        while not self._stops.wait(pause):
+            pause = self._leases.length / _BEATS if self._beat() else _AGAIN
+        self._leave()
+
+    def _beat(self) -> bool:
+        deadline = self.deadline()  # before the word goes out: the lease that it brings ends later
+        try:
+            held = self._leases.beat(self._supervisor)
+        except AdjournError:
+            return False  # the deadlines stay what they are
+        with self._turn:
+            mine = held & self._places.keys()
+            places = [place for run_id in mine for place in self._places[run_id]]
+            self._deadlines |= dict.fromkeys(mine, deadline)
+        for place in places:
+            lease.hand_over(place, deadline)
+        return True
+
+    def _leave(self) -> None:
+        try:
+            self._leases.leave(self._supervisor)
+        except AdjournError:
+            return  # it is forgotten by itself
+        finally:
+            self._leases.close()

@@ -1,0 +1,239 @@
+"""Asks, turns and documents, as rows."""
+
+from collections.abc import Sequence
+
+from adjourn.core.ask import Ask
+from adjourn.core.errors import NotFound
+from adjourn.core.events import GENESIS
+from adjourn.core.task import run_id
+from adjourn.ports.store import Turn
+from adjourn.stores.bodies import author_of, short_digest
+from adjourn.stores.postgres.database import Values
+from adjourn.stores.postgres.shapes import Shape
+from adjourn.stores.postgres.steps import BITS, LAST, Steps, expect, most, outdated_if_missing, prefix_range, word, words
+from adjourn.stores.postgres.tasks import call_of, task_of
+
+_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", "call", "expires_at", "settled_at", "level", "snoozed_until")
+_SLOT = _COLUMNS.index("slot")
+_ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
+
+
+class AskRows(Steps):
+    """What is kept of asks, of what a run asked for, and of documents."""
+
+    # --- asks ------------------------------------------------------------------------------------------------------
+
+    def ask(self, ask_id: str) -> Ask:
+        """Return the ask, or raise NotFound."""
+        if ask_id in self._known.asks:
+            return self._known.asks[ask_id]
+        if self._changes and ask_id not in self._held_asks:
+            self.hold_asks([ask_id])
+        row = self._one("ask_by_id", word(ask_id))
+        if row is None:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
+        return self._know_ask(self._ask(row))
+
+    def hold_asks(self, ask_ids: Sequence[str]) -> None:
+        """Keep everyone else from changing the tasks of these asks."""
+        names = words(ask_ids)
+        self._run("lock_asks", names)
+        tasks = self._all("tasks_of_asks", names)
+        for task_id, no in tasks:
+            self._remember(task_id, no)
+        self._held_asks.update(names)
+        if len(tasks) > 1:
+            self._look_at_whole_tasks([no for _, no in tasks])
+
+    def _look_at_whole_tasks(self, numbers: list[int]) -> None:
+        """Read in a few statements what would otherwise be read task by task."""
+        known = self._known
+        last_runs: dict[int, str] = {}
+        for no, *columns, head in self._all("whole_tasks", numbers):
+            task = known.tasks[no] = task_of((no, *columns))
+            known.heads[no] = head or GENESIS
+            known.asks_of[no], known.calls_of[no] = {}, {}
+            last_runs[(no << BITS) + task.runs] = run_id(task.id, task.runs)
+        known.requesters.update({no: author_of(body) if body else "" for no, body in self._all("whole_requesters", numbers)})
+        for row in self._all("whole_asks", numbers):
+            self._know_ask(self._ask(row))
+        for row in self._all("whole_calls", numbers):
+            call = known.calls[row[0]] = call_of(self._names[row[0] >> BITS], row)
+            known.calls_of[row[0] >> BITS][call.number] = call
+        known.turns_of.update({key: [] for key in last_runs})
+        for key, kind, thing in self._all("whole_turns", list(last_runs)):
+            known.turns_of[key].append(_turn(last_runs[key], kind, thing))
+
+    def _know_ask(self, ask: Ask) -> Ask:
+        """Remember an ask as it stands, in a transaction."""
+        if self._changes and ask.task_id in self._numbers:
+            self._known.asks[ask.id] = ask
+            if (asks := self._known.asks_of.get(self._numbers[ask.task_id])) is not None:
+                asks[ask.number] = ask
+        return ask
+
+    def _whole(self, task_id: str) -> list[Ask] | None:
+        asks = self._known.asks_of.get(self._no(task_id))
+        return None if asks is None else [ask for _, ask in sorted(asks.items())]
+
+    def asks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of asks that begin with the prefix."""
+        return [row[0] for row in self._all("asks_like", *prefix_range(prefix))]
+
+    def asks(self, task_id: str) -> list[Ask]:
+        """Return all asks of a task."""
+        return [self._ask(row) for row in self._all("asks", *self._span(task_id))]
+
+    def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
+        """Return the asks that one run opened."""
+        if (asks := self._whole(task_id)) is not None:
+            return [ask for ask in asks if ask.run == run]
+        return [self._ask(row) for row in self._all("asks_of_run", *self._span(task_id), run)]
+
+    def open_asks_of(self, task_id: str) -> list[Ask]:
+        """Return the open asks of a task."""
+        if (asks := self._whole(task_id)) is not None:
+            return [ask for ask in asks if ask.is_open]
+        return [self._ask(row) for row in self._all("open_asks_of", *self._span(task_id))]
+
+    def ask_in_slot(self, slot: str) -> Ask | None:
+        """Return the newest ask in that slot that was not withdrawn."""
+        row = self._one("ask_in_slot", bytes.fromhex(slot))
+        return self._ask(row) if row else None
+
+    def ask_numbered(self, task_id: str, number: int) -> Ask | None:
+        """Return the n-th ask of a task, if there is one."""
+        row = self._one("ask_by_no", self._key(task_id, number))
+        return self._ask(row) if row else None
+
+    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
+        """Return open asks of all tasks, oldest first."""
+        place = self._place(after) if after else (-1, -1)
+        if awake_at is None:
+            return [self._ask(row) for row in self._all("open_asks", *place, most(limit))]
+        return [self._ask(row) for row in self._all("awake_asks", *place, most(limit), awake_at)]
+
+    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
+        """Return the open asks that are snoozed, those first that come back first."""
+        return [self._ask(row) for row in self._all("snoozed_asks", now, most(limit))]
+
+    def count_snoozed_asks(self, *, now: int) -> int:
+        """Return how many open asks are snoozed."""
+        ((count,),) = self._all("count_snoozed_asks", now)
+        return int(count)
+
+    def _place(self, ask_id: str) -> Values:
+        row = self._one("ask_place", word(ask_id))
+        if row is None:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
+        return row
+
+    def expired_asks(self, *, now: int) -> list[Ask]:
+        """Return the open asks whose time is over."""
+        if self._changes:
+            self._run("lock_expired_asks", now)
+        return [self._ask(row) for row in self._all("expired_asks", now)]
+
+    def count_open_asks(self) -> int:
+        """Return how many asks are open."""
+        ((count,),) = self._all("count_open_asks")
+        return int(count)
+
+    def add_ask(self, ask: Ask) -> None:
+        """Keep a new ask."""
+        no = self._key(ask.task_id, ask.number)
+        self._run("insert_ask", no, *_columns(ask), _ASKS.body(ask))
+        self._run("insert_ask_body", no, _ASKS.apart(ask))
+        self._know_ask(ask)
+
+    def save_ask(self, old: Ask, new: Ask) -> None:
+        """Replace an ask."""
+        no = self._key(old.task_id, old.number)
+        with outdated_if_missing(old.id):
+            current = self.ask(old.id)
+        expect(current.state is old.state, old.id)
+        self._know_ask(new)
+        now = (new.state.value, new.call, new.expires_at, new.settled_at, new.level, new.snoozed_until, _ASKS.body(new))
+        self._later("write_ask", no, *now)
+        if _ASKS.apart(old) != _ASKS.apart(new):
+            self._later("update_ask_body", no, _ASKS.apart(new))
+
+    def _ask(self, row: Values) -> Ask:
+        no, *columns, body, apart, task_id = row
+        columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
+        return _ASKS.value(tuple(columns), apart, body, task_id=task_id, number=no & LAST)
+
+    # --- turns -----------------------------------------------------------------------------------------------------
+
+    def count_turns(self, run_id: str, key: str) -> int:
+        """Return how often a run has asked for that key."""
+        ((count,),) = self._all("count_turns", self._run_key(run_id), short_digest(key))
+        return int(count)
+
+    def turns_left_open(self, run_id: str) -> list[Turn]:
+        """Return what a run asked for and did not get."""
+        key = self._run_key(run_id)
+        if key in self._known.turns_of:
+            return self._known.turns_of[key]
+        return [_turn(run_id, kind, thing) for kind, thing in self._all("turns_left_open", key)]
+
+    def add_turn(self, turn: Turn) -> None:
+        """Remember a turn."""
+        kind = turn.key.partition(":")[0] + ":"
+        key = (short_digest(turn.key), kind.encode("utf-8", "surrogatepass"))
+        self._known.turns_of.pop(self._run_key(turn.run_id), None)
+        self._run("insert_turn", self._run_key(turn.run_id), *key, turn.thing, turn.left_open)
+
+    def close_turn(self, run_id: str, thing: str) -> None:
+        """Remember that a run got what it had asked for."""
+        self._known.turns_of.pop(self._run_key(run_id), None)
+        self._run("close_turn", self._run_key(run_id), thing)
+
+    # --- documents -------------------------------------------------------------------------------------------------
+
+    def document(self, task_id: str, name: str) -> bytes | None:
+        """Return what a task keeps under that name, if anything."""
+        row = self._one("document", self._no(task_id), name)
+        return bytes(row[0]) if row else None
+
+    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep a document of a task."""
+        no = self._no(task_id)
+        self._run("drop_document", no, name)
+        if body is not None:
+            self._run("insert_document", no, name, body)
+
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        """Return a transcript, or so much of it after a message."""
+        first, last = self._span(task_id)
+        return [body for (body,) in self._all("messages", first + after, last)]
+
+    def count_messages(self, task_id: str) -> int:
+        """Return how many messages a transcript has."""
+        row = self._one("last_message", *self._span(task_id))
+        return int(row[0]) & LAST if row else 0
+
+    def add_message(self, task_id: str, number: int, body: bytes) -> None:
+        """Keep the next message of a transcript."""
+        self._run("insert_message", self._key(task_id, number), body)
+
+    def shared_document(self, name: str) -> bytes | None:
+        """Return what the store keeps under that name, if anything."""
+        if self._changes:
+            self._run("lock_shared_document", name)
+        row = self._one("shared_document", name)
+        return bytes(row[0]) if row else None
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        """Keep a document that belongs to no task."""
+        self._run("keep_shared_document", name, body)
+
+
+def _turn(run: str, kind: bytes, thing: str) -> Turn:
+    return Turn(run_id=run, key=kind.decode("utf-8", "surrogatepass"), thing=thing, left_open=True)
+
+
+def _columns(ask: Ask) -> list[object]:
+    columns = _ASKS.columns(ask)
+    columns[_SLOT] = bytes.fromhex(columns[_SLOT]) if columns[_SLOT] else None
+    return columns

@@ -1,0 +1,52 @@
+"""Says that supervisors are alive, on a connection of its own, so that nothing that a transaction waits for stops it."""
+
+from contextlib import suppress
+
+import psycopg
+
+from adjourn.core.task import run_id
+from adjourn.stores.postgres.database import Database, translated
+from adjourn.stores.postgres.steps import SQL
+
+_LEFTOVERS = 3600  # seconds that a row of the engine stays that nobody took out
+_BEATS_A_CLEANING = 100
+
+
+class PostgresLeases:
+    """The leases of one supervisor, and what it says of itself to all machines."""
+
+    def __init__(self, url: str, *, length: float, machine: str, host: str, about: bytes) -> None:
+        self.length = length
+        self._db = Database(url, prepares=False)
+        self._self = (machine, host, about)
+        self._beats = 0
+
+    def beat(self, supervisor: str) -> set[str]:
+        """Renew all leases of a supervisor, and return the runs that it still has."""
+        with translated(self._db.name):
+            try:
+                return self._beat(supervisor)
+            except psycopg.Error:
+                self._db.close()
+                raise
+
+    def _beat(self, supervisor: str) -> set[str]:
+        if self._beats % _BEATS_A_CLEANING == 0:
+            self._clean_up()
+        self._beats += 1
+        self._db.all(SQL["appear"], supervisor, *self._self, self.length)
+        return {run_id(task_id, number) for task_id, number in self._db.all(SQL["beat"], supervisor, int(self.length))}
+
+    def _clean_up(self) -> None:
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            self._db.all(SQL["clean_up"])
+            self._db.all(SQL["clean_queues"], _LEFTOVERS)
+
+    def leave(self, supervisor: str) -> None:
+        """Say that a supervisor is gone."""
+        with translated(self._db.name):
+            self._db.all(SQL["leave"], supervisor)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._db.close()

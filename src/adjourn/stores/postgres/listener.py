@@ -1,0 +1,70 @@
+"""Hears of every commit by LISTEN, on a connection of its own."""
+
+import os
+import select
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+
+_PATIENCE = 5  # seconds to reach the server
+
+
+class Ear:
+    """A connection that listens. Where it cannot, it stays silent, and the slow look of whoever polls makes up for it."""
+
+    def __init__(self, url: str | None, *, forget: "Callable[[Ear], None]") -> None:
+        self._url = url
+        self._forget = forget
+        self._poll = select.epoll()  # what is polled stays the same, whatever becomes of the connection
+        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._poll.register(self._reader, select.EPOLLIN)
+        self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self.mend()
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._poll.fileno()
+
+    def mend(self) -> None:
+        """Listen again where the connection broke; whatever happened meanwhile counts as heard."""
+        if self._connection is not None or self._url is None:
+            return
+        with suppress(psycopg.Error):
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_PATIENCE, application_name="adjourn ear")
+            try:
+                connection.execute("LISTEN adjourn")
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+            self._poll.register(connection.fileno(), select.EPOLLIN)
+
+    def drain(self) -> None:
+        """Forget the wake-ups that have come so far."""
+        with suppress(BlockingIOError):
+            while os.read(self._reader, 64):
+                pass
+        if self._connection is None:
+            return
+        try:
+            for _ in self._connection.notifies(timeout=0):
+                pass
+        except psycopg.Error:
+            self._break()
+            self.mend()
+
+    def _break(self) -> None:
+        if self._connection is not None:
+            with suppress(OSError, ValueError, psycopg.Error):
+                self._poll.unregister(self._connection.fileno())
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._forget(self)
+        self._break()
+        self._poll.close()
+        os.close(self._reader)
+        os.close(self._writer)

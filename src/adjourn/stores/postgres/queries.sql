@@ -1,0 +1,406 @@
+-- name: task_by_no
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no = $1;
+
+-- name: task_by_id
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE id = $1;
+
+-- name: task_in_slot
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE slot = $1;
+
+-- name: task_no
+SELECT no FROM adjourn.task WHERE id = $1;
+
+-- name: task_id
+SELECT id FROM adjourn.task WHERE no = $1;
+
+-- name: lock_task
+SELECT task.no FROM adjourn.task JOIN adjourn.family ON family.no = task.family WHERE id = $1 FOR UPDATE OF family;
+
+-- name: lock_task_if_free
+SELECT task.no FROM adjourn.task JOIN adjourn.family ON family.no = task.family WHERE task.no = $1
+FOR UPDATE OF family SKIP LOCKED;
+
+-- name: lock_asks
+-- In one order, whoever locks: two who decide on the same tasks cannot wait for each other.
+SELECT no FROM adjourn.family WHERE no IN (
+    SELECT task.family FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20 WHERE ask.id = ANY($1)
+) ORDER BY no FOR UPDATE;
+
+-- name: tasks_of_asks
+SELECT DISTINCT task.id, task.no FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20 WHERE ask.id = ANY($1);
+
+-- name: whole_tasks
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body, head
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no = ANY($1);
+
+-- name: whole_requesters
+SELECT task, (SELECT body FROM adjourn.event WHERE event.task = wanted.task ORDER BY no LIMIT 1)
+FROM unnest($1::bigint[]) AS wanted (task);
+
+-- name: whole_asks
+SELECT ask.no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM unnest($1::bigint[]) AS wanted (task)
+JOIN adjourn.ask ON ask.no BETWEEN wanted.task << 20 AND (wanted.task << 20) + 1048575
+JOIN adjourn.ask_body ON ask_body.no = ask.no;
+
+-- name: whole_calls
+SELECT call.no, state, version, digest, claimed_by, label, call.body, call_body.body
+FROM unnest($1::bigint[]) AS wanted (task)
+JOIN adjourn.call ON call.no BETWEEN wanted.task << 20 AND (wanted.task << 20) + 1048575
+    AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain')
+JOIN adjourn.call_body ON call_body.no = call.no;
+
+-- name: whole_turns
+SELECT run, kind, thing FROM adjourn.turn WHERE run = ANY($1::bigint[]) AND left_open ORDER BY no;
+
+-- name: lock_expired_asks
+SELECT no FROM adjourn.family WHERE no IN (
+    SELECT task.family FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20
+    WHERE ask.state = 'pending' AND expires_at IS NOT NULL AND expires_at <= $1
+) ORDER BY no FOR UPDATE;
+
+-- name: tasks_like
+SELECT id FROM adjourn.task WHERE id >= $1 AND id < $2
+UNION
+SELECT task.id FROM adjourn.run JOIN adjourn.task ON task.no = run.no >> 20 WHERE checkpoint_id >= $1 AND checkpoint_id < $2
+ORDER BY 1 LIMIT 3;
+
+-- name: tasks_before
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no < $1 ORDER BY task.no DESC LIMIT $2;
+
+-- name: tasks_in_state_before
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE state = $1 AND task.no < $2 ORDER BY task.no DESC LIMIT $3;
+
+-- name: queued
+SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE pool = $1 AND state = 'queued' ORDER BY task.no LIMIT $2;
+
+-- name: insert_task
+WITH parent AS (SELECT family FROM adjourn.task WHERE id = $8), fresh AS (SELECT nextval('adjourn.task_no_seq') AS no)
+INSERT INTO adjourn.task (no, family, id, state, version, slot, next_call, wish, pool, body)
+SELECT no, coalesce((SELECT family FROM parent), no), $1, $2, $3, $4, $5, $6, $7, $9 FROM fresh RETURNING no, family;
+
+-- name: insert_family
+INSERT INTO adjourn.family (no) VALUES ($1);
+
+-- name: insert_spec
+INSERT INTO adjourn.task_spec (no, body) VALUES ($1, $2);
+
+-- name: update_spec
+UPDATE adjourn.task_spec SET body = $2 WHERE no = $1;
+
+-- name: write_task
+UPDATE adjourn.task SET state = $2, version = $3, slot = $4, next_call = $5, wish = $6, body = $7 WHERE no = $1;
+
+-- name: run
+SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no = $1;
+
+-- name: runs
+SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no BETWEEN $1 AND $2 ORDER BY no;
+
+-- name: runs_like
+SELECT no FROM adjourn.run WHERE checkpoint_id >= $1 AND checkpoint_id < $2 LIMIT 2;
+
+-- name: insert_run
+INSERT INTO adjourn.run (no, state, version, supervisor, checkpoint_id, pause_reason, body) VALUES ($1, $2, $3, $4, $5, $6, $7);
+
+-- name: update_run
+UPDATE adjourn.run SET state = $4, version = $5, supervisor = $6, checkpoint_id = $7, pause_reason = $8, body = $9
+WHERE no = $1 AND version = $2 AND state = $3 RETURNING 1;
+
+-- name: call
+SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
+FROM adjourn.call JOIN adjourn.call_body USING (no) WHERE no = $1;
+
+-- name: calls
+SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
+FROM adjourn.call JOIN adjourn.call_body USING (no) WHERE no BETWEEN $1 AND $2 ORDER BY no;
+
+-- name: calls_in
+SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
+FROM adjourn.call JOIN adjourn.call_body USING (no)
+WHERE no BETWEEN $1 AND $2 AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain') AND state = $3 ORDER BY no;
+
+-- name: insert_call
+INSERT INTO adjourn.call (no, state, version, digest, claimed_by, label, body) VALUES ($1, $2, $3, $4, $5, $6, $7);
+
+-- name: call_labelled
+SELECT no FROM adjourn.call WHERE label = $1 AND no BETWEEN $2 AND $3;
+
+-- name: insert_call_body
+INSERT INTO adjourn.call_body (no, body) VALUES ($1, $2);
+
+-- name: write_call
+UPDATE adjourn.call SET state = $2, version = $3, digest = $4, claimed_by = $5, label = $6, body = $7 WHERE no = $1;
+
+-- name: update_call_body
+UPDATE adjourn.call_body SET body = $2 WHERE no = $1;
+
+-- name: ask_by_id
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE id = $1;
+
+-- name: ask_by_no
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no = $1;
+
+-- name: ask_in_slot
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE slot = $1 AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
+
+-- name: asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 ORDER BY no;
+
+-- name: asks_of_run
+-- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+WHERE no > coalesce((SELECT no FROM adjourn.ask WHERE no BETWEEN $1 AND $2 AND run < $3 ORDER BY no DESC LIMIT 1), $1)
+    AND no <= $2 AND run = $3
+ORDER BY no;
+
+-- name: open_asks_of
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 AND state = 'pending' ORDER BY no;
+
+-- name: open_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > ($1, $2)
+ORDER BY created_at, no LIMIT $3;
+
+-- name: awake_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+WHERE state = 'pending' AND (created_at, no) > ($1, $2) AND (snoozed_until IS NULL OR snoozed_until <= $4)
+ORDER BY created_at, no LIMIT $3;
+
+-- name: snoozed_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND snoozed_until > $1
+ORDER BY snoozed_until, no LIMIT $2;
+
+-- name: count_snoozed_asks
+SELECT count(*) FROM adjourn.ask WHERE state = 'pending' AND snoozed_until > $1;
+
+-- name: expired_asks
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
+    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY no;
+
+-- name: ask_place
+SELECT created_at, no FROM adjourn.ask WHERE id = $1;
+
+-- name: count_open_asks
+SELECT count(*) FROM adjourn.ask WHERE state = 'pending';
+
+-- name: asks_like
+SELECT id FROM adjourn.ask WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 3;
+
+-- name: insert_ask
+INSERT INTO adjourn.ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+
+-- name: insert_ask_body
+INSERT INTO adjourn.ask_body (no, body) VALUES ($1, $2);
+
+-- name: write_ask
+UPDATE adjourn.ask SET state = $2, call = $3, expires_at = $4, settled_at = $5, level = $6, snoozed_until = $7, body = $8
+WHERE no = $1;
+
+-- name: update_ask_body
+UPDATE adjourn.ask_body SET body = $2 WHERE no = $1;
+
+-- name: count_turns
+SELECT count(*) FROM adjourn.turn WHERE run = $1 AND key = $2;
+
+-- name: turns_left_open
+SELECT kind, thing FROM adjourn.turn WHERE run = $1 AND left_open ORDER BY no;
+
+-- name: insert_turn
+INSERT INTO adjourn.turn (run, key, kind, thing, left_open) VALUES ($1, $2, $3, $4, $5);
+
+-- name: close_turn
+UPDATE adjourn.turn SET left_open = false WHERE run = $1 AND thing = $2;
+
+-- name: document
+SELECT body FROM adjourn.document WHERE task = $1 AND name = $2;
+
+-- name: drop_document
+DELETE FROM adjourn.document WHERE task = $1 AND name = $2;
+
+-- name: insert_document
+INSERT INTO adjourn.document (task, name, body) VALUES ($1, $2, $3);
+
+-- name: messages
+SELECT body FROM adjourn.message WHERE no > $1 AND no <= $2 ORDER BY no;
+
+-- name: last_message
+SELECT no FROM adjourn.message WHERE no BETWEEN $1 AND $2 ORDER BY no DESC LIMIT 1;
+
+-- name: insert_message
+INSERT INTO adjourn.message (no, body) VALUES ($1, $2);
+
+-- name: forget_messages
+DELETE FROM adjourn.message WHERE no BETWEEN $1 AND $2;
+
+-- name: shared_document
+SELECT body FROM adjourn.shared_document WHERE name = $1;
+
+-- name: lock_shared_document
+-- What is not there cannot be locked, so its name is.
+SELECT pg_advisory_xact_lock(1633970800, hashtext($1));
+
+-- name: keep_shared_document
+INSERT INTO adjourn.shared_document (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = $2;
+
+-- name: head
+SELECT head FROM adjourn.task WHERE no = $1;
+
+-- name: update_head
+UPDATE adjourn.task SET head = $2 WHERE no = $1;
+
+-- name: seal_events
+SELECT adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
+
+-- name: notify
+SELECT pg_notify('adjourn', ''), pg_current_xact_id()::text;
+
+-- name: events
+SELECT body FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no;
+
+-- name: first_event
+SELECT body FROM adjourn.event WHERE task = $1 ORDER BY no LIMIT 1;
+
+-- name: last_events
+SELECT no, body, seal FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no DESC LIMIT $2;
+
+-- name: trail
+SELECT event.no, task.id, event.body, link, seal FROM adjourn.event LEFT JOIN adjourn.task ON task.no = event.task
+WHERE event.no > $1 ORDER BY event.no LIMIT $2;
+
+-- name: trail_head
+SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1;
+
+-- name: happened
+SELECT event.no, task.id, event.body, seal FROM adjourn.event JOIN adjourn.task ON task.no = event.task
+WHERE event.no > $1 AND event.body IS NOT NULL ORDER BY event.no LIMIT $2;
+
+-- name: events_before
+SELECT no, body FROM adjourn.event WHERE no < $1 AND body IS NOT NULL ORDER BY no DESC LIMIT 500;
+
+-- name: outbox
+SELECT body FROM adjourn.outbox WHERE notifier = $1;
+
+-- name: save_outbox
+INSERT INTO adjourn.outbox (notifier, body) VALUES ($1, $2) ON CONFLICT (notifier) DO UPDATE SET body = $2;
+
+-- name: trail_of
+SELECT no, body FROM adjourn.event WHERE task = $1 ORDER BY no;
+
+-- name: forget_event
+UPDATE adjourn.event SET body = NULL, link = $2 WHERE no = $1;
+
+-- name: forget_task
+DELETE FROM adjourn.task WHERE no = $1;
+
+-- name: forget_family
+DELETE FROM adjourn.family WHERE no = $1 AND NOT EXISTS (SELECT 1 FROM adjourn.task WHERE family = $1);
+
+-- name: family
+SELECT family FROM adjourn.task WHERE no = $1;
+
+-- name: forget_spec
+DELETE FROM adjourn.task_spec WHERE no = $1;
+
+-- name: forget_runs
+DELETE FROM adjourn.run WHERE no BETWEEN $1 AND $2;
+
+-- name: forget_calls
+DELETE FROM adjourn.call WHERE no BETWEEN $1 AND $2;
+
+-- name: forget_call_bodies
+DELETE FROM adjourn.call_body WHERE no BETWEEN $1 AND $2;
+
+-- name: forget_asks
+DELETE FROM adjourn.ask WHERE no BETWEEN $1 AND $2;
+
+-- name: forget_ask_bodies
+DELETE FROM adjourn.ask_body WHERE no BETWEEN $1 AND $2;
+
+-- name: forget_turns
+DELETE FROM adjourn.turn WHERE run BETWEEN $1 AND $2;
+
+-- name: forget_documents
+DELETE FROM adjourn.document WHERE task = $1;
+
+-- name: enqueue
+SELECT adjourn.enqueue($1);
+
+-- name: put_back
+SELECT adjourn.put_back($1, $2);
+
+-- name: retire
+SELECT adjourn.retire($1);
+
+-- name: hold
+SELECT adjourn.hold($1, $2, $3);
+
+-- name: is_held
+SELECT adjourn.is_held($1, $2);
+
+-- name: wrest
+SELECT adjourn.wrest($1, $2);
+
+-- name: claim_next
+SELECT (params ->> 'task')::bigint FROM absurd.claim_task($1, $2, $3, 1);
+
+-- name: repair
+SELECT adjourn.repair($1);
+
+-- name: has_queue
+SELECT 1 FROM absurd.queues WHERE queue_name = adjourn.queue_of($1);
+
+-- name: queue_of
+SELECT adjourn.queue_of($1);
+
+-- name: abandoned
+SELECT run.no & 1048575, task.id FROM adjourn.task
+JOIN adjourn.run ON run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 AND run.state = 'running'
+WHERE task.state = 'running' AND adjourn.lease_end(task.pool, task.engine_run) <= absurd.current_time() ORDER BY run.no;
+
+-- name: appear
+INSERT INTO adjourn.supervisor (name, machine, host, body, alive_until)
+VALUES ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))
+ON CONFLICT (name) DO UPDATE SET alive_until = excluded.alive_until;
+
+-- name: leave
+DELETE FROM adjourn.supervisor WHERE name = $1;
+
+-- name: beat
+SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
+
+-- name: living
+SELECT name, machine, host, body FROM adjourn.supervisor WHERE alive_until > clock_timestamp() ORDER BY name;
+
+-- name: clean_up
+DELETE FROM adjourn.supervisor WHERE alive_until < clock_timestamp() - interval '1 day';
+
+-- name: clean_queues
+SELECT absurd.cleanup_tasks(queue_name, $1, 1000) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';

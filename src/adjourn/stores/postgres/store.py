@@ -1,0 +1,194 @@
+"""The PostgreSQL store: many machines, one database, every commit on disk before it is acknowledged."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+
+import psycopg
+
+from adjourn.core.errors import Conflict, StoreProblem
+from adjourn.core.task import Task
+from adjourn.stores.everything import Everything
+from adjourn.stores.postgres.asks import AskRows
+from adjourn.stores.postgres.database import Database, shown, translated
+from adjourn.stores.postgres.engine import EngineRows
+from adjourn.stores.postgres.install import make_roles, require_schema
+from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.steps import SQL
+from adjourn.stores.postgres.trail import TrailRows
+
+LEASE = 30.0  # seconds
+_MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _MOMENT
+_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _MOMENT
+_STATUS = b"SELECT pg_xact_status($1::xid8)"
+_READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
+
+
+class Rows(EngineRows, AskRows, TrailRows):
+    """All rows of the database: a view inside a read, a change inside a transaction."""
+
+
+class PostgresStore:
+    """Keeps tasks in a database that several machines share."""
+
+    def __init__(self, url: str, *, listen_url: str | None = None, lease: float = LEASE) -> None:
+        self.lease = lease
+        self._url = url
+        self._listen_url = listen_url or url
+        # Whoever names another URL for listening has a pooler at the first one, which need not know prepared statements.
+        with translated("the store"):
+            self.name = shown(url)
+        self._db = Database(url, prepares=listen_url is None)
+        self._ears: list[Ear] = []
+        self._clock = (0, 0.0)
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            with translated(self.name):
+                require_schema(self._db)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def now(self) -> int:
+        """Return the time in milliseconds by the clock of the database: those of the machines may differ."""
+        if not self._clock[0]:
+            with self.read():
+                pass
+        moment, seen = self._clock
+        return moment + int((time.monotonic() - seen) * 1000)
+
+    @contextmanager
+    def read(self) -> Generator[Rows, None, None]:
+        """Open a view of one moment."""
+        with translated(self.name):
+            self._begin(_READ)
+            try:
+                yield Rows(self._db, changes=False, lease=self.lease)
+            finally:
+                self._roll_back()
+
+    @contextmanager
+    def change(self) -> Generator[Rows, None, None]:
+        """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        with translated(self.name):
+            self._begin(_CHANGE)
+            rows = Rows(self._db, changes=True, lease=self.lease)
+            try:
+                yield rows
+                number = rows.finish()
+            except BaseException:
+                self._roll_back()
+                raise
+            self._commit(number)
+
+    def _begin(self, statements: bytes) -> None:
+        """Begin, on a new connection if the old one broke meanwhile: nothing was said on it yet."""
+        was_open = self._db.is_open
+        try:
+            ((moment,),) = self._db.last(statements)
+        except psycopg.OperationalError:
+            if not was_open or self._db.is_open:
+                raise
+            ((moment,),) = self._db.last(statements)
+        self._clock = (int(moment), time.monotonic())
+        for ear in self._ears:
+            ear.mend()
+
+    def _roll_back(self) -> None:
+        with suppress(psycopg.Error):
+            if self._db.is_in_transaction:
+                self._db.all(b"ROLLBACK")
+
+    def _commit(self, number: str) -> None:
+        """Commit. Where the reply is lost, ask the database what became of it: the same answer as if it had come."""
+        try:
+            self._db.all(b"COMMIT")
+        except psycopg.OperationalError as error:
+            if self._db.is_open:
+                raise
+            self._read_back(number, error)
+
+    def _read_back(self, number: str, error: psycopg.Error) -> None:
+        match self._status_of(number):
+            case "committed":
+                return
+            case "aborted":
+                raise StoreProblem(f"{self.name} went away before this was saved", way_out="say it again") from error
+            case _:
+                sentence = f"{self.name} went away while this was saved: nobody knows yet whether it was"
+                raise StoreProblem(
+                    sentence, way_out="adjourn tasks, to see whether it counts, before you say it again"
+                ) from error
+
+    def _status_of(self, number: str) -> str | None:
+        deadline = time.monotonic() + _READ_BACK
+        pause = 0.05
+        while True:
+            status = self._seen_status(number)
+            if status in {"committed", "aborted"} or time.monotonic() > deadline:
+                return status
+            time.sleep(pause)
+            pause = min(2 * pause, 2.0)
+
+    def _seen_status(self, number: str) -> str | None:
+        try:
+            ((status,),) = self._db.all(_STATUS, number)
+        except psycopg.OperationalError:
+            return None
+        except psycopg.Error:
+            return "aborted"  # a copy of the database that never heard of it
+        return str(status)
+
+    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Take the oldest task of a pool that fits out of its queue, for the length of a lease. Nobody is woken for that."""
+        with translated(self.name):
+            self._begin(_CHANGE)
+            try:
+                found = Rows(self._db, changes=True, lease=self.lease).next_queued(pool, supervisor=supervisor, fits=fits)
+                self._db.all(b"COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+            return found
+
+    def listen(self) -> Ear:
+        """Return an ear that hears every commit from now on."""
+        ear = Ear(self._listen_url, forget=self._ears.remove)
+        self._ears.append(ear)
+        return ear
+
+    @contextmanager
+    def everything(self) -> Generator[Everything, None, None]:
+        """Return all that is kept, as of one moment; others go on meanwhile."""
+        from adjourn.stores.postgres.copying import everything_in
+
+        with self.read() as rows:
+            yield everything_in(self._db, rows)
+
+    def take_in(self, content: Everything) -> None:
+        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts."""
+        from adjourn.stores.postgres.copying import everything_in, take_in
+
+        with self.change() as rows:
+            self._db.all(b"LOCK TABLE adjourn.task IN EXCLUSIVE MODE")
+            if not rows.tasks(limit=1) and not rows.trail(limit=1):
+                take_in(self._db, rows, content)
+            if everything_in(self._db, rows) != content:
+                raise Conflict(f"{self.name} keeps something else already", way_out="name a database without tasks")
+
+    def make_roles(self) -> None:
+        """Make the roles for agents, approvers and workers."""
+        with translated(self.name):
+            make_roles(self._db)
+
+    def supervisors(self) -> list[tuple[str, str, bytes]]:
+        """Return who is alive, on which host, and what each says of itself."""
+        with translated(self.name):
+            return [(name, host, body) for name, _, host, body in self._db.all(SQL["living"])]
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._db.close()

@@ -1,0 +1,210 @@
+"""Tasks, their runs and their calls, as rows."""
+
+from collections.abc import Sequence
+
+from adjourn.core.call import Call
+from adjourn.core.errors import NotFound
+from adjourn.core.states import CallState, TaskState
+from adjourn.core.task import Run, Task, run_id
+from adjourn.stores.bodies import spec_body, spec_of
+from adjourn.stores.postgres.database import Values
+from adjourn.stores.postgres.shapes import Shape
+from adjourn.stores.postgres.steps import BITS, LAST, NEWEST, Steps, expect, most, outdated_if_missing, prefix_range, word
+
+_TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
+_RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
+_CALLS = Shape(Call, columns=("state", "version", "digest", "claimed_by", "label"), known=("task_id", "number", "body"))
+
+_BACKOFF = 0.5  # seconds before a start that failed is tried again; it doubles
+_LONGEST = 60.0
+
+
+class TaskRows(Steps):
+    """What is kept of tasks, runs and calls. A task that is queued or runs has its row in the engine; any other has none."""
+
+    # --- tasks -----------------------------------------------------------------------------------------------------
+
+    def task(self, task_id: str) -> Task:
+        """Return the task, or raise NotFound."""
+        if not self._changes:
+            return self._found_task(task_id, self._one("task_by_id", word(task_id)))
+        no = self._no(task_id)
+        if no not in self._known.tasks:
+            self._known.tasks[no] = self._found_task(task_id, self._one("task_by_no", no))
+        return self._known.tasks[no]
+
+    def _found_task(self, task_id: str, row: Values | None) -> Task:
+        if row is None:
+            raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
+        return task_of(row)
+
+    def task_in_slot(self, slot: str) -> Task | None:
+        """Return the task that was started for that slot, if there is one."""
+        row = self._one("task_in_slot", bytes.fromhex(slot))
+        return task_of(row) if row else None
+
+    def tasks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of tasks that the prefix fits."""
+        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
+
+    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+        """Return the newest tasks first."""
+        place = self._no(before) if before else NEWEST
+        if not states:
+            return [task_of(row) for row in self._all("tasks_before", place, most(limit))]
+        found = [row for state in states for row in self._all("tasks_in_state_before", state.value, place, most(limit))]
+        return [task_of(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
+
+    def running(self) -> list[Task]:
+        """Return every task that is running."""
+        return [task_of(row) for row in self._all("tasks_in_state_before", "running", NEWEST, None)][::-1]
+
+    def queued(self, *, pool: str, limit: int) -> list[Task]:
+        """Return the tasks of a pool that can be started, oldest first."""
+        return [task_of(row) for row in self._all("queued", pool, most(limit))]
+
+    def add_task(self, task: Task) -> None:
+        """Keep a new task."""
+        columns = [*_task_columns(task), task.spec.pool, task.parent_task, _TASKS.body(task)]
+        ((no, family),) = self._all("insert_task", *columns)
+        if no == family:
+            self._run("insert_family", no)
+            self._remember(task.id, no)  # nobody else can know of it yet
+        self._run("insert_spec", no, spec_body(task.spec))
+        if task.state is TaskState.QUEUED:
+            self._run("enqueue", no)
+
+    def save_task(self, old: Task, new: Task) -> None:
+        """Replace a task."""
+        no, current = self._no(old.id), self.task(old.id)
+        expect((current.version, current.state) == (old.version, old.state), old.id)
+        if old.state in _IN_ENGINE and new.state not in _IN_ENGINE:
+            self._run("retire", no)
+        self._known.tasks[no] = new
+        self._later("write_task", no, *_task_columns(new)[1:], _TASKS.body(new))
+        if new.spec is not old.spec:
+            self._run("update_spec", no, spec_body(new.spec))
+        if new.state is TaskState.QUEUED and old.state is not TaskState.QUEUED:
+            self._later("put_back", no, _delay(new))
+
+    # --- runs ------------------------------------------------------------------------------------------------------
+
+    def run(self, task_id: str, number: int) -> Run:
+        """Return one run, or raise NotFound."""
+        row = self._one("run", self._key(task_id, number))
+        if row is None:
+            raise NotFound(f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}")
+        return _run(task_id, row)
+
+    def runs(self, task_id: str) -> list[Run]:
+        """Return all runs of a task."""
+        return [_run(task_id, row) for row in self._all("runs", *self._span(task_id))]
+
+    def run_of_checkpoint(self, prefix: str) -> Run | None:
+        """Return the one run whose checkpoint the prefix names."""
+        found = self._all("runs_like", *prefix_range(prefix))
+        if len(found) != 1:
+            return None
+        no = found[0][0]
+        return self.run(self._task_id(no >> BITS), no & LAST)
+
+    def add_run(self, run: Run) -> None:
+        """Keep a new run."""
+        self._run("insert_run", self._key(run.task_id, run.number), *_RUNS.columns(run), _RUNS.body(run))
+
+    def save_run(self, old: Run, new: Run) -> None:
+        """Replace a run."""
+        key = self._key(old.task_id, old.number)
+        self._swap("update_run", key, old.version, old.state.value, *_RUNS.columns(new), _RUNS.body(new), name=old.id)
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, task_id: str, number: int) -> Call:
+        """Return one call, or raise NotFound."""
+        key = self._key(task_id, number)
+        if key in self._known.calls:
+            return self._known.calls[key]
+        row = self._one("call", key)
+        if row is None:
+            raise NotFound(f"no call {task_id}.tc_{number}", way_out=f"adjourn show {task_id}")
+        return self._know_call(call_of(task_id, row))
+
+    def _know_call(self, call: Call) -> Call:
+        """Remember a call as it stands, in a transaction."""
+        if self._changes:
+            no = self._no(call.task_id)
+            self._known.calls[(no << BITS) + call.number] = call
+            if no in self._known.calls_of:
+                self._known.calls_of[no][call.number] = call
+        return call
+
+    def calls(self, task_id: str) -> list[Call]:
+        """Return all calls of a task."""
+        return [call_of(task_id, row) for row in self._all("calls", *self._span(task_id))]
+
+    def calls_in(self, task_id: str, state: CallState) -> list[Call]:
+        """Return the calls of a task in one open state."""
+        if (calls := self._known.calls_of.get(self._no(task_id))) is not None:
+            return [call for _, call in sorted(calls.items()) if call.state is state]
+        return [call_of(task_id, row) for row in self._all("calls_in", *self._span(task_id), state.value)]
+
+    def call_labelled(self, task_id: str, label: str) -> Call | None:
+        """Return the call that an agent calls so."""
+        row = self._one("call_labelled", label, *self._span(task_id))
+        return self.call(task_id, row[0] & LAST) if row else None
+
+    def add_call(self, call: Call) -> None:
+        """Keep a new call."""
+        no = self._key(call.task_id, call.number)
+        self._run("insert_call", no, *_call_columns(call), _CALLS.body(call))
+        self._run("insert_call_body", no, call.body)
+        self._know_call(call)
+
+    def save_call(self, old: Call, new: Call) -> None:
+        """Replace a call."""
+        no = self._key(old.task_id, old.number)
+        with outdated_if_missing(old.id):
+            current = self.call(old.task_id, old.number)
+        guard = (current.version, current.state, current.digest, current.claimed_by)
+        expect(guard == (old.version, old.state, old.digest, old.claimed_by), old.id)
+        self._know_call(new)
+        self._later("write_call", no, *_call_columns(new), _CALLS.body(new))
+        if new.digest != old.digest:
+            self._later("update_call_body", no, new.body)
+
+
+_IN_ENGINE = frozenset({TaskState.QUEUED, TaskState.RUNNING})
+
+
+def _delay(task: Task) -> float:
+    """Return how long a task rests before it is started: the longer, the more often that failed."""
+    return min(_BACKOFF * 2 ** (task.tries - 1), _LONGEST) if task.tries else 0.0
+
+
+def _task_columns(task: Task) -> list[object]:
+    id_, state, version, slot, next_call, wish = _TASKS.columns(task)
+    return [id_, state, version, bytes.fromhex(slot) if slot else None, next_call, wish]
+
+
+def task_of(row: Values) -> Task:
+    """Put a task together."""
+    _, id_, state, version, slot, next_call, wish, body, spec = row
+    columns = (id_, state, version, slot.hex() if slot else None, next_call, wish)
+    return _TASKS.value(columns, body, spec=spec_of(spec))
+
+
+def _run(task_id: str, row: Values) -> Run:
+    no, *columns, body = row
+    return _RUNS.value(tuple(columns), body, task_id=task_id, number=no & LAST)
+
+
+def _call_columns(call: Call) -> list[object]:
+    state, version, digest, claimed_by, label = _CALLS.columns(call)
+    return [state, version, bytes.fromhex(digest), claimed_by, label]
+
+
+def call_of(task_id: str, row: Values) -> Call:
+    """Put a call together."""
+    no, state, version, digest, claimed_by, label, body, content = row
+    columns = (state, version, digest.hex(), claimed_by, label)
+    return _CALLS.value(columns, body, task_id=task_id, number=no & LAST, body=content)

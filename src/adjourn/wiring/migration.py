@@ -1,0 +1,97 @@
+"""Moves a store of one machine into a database that machines share, and copies one back."""
+
+import os
+import shutil
+from contextlib import suppress
+from tempfile import mkdtemp
+
+import msgspec
+
+from adjourn.controller.whole import Controller
+from adjourn.core.errors import Conflict, Misuse, NotFound
+from adjourn.core.states import TaskState
+from adjourn.files import sync_directory, write_whole
+from adjourn.ports.store import Store
+from adjourn.stores.everything import Everything
+from adjourn.stores.sqlite.place import DATABASE
+from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring import ADDRESS, is_shared, living
+
+MOVED = f"{DATABASE}.moved"
+
+
+def migrate(source: str, target: str) -> Everything:
+    """Move all that a directory keeps into the database of `target`, verify it, and have the directory lead there.
+
+    The old database is put aside: two stores that both know of an approved call would both run it.
+    """
+    from adjourn.wiring.shared import address_of, open_shared
+
+    _require_movable(source, target)
+    old, new = SqliteStore(source), open_shared(target)
+    try:
+        with old.everything() as found:
+            content: Everything = found  # what starts fast does not know its type
+            _require_rest(content)
+            new.take_in(content)
+            write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(target)))
+            _put_aside(source)
+    finally:
+        old.close()
+        new.close()
+    return content
+
+
+def _put_aside(source: str) -> None:
+    for companion in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.rename(os.path.join(source, DATABASE + companion), os.path.join(source, MOVED + companion))
+    sync_directory(source)
+
+
+def _require_movable(source: str, target: str) -> None:
+    if not is_shared(target):
+        raise Misuse("a store is moved into a database", way_out="adjourn store migrate --from DIR --store postgresql://…")
+    if is_shared(source):
+        raise Conflict(f"{source} leads to a database already", way_out="adjourn tasks")
+    if not os.path.lexists(os.path.join(source, DATABASE)):
+        raise NotFound(f"there is no store at {source}", way_out="name the directory with --from DIR")
+    if living(source):
+        raise Conflict(f"somebody works on {source}", way_out=f"adjourn worker --status --store {source}")
+
+
+def _require_rest(content: Everything) -> None:
+    for kept in content.tasks:
+        if kept.task.state is TaskState.RUNNING:
+            raise Conflict(f"task {kept.task.id} is running", way_out=f"adjourn wait {kept.task.id}")
+
+
+def make_roles(controller: Controller) -> None:
+    """Make the roles of a shared store."""
+    from adjourn.stores.postgres.store import PostgresStore
+
+    if not isinstance(controller.store, PostgresStore):
+        raise Misuse("roles are a database's", way_out="adjourn store roles --store postgresql://…")
+    controller.store.make_roles()
+
+
+def back_up_shared(store: Store, target: str) -> None:
+    """Copy a database, as of one moment, into a new file that is a store of one machine."""
+    from adjourn.stores.postgres.store import PostgresStore
+
+    assert isinstance(store, PostgresStore)  # noqa: S101 -- there is no third kind
+    draft = mkdtemp(dir=os.path.dirname(target), prefix=".adjourn-backup-")
+    try:
+        with store.everything() as content:
+            _fill(draft, target, content)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _fill(draft: str, target: str, content: Everything) -> None:
+    copy = SqliteStore(os.path.join(draft, ".adjourn"))
+    try:
+        copy.take_in(content)
+        copy.back_up(target)
+    finally:
+        copy.close()

@@ -1,0 +1,306 @@
+"""The calls of an agent: judged as a batch, decided one by one, run once, and told in order."""
+
+import pytest
+
+from adjourn.core.ask import Ask, Question, Reply, Verb, Verdict
+from adjourn.core.call import Call, tool_body
+from adjourn.core.driving import CallResult, Held, Proposed, Report
+from adjourn.core.errors import AlreadyDone, CannotResume, Conflict, NotFound, StoreProblem
+from adjourn.core.outcome import Exit
+from adjourn.core.resumption import Resumption
+from adjourn.core.states import CallState, TaskState
+from adjourn.core.task import OnRejection, Run, Task
+from adjourn.ports.runs import Ended, NeverStarted, Vanished
+from adjourn.ports.store import Store
+from tests.contract.office import ASKS_10, DONE, INTERRUPTED, ME, Office
+from tests.stateful.world import shim_of
+from tests.unit.policies import policy as policy_of
+
+AUTO = '[[rule]]\ntool = "announce"\naction = "auto"'
+NEVER_RM = '[[rule]]\ntool = "erase"\naction = "never"'
+
+
+@pytest.fixture
+def office(store: Store) -> Office:
+    return Office(store)
+
+
+def begun(office: Office, *, runner: str = "agent", asks: bool = True) -> tuple[Task, Run]:
+    """Return a task of an agent whose driver runs."""
+    task = office.start(
+        runner=runner, argv=("adjourn", "_agent"), prompt="deploy", pause_on_approval=asks, on_rejection=OnRejection.TELL
+    )
+    return task, office.begin(task).run
+
+
+def again(office: Office, task: Task) -> Run:
+    """Start the driver of a task once more."""
+    return office.begin(office.task(task.id)).run
+
+
+def wanted(tool: str = "write_file", label: str | None = None, **arguments: object) -> Proposed:
+    return Proposed(tool=tool, body=tool_body(tool, arguments or {"path": "a"}), label=label, words="I will do it.")
+
+
+def calls(held: list[Held]) -> list[Call]:
+    return [each.call for each in held if each.call]
+
+
+def states(office: Office, task: Task) -> list[CallState]:
+    return [call.state for call in calls(office.controller.batch(task.id))]
+
+
+def pending(office: Office, task: Task) -> list[Ask]:
+    return list(office.scene(task).open_asks)
+
+
+def test_nothing_of_a_batch_runs_while_one_call_of_it_is_asked_about(office: Office) -> None:
+    """A-R13, A-R42: also what needs no approval waits, and runs on resume."""
+    office.rules.policy = policy_of(AUTO)
+    task, run = begun(office)
+    office.controller.propose_batch(run.id, [wanted("announce"), wanted(path="b")])
+    assert states(office, task) == [CallState.APPROVED, CallState.PENDING]
+    assert office.controller.next_execution(task.id) is None
+    assert office.controller.finish(run, ASKS_10).state is TaskState.WAITING
+    (ask,) = pending(office, task)
+    assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
+    again(office, task)
+    first = office.controller.next_execution(task.id)
+    assert first is not None
+    assert first.tool == "announce"
+
+
+def test_calls_are_named_as_the_agent_names_them_unless_that_names_another(office: Office) -> None:
+    """A-R26, A-R36: what is pending can be named as it was proposed, and no name ever names two calls."""
+    task, run = begun(office)
+    held = office.controller.propose_batch(run.id, [wanted(label="tc_1"), wanted(label="tc_1"), wanted(label="an odd one")])
+    names = [call.tool_call_id for call in calls(held)]
+    assert names[0] == "tc_1"
+    assert len(set(names)) == len(names)
+    assert all(" " not in name for name in names)
+    office.controller.finish(run, ASKS_10)
+    office.controller.resume(task.id, Resumption(approve=("tc_1",)), by=ME)
+    assert states(office, task) == [CallState.APPROVED, CallState.REJECTED, CallState.REJECTED]  # A-R47
+
+
+def test_without_the_flag_all_runs_but_what_never_may(office: Office) -> None:
+    """A-R78, and the policy's never is still refused."""
+    office.rules.policy = policy_of(NEVER_RM)
+    task, run = begun(office, asks=False)
+    held = office.controller.propose_batch(run.id, [wanted(), wanted("erase")])
+    assert states(office, task) == [CallState.APPROVED, CallState.REJECTED]
+    assert held[1].result is not None
+    assert "never" in (held[1].result.error or "")
+
+
+def test_what_only_reads_is_for_its_driver_unless_a_rule_asks(office: Office) -> None:
+    reading = Proposed(tool="read_file", body=tool_body("read_file", {"path": "a"}), read_only=True)
+    _, run = begun(office)
+    assert office.controller.propose_batch(run.id, [reading]) == [Held()]
+    office.rules.policy = policy_of('[[rule]]\ntool = "read_file"\naction = "prompt"')
+    _, other = begun(office)
+    (held,) = office.controller.propose_batch(other.id, [reading])
+    assert held.call is not None
+    assert held.call.state is CallState.PENDING
+
+
+def executing(office: Office) -> tuple[Task, Run, Call]:
+    """Return a call that runs beside its agent."""
+    task, run = begun(office, asks=False)
+    office.controller.propose_batch(run.id, [wanted()])
+    call = office.controller.next_execution(task.id)
+    assert call is not None
+    claimed = office.controller.claim_call(run, call)
+    assert claimed is not None
+    return task, run, office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+
+
+def test_a_call_beside_its_agent_ends_with_its_result(office: Office) -> None:
+    task, run, call = executing(office)
+    assert office.controller.next_execution(task.id) is None
+    office.controller.conclude_call(run, call, Ended(Exit(code=1, output="no such file\n")))
+    (held,) = office.controller.batch(task.id)
+    assert held.call is not None
+    assert held.call.state is CallState.FAILED
+    assert held.result == CallResult(ok=False, output="no such file\n", exit_code=1)
+
+
+def test_a_call_whose_gate_stayed_shut_is_offered_again(office: Office) -> None:
+    task, run, call = executing(office)
+    office.controller.conclude_call(run, call, NeverStarted())
+    again_offered = office.controller.next_execution(task.id)
+    assert again_offered is not None
+    assert again_offered.id == call.id
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_person_says_what_became_of_a_call_that_nobody_saw_end(office: Office, verdict: Verdict) -> None:
+    task, run, call = executing(office)
+    office.controller.conclude_call(run, call, Vanished())
+    waiting = office.controller.finish(run, ASKS_10)
+    assert waiting.state is TaskState.WAITING
+    settled = office.controller.settle(task.id, call.number, verdict, by=ME)
+    assert settled.state is TaskState.QUEUED
+    again(office, task)
+    runs_again = office.controller.next_execution(task.id)
+    assert (runs_again is not None) == (verdict is Verdict.RUN_AGAIN)
+    with pytest.raises(Conflict):
+        office.controller.settle(task.id, call.number, verdict, by=ME)
+
+
+def test_nothing_moves_on_while_a_call_is_uncertain(office: Office) -> None:
+    task, run = begun(office, asks=False)
+    office.controller.propose_batch(run.id, [wanted(path="a"), wanted(path="b")])
+    call = office.controller.next_execution(task.id)
+    assert call is not None
+    claimed = office.controller.claim_call(run, call)
+    assert claimed is not None
+    office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+    office.controller.conclude_call(run, claimed, Vanished())
+    assert office.controller.next_execution(task.id) is None
+
+
+def test_a_call_that_changed_since_its_approval_is_asked_again(office: Office) -> None:
+    office.disk.files = {"/work/deploy.sh": "sha256:1"}
+    task, run = begun(office)
+    office.controller.propose_batch(run.id, [wanted("run_command", command="./deploy.sh")])
+    office.controller.finish(run, ASKS_10)
+    (ask,) = pending(office, task)
+    office.reply(ask, Verb.APPROVE)
+    run = again(office, task)
+    office.disk.files = {"/work/deploy.sh": "sha256:2"}
+    call = office.controller.next_execution(task.id)
+    assert call is not None
+    assert office.controller.claim_call(run, call) is None
+    (new,) = pending(office, task)
+    assert new.replaces == ask.id
+    assert states(office, task) == [CallState.PENDING]
+    assert office.controller.finish(run, ASKS_10).state is TaskState.WAITING
+
+
+def test_a_call_is_handed_out_once(office: Office) -> None:
+    task, run = begun(office, runner="claude", asks=False)
+    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    assert held.call is not None
+    handed = office.controller.hand_out(run.id, held.call)
+    assert handed is not None
+    with pytest.raises(AlreadyDone):
+        office.controller.hand_out(run.id, held.call)
+    office.controller.close_handed_out(run.id, handed, CallResult(ok=True, output="done"))
+    assert office.controller.finish(run, DONE).state is TaskState.SUCCEEDED
+    assert states(office, task) == [CallState.DONE]
+
+
+@pytest.mark.parametrize("exit_", [DONE, Exit(code=1), ASKS_10])
+def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(office: Office, exit_: Exit) -> None:
+    task, run = begun(office, runner="claude", asks=False)
+    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    assert held.call is not None
+    office.controller.hand_out(run.id, held.call)
+    assert office.controller.finish(run, exit_).state is TaskState.WAITING
+    assert states(office, task) == [CallState.UNCERTAIN]
+    (ask,) = pending(office, task)
+    assert ask.tool_call_id == held.call.tool_call_id
+
+
+def test_an_interrupted_call_has_failed_and_its_approval_is_spent(office: Office) -> None:
+    task, run = begun(office, runner="claude", asks=False)
+    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    assert held.call is not None
+    office.controller.hand_out(run.id, held.call)
+    assert office.controller.finish(run, INTERRUPTED).state is TaskState.PAUSED
+    assert states(office, task) == [CallState.FAILED]
+
+
+def test_a_session_that_was_not_saved_cannot_be_resumed(office: Office) -> None:
+    """D-R18, D-R19, D-R25, D-R47, D-R53: the error names task, run, provider, session and restart."""
+    task, run = begun(office, runner="codex")
+    office.controller.finish(run, INTERRUPTED)
+    with pytest.raises(CannotResume) as refused:
+        office.controller.resume(task.id, by=ME)
+    assert all(word in str(refused.value.sentence) for word in (task.id, run.id, "codex"))
+    assert refused.value.way_out == f"adjourn restart {task.id}"
+
+
+def test_a_session_that_was_saved_can_be_resumed(office: Office) -> None:
+    """D-R17, D-R36, D-R37."""
+    task, run = begun(office, runner="codex")
+    office.controller.note_session(run.id, "5f0c", resumable=True)
+    office.controller.finish(run, INTERRUPTED)
+    (kept,) = office.runs(task)
+    assert (kept.session_ref, kept.resumable) == ("5f0c", True)
+    assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
+
+
+def test_a_driver_that_vanished_is_started_again_if_it_changes_nothing_itself(office: Office) -> None:
+    task, run = begun(office)
+    assert office.controller.lose(run).state is TaskState.QUEUED
+    _, other = begun(office, runner="claude")
+    assert office.controller.lose(other).state is TaskState.WAITING
+    assert office.task(task.id).state is TaskState.QUEUED
+
+
+def test_what_a_vanished_agent_asked_stays_asked(office: Office) -> None:
+    task, run = begun(office)
+    office.controller.propose_batch(run.id, [wanted()])
+    assert office.controller.lose(run).state is TaskState.WAITING
+    assert len(pending(office, task)) == 1
+
+
+def test_a_transcript_only_grows(office: Office, store: Store) -> None:
+    task, run = begun(office)
+    office.controller.append_messages(run.id, [b"one", b"two"], after=0)
+    office.controller.append_messages(run.id, [b"three"], after=2)
+    assert office.controller.messages(task.id) == [b"one", b"two", b"three"]
+    assert office.controller.messages(task.id, after=2) == [b"three"]
+    with store.read() as view:
+        assert view.count_messages(task.id) == 3
+    with pytest.raises(StoreProblem):
+        office.controller.append_messages(run.id, [b"another third"], after=2)
+    assert office.controller.messages(task.id) == [b"one", b"two", b"three"]
+
+
+def test_a_pruned_task_leaves_no_message(office: Office, store: Store) -> None:
+    task, run = begun(office)
+    office.controller.append_messages(run.id, [b"one"], after=0)
+    office.controller.finish(run, DONE)
+    office.controller.forget(task.id, by=ME)
+    with store.read() as view, pytest.raises(NotFound):
+        view.messages(task.id)
+
+
+def test_accepting_an_agents_words_completes_its_task(office: Office) -> None:
+    """A-R79 and part 2, row 1: a person can end a text-only pause."""
+    task, run = begun(office)
+    office.controller.ask(run.id, Question(prompt="All is deployed.", key="input"))
+    office.controller.report(run.id, Report(message="All is deployed.", steps=3))
+    office.controller.finish(run, ASKS_10)
+    accepted = office.controller.accept(task.id, by=ME)
+    assert accepted.state is TaskState.SUCCEEDED
+    assert accepted.message == "All is deployed."
+    assert pending(office, task) == []
+    with pytest.raises(Conflict):
+        office.controller.accept(task.id, by=ME)
+
+
+def test_an_approval_cannot_be_accepted_away(office: Office) -> None:
+    task, run = begun(office)
+    office.controller.propose_batch(run.id, [wanted()])
+    office.controller.finish(run, ASKS_10)
+    with pytest.raises(Conflict):
+        office.controller.accept(task.id, by=ME)
+    assert len(pending(office, task)) == 1
+
+
+def test_an_edit_reaches_the_call_and_its_agent_can_tell(office: Office) -> None:
+    task, run = begun(office)
+    editable = b'{"type": "object"}'
+    proposed = Proposed(tool="write_file", body=tool_body("write_file", {"path": "a"}), editable=editable)
+    office.controller.propose_batch(run.id, [proposed])
+    office.controller.finish(run, ASKS_10)
+    (ask,) = pending(office, task)
+    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=b'{"path": "b"}')], by=ME)
+    (held,) = office.controller.batch(task.id)
+    assert held.original == proposed.body
+    assert held.call is not None
+    assert held.call.body == tool_body("write_file", {"path": "b"})

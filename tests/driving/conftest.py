@@ -1,0 +1,16 @@
+"""What every test of drivers has: a shell in a directory of its own, and the promise that nothing is left running."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.shell import Shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """Return a shell in a directory of its own; afterwards no process of it may be left."""
+    shell = Shell(tmp_path)
+    yield shell
+    assert shell.end() == {}

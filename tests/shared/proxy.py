@@ -1,0 +1,79 @@
+"""A wire between adjourn and PostgreSQL that can be cut at a word, or made slow."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+
+class Wire:
+    """Carries bytes both ways. `cut_at` ends every connection as soon as the client has said that word."""
+
+    def __init__(self, target: str, listener: socket.socket) -> None:
+        self.cut_at: bytes | None = None
+        self.carries_the_word = True  # whether the server still hears what the connection was cut at
+        self.delay = 0.0
+        self.cuts = 0
+        self._target = target
+        self._listener = listener
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self._target)
+                threading.Thread(target=self._to_server, args=(client, server), daemon=True).start()
+                threading.Thread(target=_carry, args=(server, client), daemon=True).start()
+
+    def _to_server(self, client: socket.socket, server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while words := client.recv(65536):
+                time.sleep(self.delay)
+                if self.cut_at and self.cut_at in words:
+                    self._cut(client, server, words)
+                    return
+                server.sendall(words)
+        _end(client, server)
+
+    def _cut(self, client: socket.socket, server: socket.socket, words: bytes) -> None:
+        self.cuts += 1
+        self.cut_at = None
+        client.shutdown(socket.SHUT_RDWR)  # no reply gets through from here on
+        if self.carries_the_word:
+            server.sendall(words)
+            time.sleep(0.05)
+        _end(client, server)
+
+
+def _carry(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while words := source.recv(65536):
+            target.sendall(words)
+    _end(source, target)
+
+
+def _end(*ends: socket.socket) -> None:
+    for end in ends:
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()
+
+
+@contextlib.contextmanager
+def wire(url: str, place: Path) -> Iterator[tuple[Wire, str]]:
+    """Lay a wire to a server that listens on a unix socket; return it, and the address at its other end."""
+    parts = urlsplit(url)
+    folder = parse_qs(parts.query)["host"][0]
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place / ".s.PGSQL.5432"))
+    listener.listen(64)
+    laid = Wire(f"{folder}/.s.PGSQL.5432", listener)
+    threading.Thread(target=laid.serve, daemon=True).start()
+    try:
+        yield laid, f"postgresql://postgres@{parts.path}?host={place}"
+    finally:
+        listener.close()

@@ -1,0 +1,59 @@
+"""How the schema comes into a database, and what is refused there."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from adjourn.core.errors import StoreProblem
+from adjourn.stores.postgres.store import PostgresStore
+from tests.postgres import Server
+from tests.shared.desk import desk
+
+
+def test_an_empty_database_becomes_a_store_and_a_second_opening_changes_nothing(postgres: Server) -> None:
+    with postgres.empty_database() as url:
+        for _ in range(2):
+            store = PostgresStore(url)
+            desk(store).start()
+            store.close()
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT version FROM adjourn.schema_version").fetchall() == [(1,)]
+            assert connection.execute("SELECT absurd.get_schema_version()").fetchall() == [("0.5.1",)]
+            assert connection.execute("SELECT count(*) FROM adjourn.task").fetchall() == [(2,)]
+
+
+def test_of_many_who_open_an_empty_database_at_once_nobody_finds_it_half_made(postgres: Server) -> None:
+    with postgres.empty_database() as url, ThreadPoolExecutor(8) as crowd:
+        for store in crowd.map(lambda _: PostgresStore(url), range(8)):
+            store.close()
+
+
+def test_a_newer_schema_is_refused_before_anything_is_written(postgres: Server) -> None:
+    with postgres.empty_database() as url:
+        PostgresStore(url).close()
+        with psycopg.connect(url) as connection:
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (2)")
+        with pytest.raises(StoreProblem, match="has schema 2, and this program knows 1"):
+            PostgresStore(url)
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.6.0", "main"])
+def test_an_engine_of_another_version_is_refused(postgres: Server, version: str) -> None:
+    with postgres.empty_database() as url:
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE SCHEMA absurd")
+            body = f"CREATE FUNCTION absurd.get_schema_version() RETURNS text LANGUAGE sql AS $$ SELECT '{version}'::text $$"
+            connection.execute(body.encode())
+        with pytest.raises(StoreProblem, match=f"has Absurd {version}, and this program knows 0.5.1"):
+            PostgresStore(url)
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT to_regclass('adjourn.task')").fetchall() == [(None,)]
+
+
+def test_an_engine_that_does_not_say_its_version_is_refused(postgres: Server) -> None:
+    with postgres.empty_database() as url:
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE SCHEMA absurd")
+        with pytest.raises(StoreProblem, match="of an unknown version"):
+            PostgresStore(url)

@@ -1,0 +1,137 @@
+"""Several machines, one store: who works, who died, and what became of what they ran."""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.e2e.shell import until
+from tests.shared.conftest import LEASE, Machine
+
+pytestmark = [pytest.mark.serial, pytest.mark.timeout(200)]
+Make = Callable[[str], Machine]
+SLEEPS = "echo $$ >> began; exec sleep 60"
+
+
+def began(machine: Machine) -> list[int]:
+    path = machine.work / "began"
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_decision_on_one_machine_starts_the_task_on_another(machine: Make) -> None:
+    here, there = machine("here"), machine("there")
+    there.worker()
+    task = here.queue('[ "$AUTO_APPROVAL" ] || exit 90; echo "$ADJOURN_RUN_ID" > done')
+    until(lambda: here.state(task) == "waiting", what="it asks")
+    here.adjourn("approve", here.inbox()[0]["id"])
+    until(lambda: here.state(task) == "succeeded", what="it was done")
+    assert (here.work / "done").read_text().strip() == f"{task}.2"
+
+
+def test_all_machines_know_all_workers(machine: Make) -> None:
+    one, other = machine("one"), machine("other")
+    workers = [one.worker("--pool", "gpu"), other.worker("--max-active", "2")]
+    status = one.json("worker", "--status")["workers"]
+    assert {worker["pid"] for worker in status} == {process.pid for process in workers}
+    assert {(worker["pool"], worker["max_active"]) for worker in status} == {("gpu", 4), ("default", 2)}
+    assert all(worker["host"] for worker in status)
+    workers[0].terminate()
+    workers[0].wait(30)
+    assert [worker["pid"] for worker in other.json("worker", "--status")["workers"]] == [workers[1].pid]
+    workers[1].kill()
+    workers[1].wait(30)
+    until(lambda: not other.json("worker", "--status")["workers"], what="the dead one is forgotten", seconds=3 * LEASE)
+
+
+def test_what_a_dead_machine_was_executing_is_uncertain_and_nothing_of_it_lives(machine: Make) -> None:
+    """The shim ends the run at its deadline, before anybody else may say what became of it."""
+    dying, living = machine("dying"), machine("living")
+    worker = dying.worker()
+    task = living.queue(SLEEPS)
+    until(lambda: bool(began(dying)), what="it runs")
+    (child,) = began(dying)
+    worker.kill()
+    living.worker()
+    until(lambda: living.state(task) == "waiting", what="it is uncertain", seconds=5 * LEASE)
+    assert not is_alive(child)
+    (ask,) = living.inbox()
+    assert ask["kind"] == "uncertain"
+    living.adjourn("settle", f"{task}.tc_1", "run-again")
+    until(lambda: len(began(living)) == 2, what="a person had it run again")
+    living.adjourn("cancel", task)
+
+
+def test_a_worker_that_is_stopped_past_its_lease_loses_its_run_and_writes_nothing_more(machine: Make) -> None:
+    stopped, other = machine("stopped"), machine("other")
+    worker = stopped.worker()
+    task = other.queue(SLEEPS)
+    until(lambda: bool(began(stopped)), what="it runs")
+    worker.send_signal(signal.SIGSTOP)
+    other.worker()
+    until(lambda: other.state(task) == "waiting", what="it is uncertain", seconds=5 * LEASE)
+    assert not is_alive(began(stopped)[0])
+    before = other.json("show", task)
+    worker.send_signal(signal.SIGCONT)
+    until(lambda: "taken away" in stopped.log(), what="it was told")
+    assert other.json("show", task) == before
+    place = next((stopped.place / "state" / "adjourn").glob("*/runs/*.1"))
+    assert msgspec.json.decode((place / "result.json").read_bytes())["killed"] == "lease"
+    other.adjourn("settle", f"{task}.tc_1", "it-did-not")
+
+
+def test_a_worker_keeps_its_runs_for_many_leases(machine: Make) -> None:
+    here, other = machine("here"), machine("other")
+    here.worker()
+    task = here.queue(f"sleep {5 * LEASE}; touch done")
+    other.worker("--pool", "elsewhere")
+    time.sleep(2 * LEASE)
+    assert other.state(task) == "running"
+    until(lambda: other.state(task) == "succeeded", what="it was done", seconds=6 * LEASE)
+
+
+def test_another_worker_of_the_same_machine_adopts_what_the_dead_one_left(machine: Make) -> None:
+    here = machine("here")
+    first = here.worker()
+    task = here.queue(f"echo $$ >> began; sleep {2 * LEASE}; touch done")
+    until(lambda: bool(began(here)), what="it runs")
+    first.kill()
+    here.worker()
+    until(lambda: here.state(task) == "succeeded", what="it was done", seconds=6 * LEASE)
+    assert len(began(here)) == 1
+    assert "adopted" in here.log(1)
+
+
+def test_a_machine_without_the_workspace_leaves_the_task_alone(machine: Make) -> None:
+    here, other = machine("here"), machine("other")
+    inner = here.work / "inner"
+    inner.mkdir()
+    asks = '[ "$AUTO_APPROVAL" ] || exit 90; touch done'
+    task = here.adjourn("run", "--output", "json", "--", "sh", "-c", asks, cwd=inner, expect=10).doc["task_id"]
+    inner.rename(here.work / "away")
+    other.worker()
+    here.adjourn("approve", here.inbox()[0]["id"])
+    until(lambda: here.state(here.queue("true")) == "succeeded", what="the worker works, and took something later")
+    assert here.state(task) == "queued"
+    (here.work / "away").rename(inner)
+    until(lambda: here.state(task) == "succeeded", what="the workspace is there again")
+
+
+def test_drained_workers_pause_what_they_run(machine: Make) -> None:
+    here, other = machine("here"), machine("other")
+    worker = here.worker()
+    task = other.queue("trap 'exit 1' INT; echo $$ >> began; sleep 60 & wait")
+    until(lambda: bool(began(here)), what="it runs")
+    worker.terminate()
+    worker.wait(30)
+    assert other.state(task) == "paused"
+    assert not is_alive(began(here)[0])
