@@ -27,6 +27,7 @@ VERBS = {
     "snooze": "Hide asks from the inbox for a while.",
     "settle": "Say what became of an uncertain call.",
     "resume": "Go on with a task, with decisions or an answer if you like.",
+    "fork": "Start a new task from an earlier checkpoint of an agent's.",
     "restart": "Run a task again from nothing; its history stays.",
     "pause": "Interrupt a running task; it can be resumed.",
     "cancel": "End a task.",

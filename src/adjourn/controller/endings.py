@@ -2,6 +2,7 @@
 
 from typing import TypedDict, Unpack
 
+from adjourn.controller.checkpoints import note_reach
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
@@ -173,6 +174,8 @@ def end_run(
     next_call: int | None = None,
 ) -> Task:
     """Close a run and move its task."""
+    if task.spec.is_driven:
+        note_reach(step, task, run)
     step.save_run(
         run,
         state=_RUN_STATES[move],

@@ -6,7 +6,7 @@ from adjourn.core.errors import NotInsideARun
 from adjourn.core.states import CallState
 from adjourn.core.task import task_of_run
 from adjourn.runners.agent import driver
-from adjourn.wiring import open_store
+from adjourn.wiring import open_desk
 from adjourn.wiring.driving import driving
 
 
@@ -22,7 +22,7 @@ def carry_out(call_id: str) -> int:
     task_id, _, label = call_id.partition(".")
     if not root or os.environ.get("ADJOURN_CALL_ID") != call_id:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"')
-    store = open_store(root)
+    store = open_desk(root).store
     with store.read() as view:
         task, call = view.task(task_of_run(task_id)), view.call_labelled(task_id, label)
         tools = view.document(task_id, driver.TOOLS)

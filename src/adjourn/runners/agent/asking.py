@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from adjourn.core.errors import AdjournError
+from adjourn.core.transcript import Assistant, Message
 from adjourn.runners.agent.setup import Setup
 from adjourn.runners.agent.tools.tool import Tool
-from adjourn.runners.agent.transcript import Assistant, Message
 
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 60.0

@@ -10,11 +10,11 @@ from adjourn.core.call import arguments_of, tool_body
 from adjourn.core.driving import CallResult, Held, Proposed
 from adjourn.core.errors import Misuse
 from adjourn.core.states import AskState, CallState
+from adjourn.core.transcript import Assistant, ToolCall, ToolResult
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.box import Toolbox
 from adjourn.runners.agent.tools.own import ASK, OWN
 from adjourn.runners.agent.tools.tool import ToolFailed, capped
-from adjourn.runners.agent.transcript import Assistant, ToolCall, ToolResult
 
 REJECTED = "TOOL_CALL_REJECTED"
 UNMADE = "unmade"  # names the document that says why calls of the newest batch could not even be proposed

@@ -1,8 +1,8 @@
 """The transcript of a task as the loop sees it: read once, then only appended to."""
 
+from adjourn.core.transcript import BEGAN, Assistant, Message, ToolResult, Usage, decoded, encoded, steps_of, total
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.own import FINISH
-from adjourn.runners.agent.transcript import Assistant, Message, ToolResult, Usage, decoded, encoded, steps_of, total
 
 
 class Conversation:
@@ -10,7 +10,9 @@ class Conversation:
 
     def __init__(self, drive: Drive) -> None:
         self._drive = drive
-        self.messages: list[Message] = [decoded(body) for body in drive.messages()]
+        self._before = int(drive.document(BEGAN) or 0)
+        self.messages: list[Message] = [decoded(body) for body in drive.messages(after=self._before)]
+        self._known = len(self.messages)
 
     @property
     def last(self) -> Message | None:
@@ -19,7 +21,7 @@ class Conversation:
 
     def append(self, *messages: Message) -> None:
         """Keep messages, all in one moment."""
-        self._drive.append([encoded(message) for message in messages], after=len(self.messages))
+        self._drive.append([encoded(message) for message in messages], after=self._before + len(self.messages))
         self.messages += messages
 
     @property
@@ -31,6 +33,11 @@ class Conversation:
     def usage(self) -> Usage:
         """What all answers together used."""
         return total(self.messages)
+
+    @property
+    def usage_of_run(self) -> Usage:
+        """What the answers of this run used."""
+        return total(self.messages[self._known :])
 
     @property
     def tokens(self) -> int:

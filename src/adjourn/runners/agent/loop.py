@@ -6,9 +6,12 @@ simply followed by another that looks at the same message.
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from adjourn.core import exits
 from adjourn.core.ask import Question
 from adjourn.core.driving import Report
+from adjourn.core.transcript import Assistant, Message, ToolResult, User, with_unique_ids
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.asking import ModelGaveUp
 from adjourn.runners.agent.batch import Batch
@@ -17,7 +20,6 @@ from adjourn.runners.agent.setup import OnText, Setup
 from adjourn.runners.agent.stopping import INTERRUPTED, Stop
 from adjourn.runners.agent.tools.box import Toolbox
 from adjourn.runners.agent.tools.tool import Tool
-from adjourn.runners.agent.transcript import Assistant, Message, ToolResult, User, with_unique_ids
 
 Query = Callable[[Sequence[Message], Sequence[Tool]], Assistant]
 
@@ -96,11 +98,12 @@ class Agent:
         return None
 
     def _report(self, code: int) -> Report:
-        spent = self._conversation.usage
+        spent, overall = self._conversation.usage_of_run, self._conversation.usage
         return Report(
             message=self._conversation.final_words if code == exits.COMPLETED else self._conversation.words,
             steps=self._conversation.steps,
             input_tokens=spent.input,
             output_tokens=spent.output,
             cost=spent.cost,
+            details={"task": msgspec.to_builtins(overall)},
         )

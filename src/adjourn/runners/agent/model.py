@@ -28,10 +28,10 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from adjourn.core.errors import Misuse
+from adjourn.core.transcript import Assistant, Message, Thinking, ToolCall, ToolResult, Usage, User
 from adjourn.runners.agent.asking import ModelGaveUp, ModelStumbled
 from adjourn.runners.agent.setup import Setup
 from adjourn.runners.agent.tools.tool import Tool
-from adjourn.runners.agent.transcript import Assistant, Message, Thinking, ToolCall, ToolResult, Usage, User
 
 Listener = Callable[[str], None]  # hears the words as they come
 HangUp = Callable[[], Coroutine[Any, Any, None]]

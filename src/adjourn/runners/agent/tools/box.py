@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from adjourn.core.transcript import ToolCall
 from adjourn.runners.agent.setup import Setup
 from adjourn.runners.agent.tools.foreign import Foreign, as_tool
 from adjourn.runners.agent.tools.looking import LOOKING
@@ -9,7 +10,6 @@ from adjourn.runners.agent.tools.own import ASK, FINISH, RUN_COMMAND
 from adjourn.runners.agent.tools.place import OutOfBounds, Place
 from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed, require_arguments
 from adjourn.runners.agent.tools.writing import WRITING
-from adjourn.runners.agent.transcript import ToolCall
 
 BUILT_IN = (*LOOKING, RUN_COMMAND, *WRITING)
 

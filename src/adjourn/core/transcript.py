@@ -1,16 +1,17 @@
 """A conversation with a model as it is kept: neutral, versioned, append-only, one JSON document a message."""
 
-import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from adjourn.core.driving import is_tame
 from adjourn.core.errors import CannotResume
 
 VERSION = 1
-_TAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+BEGAN = "began"  # names the document that says how many messages belong to sessions before the last restart
+REACHED = "reached:"  # names the document that says how many messages there were when a run ended
 
 
 def _version() -> int:
@@ -117,6 +118,6 @@ def with_unique_ids(answer: Assistant, earlier: Sequence[Message]) -> Assistant:
 
 
 def _unique(wanted: str, seen: set[str]) -> str:
-    base = wanted if _TAME.fullmatch(wanted) else "call"
+    base = wanted if is_tame(wanted) else "call"
     candidates = (base, *(f"{base[:56]}_{number}" for number in range(2, len(seen) + 3)))
     return next(name for name in candidates if name not in seen)
