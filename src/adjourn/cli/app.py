@@ -39,6 +39,7 @@ VERBS = {
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
+    "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
     "audit": "Verify the audit trail, or export it.",
     "doctor": "Look for what could go wrong here, and say what helps.",

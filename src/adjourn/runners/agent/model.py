@@ -27,7 +27,6 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from adjourn.core.errors import Misuse
 from adjourn.core.transcript import Assistant, Message, Thinking, ToolCall, ToolResult, Usage, User
 from adjourn.runners.agent.asking import ModelGaveUp, ModelStumbled
 from adjourn.runners.agent.setup import Setup
@@ -107,11 +106,7 @@ def _message(body: object) -> str:
 
 def _model(setup: Setup) -> tuple[Model, HangUp]:
     provider, _, name = setup.model.partition(":")
-    make = _PROVIDERS.get(provider)
-    if make is None or not name:
-        known = ", ".join(f"{known}:…" for known in _PROVIDERS)
-        raise Misuse(f"the model {setup.model!r} is not known; known are {known}", way_out="adjourn config")
-    return make(setup, name)
+    return _PROVIDERS[provider](setup, name)
 
 
 def _openai(setup: Setup, name: str) -> tuple[Model, HangUp]:

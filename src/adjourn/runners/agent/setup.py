@@ -6,7 +6,9 @@ from enum import StrEnum
 import msgspec
 
 from adjourn.core.errors import Misuse
+from adjourn.core.render import visible
 
+PROVIDERS = ("openai", "anthropic")
 INSTRUCTIONS = (
     "You work in a directory on a person's machine, through the tools that you are given. Paths are relative to that directory. "
     "A person may have to approve a call; a call that was not approved gives TOOL_CALL_REJECTED, with the reason below it if "
@@ -54,12 +56,6 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     output_price: float | None = None
 
 
-def read_setup(given: Mapping[str, str], environment: Mapping[str, str]) -> Setup:
-    """Read a setup from what was said at the command line and, beneath that, in the environment."""
-    named = {key: environment[name] for key in Setup.__struct_fields__ if (name := variable(key)) in environment}
-    return convert({**named, **given})
-
-
 def variable(key: str) -> str:
     """Name the environment variable that sets a key."""
     return f"ADJOURN_AGENT_{key.upper()}"
@@ -67,8 +63,11 @@ def variable(key: str) -> str:
 
 def convert(values: Mapping[str, object]) -> Setup:
     """Make a setup of values that may be texts still, or say which of them means nothing."""
-    if not values.get("model"):
-        raise Misuse("no model is named", way_out='adjourn run --model openai:NAME "PROMPT"')
+    provider, _, name = str(values.get("model") or "").partition(":")
+    if provider not in PROVIDERS or not name:
+        known = " or ".join(f"{known}:NAME" for known in PROVIDERS)
+        said = f"the model {visible(str(values['model']))} is not one of {known}" if values.get("model") else "no model is named"
+        raise Misuse(said, way_out=f'adjourn run --model {PROVIDERS[0]}:NAME "PROMPT"')
     try:
         return msgspec.convert(values, Setup, strict=False)
     except msgspec.ValidationError as error:
