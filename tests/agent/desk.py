@@ -15,6 +15,7 @@ class Desk(Shell):
 
     def __init__(self, place: Path, model: Model) -> None:
         super().__init__(place)
+        self.store.mkdir(mode=0o700, exist_ok=True)  # so that no store further up is ever found, and decided in
         self.model = model
         self.environment["ADJOURN_AGENT_MODEL"] = "openai:scripted"
         self.environment["ADJOURN_AGENT_BASE_URL"] = model.openai
