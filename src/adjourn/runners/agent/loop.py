@@ -72,7 +72,7 @@ class Agent:
         if steps >= self._setup.max_steps:
             raise ModelGaveUp(f"it took {steps} steps, and --max-steps allows no more")
         if self._setup.max_tokens is not None and tokens >= self._setup.max_tokens:
-            raise ModelGaveUp(f"it used {tokens} tokens, and --max-tokens allows {self._setup.max_tokens}")
+            raise ModelGaveUp(f"it used {tokens} tokens, and it may use {self._setup.max_tokens}")
 
     def _listen(self, answer: Assistant) -> int | None:
         """Take words without a call for a question, or for the end."""
