@@ -5,7 +5,7 @@ from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.runners.command import ending
 
-ADRIFT = 75  # it waited for calls that nobody runs any more: its supervisor died, and no worker took the run over
+FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and can go on from where it is
 
 
 class DriverRunner:
@@ -17,7 +17,7 @@ class DriverRunner:
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
-        if exit.interrupted or exit.code == ADRIFT:
+        if exit.interrupted:
             return Interrupted()
         if exit.error:
             return Failed(exit.error)
@@ -25,4 +25,6 @@ class DriverRunner:
             return Waits()
         if exit.code == exits.COMPLETED and not standing.open_asks:
             return Completed(standing.told)
+        if exit.code == FOR_NOW:
+            return Interrupted(standing.told)
         return Failed(standing.told or ending(exit))

@@ -14,7 +14,7 @@ from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.files import private_directory
 from adjourn.process.local import run_directory
-from adjourn.runners.driver import ADRIFT
+from adjourn.runners.driver import FOR_NOW
 from adjourn.wiring.controller import open_controller
 
 _LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
@@ -65,7 +65,7 @@ class Driver:
         """Leave when nobody supervises the run any more: what was approved stays approved, and a person can resume."""
         self._looks_alone = 0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
         if self._looks_alone >= _LOOKS_ALONE:
-            raise SystemExit(ADRIFT)
+            raise SystemExit(FOR_NOW)
 
     def hand_out(self, call: Call) -> Call | None:
         """Let the agent make an approved call, once."""
