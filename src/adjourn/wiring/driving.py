@@ -41,6 +41,14 @@ class Driver:
         """Return the newest batch as it stands."""
         return self._controller.batch(self.task.id)
 
+    def held(self, tool_call_id: str) -> Held | None:
+        """Return a call of the task by its name, as it stands."""
+        return self._controller.held_call(self.task.id, tool_call_id)
+
+    def lets_run(self, proposed: Proposed) -> bool:
+        """Say whether a call would run without anybody being asked."""
+        return self._controller.lets_run(self.task.id, proposed)
+
     def forget_batch(self) -> None:
         """Be done with a batch."""
         self._controller.forget_batch(self.run.id)
