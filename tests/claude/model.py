@@ -12,6 +12,7 @@ from tests.model.api import Body, Event
 from tests.model.script import Turn
 from tests.model.server import Model, playing
 
+_PIECE = 50_000
 _FILLER = "No response requested."  # what Claude Code puts into the history where a turn was interrupted
 
 
@@ -32,7 +33,7 @@ class ClaudeMessages(Messages):
 
     def events(self, turn: Turn, request: Body) -> Iterator[Event]:
         name = self._name()
-        for kind, data in super().events(turn, request):
+        for kind, data in _joined(super().events(turn, request)):
             if kind == "message_start" and isinstance(data, dict):
                 data["message"]["id"] = name
             if kind == "content_block_stop":
@@ -41,6 +42,23 @@ class ClaudeMessages(Messages):
 
     def _name(self) -> str:
         return f"msg_{next(self._numbers):06}"
+
+
+def _joined(events: Iterator[Event]) -> Iterator[Event]:
+    """Yield a stream whose pieces are larger: a call of megabytes would else take minutes."""
+    held: Body | None = None
+    for kind, data in events:
+        delta = data["delta"] if kind == "content_block_delta" and isinstance(data, dict) else None
+        if delta and held and "partial_json" in delta and len(held["delta"]["partial_json"]) < _PIECE:
+            held["delta"]["partial_json"] += delta["partial_json"]
+            continue
+        if held:
+            yield "content_block_delta", held
+            held = None
+        if delta and "partial_json" in delta and isinstance(data, dict):
+            held = data
+        else:
+            yield kind, data
 
 
 def _is_filler(message: Body) -> bool:

@@ -1,12 +1,16 @@
 """What adjourn says to the model."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held
 from adjourn.core.states import CallState
 from adjourn.runners.claude.fingerprint import input_of
 
+_LONG = 1_000
 REJECTED = "TOOL_CALL_REJECTED"
 HELD = (
     "Not run: a person has to decide about a call of this turn first. You will be told when that is done; if you still need this "
@@ -62,9 +66,8 @@ def edited(held: Held) -> str | None:
     """Say that a person changed a call before approving it."""
     if held.original is None or held.call is None:
         return None
-    return (
-        f"A person changed the input of this {held.call.tool} call before approving it: it ran with {input_of(held.call.body)}."
-    )
+    made = _shortened(input_of(held.call.body))
+    return f"A person changed the input of this {held.call.tool} call before approving it: it ran with {made}."
 
 
 def news(held: Sequence[Held]) -> str:
@@ -75,7 +78,7 @@ def news(held: Sequence[Held]) -> str:
 def _news(held: Held) -> str:
     if held.call is None:
         return "- nothing is known of one"
-    call = f"{held.call.tool} {input_of(held.call.body)}"
+    call = f"{held.call.tool} {_shortened(input_of(held.call.body))}"
     match held.call.state:
         case CallState.APPROVED:
             return f"- approved: make it again, exactly so, and it will run: {call}"
@@ -83,3 +86,9 @@ def _news(held: Held) -> str:
             return f"- rejected, do not make it again: {call}"
         case _:
             return f"- {held.call.state}: {call}"
+
+
+def _shortened(arguments: dict[str, Any]) -> str:
+    """Return arguments so that the model knows which call is meant; it has said them itself, however long they are."""
+    text = msgspec.json.encode(arguments).decode()
+    return text if len(text) <= _LONG else f"{text[:_LONG]} ({len(text) - _LONG} characters more)"
