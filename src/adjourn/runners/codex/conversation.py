@@ -89,7 +89,6 @@ class Conversation:
         self.message: str | None = None
         self.questions: tuple[Query, ...] = ()
         self.usage: Usage | None = None
-        self.steps = 0
 
     def next(self) -> Event:
         """Return what has to be acted on next."""
@@ -163,7 +162,7 @@ class Conversation:
             case "item/commandExecution/outputDelta":
                 self.printed[params["itemId"]] = self.printed.get(params["itemId"], "") + str(params.get("delta", ""))
             case "thread/tokenUsage/updated":
-                self.usage, self.steps, self._retries = usage_of(params), self.steps + 1, 0
+                self.usage, self._retries = usage_of(params), 0
             case "serverRequest/resolved":
                 self._requests.pop(params["requestId"], None)
             case "error":

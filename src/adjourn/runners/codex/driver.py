@@ -192,7 +192,7 @@ class CodexDriver:
 
     def _put_away(self, live: _Live) -> None:
         self._live = None
-        self._keeper.keep(live.rollout, usage=live.talk.usage, steps=live.talk.steps)
+        self._keeper.keep(live.rollout, told=live.talk.usage)
 
     def interrupt(self) -> int:
         """End Codex, and say of the calls that it was making that they were cut off."""

@@ -139,7 +139,6 @@ class ExecConversation(Conversation):
                 return self._take_item(msgspec.convert(said["item"], _Ended))
             case "turn.completed":
                 self.usage = msgspec.convert({_camel(key): value for key, value in said["usage"].items()}, Usage)
-                self.steps += 1
                 return TurnEnded(status="completed")
             case "turn.failed":
                 return TurnEnded(status="failed", error=str(said["error"].get("message")))

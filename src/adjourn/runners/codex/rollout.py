@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from adjourn.files import private_directory, write_whole
+from adjourn.runners.codex.memory import Usage
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
@@ -55,6 +56,21 @@ class _Line(msgspec.Struct):
     payload: Any = None
 
 
+class _Tokens(msgspec.Struct):
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_output_tokens: int = 0
+
+    @property
+    def whole(self) -> Usage:
+        return Usage(**msgspec.structs.asdict(self))
+
+
+class _Used(msgspec.Struct):
+    usage: _Tokens
+
+
 class _Part(msgspec.Struct):
     text: str = ""
 
@@ -79,6 +95,8 @@ class Rollout:
         self._read = 0
         self._open: dict[str, OpenCall] = {}
         self._answer_is_whole = True
+        self.usage = Usage()  # of all answers that were written down; a Codex that writes none down leaves it at nothing
+        self.answers = 0
         self.has_prompt = False
         self.shell = "bash"  # which one reads commands, unless they say otherwise
         self.aborted: frozenset[str] = frozenset()  # calls that Codex closed by itself when it was stopped
@@ -106,6 +124,8 @@ class Rollout:
     def _take(self, line: _Line) -> None:
         if line.type == "token_usage_record":
             self._answer_is_whole = True
+            self.answers += 1
+            self.usage = self.usage.plus(msgspec.convert(line.payload, _Used).usage.whole)
         if line.type != "response_item":
             return
         item = msgspec.convert(line.payload, _Item)
