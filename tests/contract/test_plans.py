@@ -1,7 +1,10 @@
 """What the controller promises of plans and reviews, on every store."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Ask, AskKind, Reply, Verb
 from adjourn.core.clarification import Response, replies_to
 from adjourn.core.errors import Conflict, Misuse, WorkspaceBusy
@@ -9,6 +12,8 @@ from adjourn.core.plan import Item, Plan, Progress
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import RunState, Spec, Task
 from adjourn.ports.store import Store
+from adjourn.wiring import new_id
+from tests.contract.conftest import Open
 from tests.contract.office import ASKS_90, DONE, FAILED, ME, YOU, Office
 from tests.unit.values import a_spec
 
@@ -84,6 +89,35 @@ def test_of_a_plan_one_task_runs_at_a_time_in_a_workspace(office: Office) -> Non
     assert office.claim(office.start()).task.state is TaskState.RUNNING
     office.controller.finish(first.run, DONE)
     assert office.claim(second).task.state is TaskState.RUNNING
+
+
+def test_of_many_who_start_tasks_of_one_workspace_at_once_one_does(open_store: Open) -> None:
+    """D-R51, D-R52: over and over, each with a store of its own."""
+    offices = [Office(open_store(), new_id=new_id) for _ in range(4)]
+    for number in range(20):
+        tasks = [begin(offices[0], f"r{number}-{at}") for at in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            tried = list(pool.map(_claimed, offices, tasks))
+        (winner,) = [claimed for claimed in tried if claimed]
+        offices[0].controller.release(winner.run, why="enough")
+        for task in tasks:
+            offices[0].controller.cancel(task.id, by=ME)
+
+
+def test_of_many_who_begin_an_item_at_once_all_get_the_same_task(open_store: Open) -> None:
+    """Over and over, each with a store of its own."""
+    offices = [Office(open_store(), new_id=new_id) for _ in range(4)]
+    for number in range(20):
+        with ThreadPoolExecutor(4) as pool:
+            begun = set(pool.map(lambda office, name=f"r{number}": begin(office, name).id, offices))
+        assert len(begun) == 1
+
+
+def _claimed(office: Office, task: Task) -> Claimed | None:
+    try:
+        return office.claim(task)
+    except Conflict:
+        return None
 
 
 def test_a_decision_counts_also_while_another_task_of_the_plan_runs(office: Office) -> None:
