@@ -17,7 +17,7 @@ from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
-from adjourn.core.call import Call, arguments_of, command_of
+from adjourn.core.call import Call, Json, arguments_of, command_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import AdjournError, CannotResume, Conflict
 from adjourn.core.reading import steps_of, words_of
@@ -35,6 +35,7 @@ from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About, supervisor_lock
 
 OUTPUT_MS = 100
+COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
 _NAME = 12  # enough to tell the supervisors of one store apart
@@ -408,6 +409,7 @@ class Supervisor:
             cwd=task.spec.workspace,
             env=environment | {"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
             grace=grace,
+            timeout=_timeout(arguments) if words else None,
             deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )
 
@@ -434,6 +436,8 @@ class Supervisor:
         for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
         try:
+            if active.is_driven:
+                self._begin_execution(active)  # what a person has let through starts before the agent is up
             while True:
                 active.heed(signals.taken() + wish)
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
@@ -531,6 +535,12 @@ def _grace(task: Task, environment: Mapping[str, str]) -> float:
         return min(task.spec.grace, float(environment["ADJOURN_GRACE"]) / 2)
     except (KeyError, ValueError):
         return task.spec.grace
+
+
+def _timeout(arguments: Mapping[str, Json]) -> float:
+    """Return how long a command of an agent may take, as its call says."""
+    wanted = arguments.get("timeout")
+    return float(wanted) if isinstance(wanted, int | float) else COMMAND_SECONDS
 
 
 def child_environment(

@@ -26,14 +26,20 @@ _RECENT = 12
 @verb("show")
 @click.argument("task", metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
+@click.option("--transcript", is_flag=True, help="Only print the conversation of the built-in agent.")
 @click.option("--resume-prompt", is_flag=True, help="Only print what an agent is told when it goes on with its answers.")
-def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> None:
+def command(session: Session, *, task: str, full: bool, transcript: bool, resume_prompt: bool) -> None:
     """Show a task: what it is, how it stands, what it waits for, and what happened."""
     controller = session.controller
     session.cuts = not full
     session.is_copy = not full
     if resume_prompt:
         session.say(_prompt(session, controller.find(task).id))
+        return
+    if transcript:
+        from adjourn.cli.transcript import show_transcript
+
+        show_transcript(session, controller.find(task))
         return
     found = controller.find(task)
     note_changes(controller, found)

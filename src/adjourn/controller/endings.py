@@ -2,6 +2,7 @@
 
 from typing import TypedDict, Unpack
 
+from adjourn.controller.checkpoints import note_reach
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
@@ -69,8 +70,8 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
             told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
             return ask_for_approval(step, task, run, command, prompt=f"exit code {run.exit_code}", **told)
-        case Interrupted():
-            return interrupt(step, task, run)
+        case Interrupted(reason=reason):
+            return interrupt(step, task, run, message=reason)
 
 
 def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]:
@@ -138,13 +139,13 @@ def _complete(step: Steps, task: Task, run: Run, *, message: str | None) -> Task
     return end_run(step, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
-def interrupt(step: Steps, task: Task, run: Run) -> Task:
+def interrupt(step: Steps, task: Task, run: Run, *, message: str | None = None) -> Task:
     """End a run that was told to stop; an approval that it had is spent."""
     step.withdraw_asks(task)
     step.move_call(task.id, run.call, CallMove.FAIL)
     if task.wish is Wish.CANCEL:
         return end_run(step, task, run, Move.CANCEL, message="canceled")
-    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
+    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
 
 
 def release(step: Steps, task: Task, run: Run, *, why: str) -> Task:
@@ -185,6 +186,8 @@ def end_run(
     next_call: int | None = None,
 ) -> Task:
     """Close a run and move its task."""
+    if task.spec.is_driven:
+        note_reach(step, task, run)
     step.save_run(
         run,
         state=_RUN_STATES[move],

@@ -4,6 +4,7 @@ import msgspec
 
 from adjourn.controller import inside, openings
 from adjourn.controller.batches import BATCH, SESSION, result_body
+from adjourn.controller.checkpoints import reach_of
 from adjourn.controller.runs import Runs
 from adjourn.controller.steps import LEFT, Steps, parent_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
@@ -15,6 +16,7 @@ from adjourn.core.plan import Record, record_name
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
+from adjourn.core.transcript import BEGAN
 from adjourn.ports.store import Turn, View
 
 _VERDICTS = {
@@ -43,6 +45,22 @@ class Tasks(Runs):
             else:
                 task = self._create(step, spec, opening, by=by)
             return self._taken(step, task, supervisor)
+
+    def fork(self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None) -> Task:
+        """Start a new task with an agent's conversation as it was at a checkpoint of another, or as it is now."""
+        self.authorise(by, "start")
+        with self._store.read() as view:
+            task = view.task(task_id)
+            began, reached = reach_of(view, task, at)
+            messages = view.messages(task_id, after=began)[: reached - began]
+        spec = msgspec.structs.replace(task.spec, parent_run=None, policy=None)
+        opening = self._gate.opening(spec)
+        with self._steps() as step:
+            forked = self._create(step, openings.under_policy(step, spec, opening), opening, by=by)
+            for number, body in enumerate(messages, start=1):
+                step.tx.add_message(forked.id, number, body)
+            step.tell(forked.id, "task_forked", by=by.name, task=task.id, messages=len(messages))
+            return self._taken(step, forked, supervisor)
 
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN
@@ -210,6 +228,8 @@ class Tasks(Runs):
             step.cancel_children(task)
             for name in (*inside.DOCUMENTS, BATCH, SESSION):
                 step.tx.keep_document(task.id, name, None)
+            if messages := step.tx.count_messages(task.id):
+                step.tx.keep_document(task.id, BEGAN, str(messages).encode())
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
             return self._taken(step, self._queue(step, fresh, Move.RESTART, by=by), supervisor)
