@@ -192,7 +192,7 @@ def test_work_that_is_to_change_goes_on_in_its_session_with_the_feedback(office:
     task = say(office, office.run(begin(office, review=True)), "request changes: make it blue")
     assert task.state is TaskState.QUEUED
     run = office.begin(task).run
-    assert (run.resumed_from, office.controller.feedback(run)) == (1, "make it blue")
+    assert (run.resumed_from, office.controller.feedback(run)) == (1, ["make it blue"])
     again = office.controller.finish(run, DONE)
     assert again.state is TaskState.WAITING
     assert say(office, again, "approve").state is TaskState.SUCCEEDED
@@ -203,7 +203,7 @@ def test_feedback_is_for_the_session_that_was_reviewed(office: Office) -> None:
     task = say(office, office.run(begin(office, review=True)), "request changes: make it blue")
     office.controller.cancel(task.id, by=ME)
     run = office.begin(office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)).run
-    assert office.controller.feedback(run) is None
+    assert office.controller.feedback(run) == []
 
 
 def test_rejected_work_has_failed(office: Office) -> None:
@@ -258,7 +258,7 @@ def test_a_command_that_was_approved_needs_a_new_approval_to_change_its_work(off
     assert (asked.kind, asked.gate) == (AskKind.APPROVAL, True)
     office.controller.decide([Reply(ask_id=asked.id, verb=Verb.APPROVE)], by=ME)
     run = office.begin(office.controller.find(task.id)).run
-    assert office.controller.feedback(run) == "again"
+    assert office.controller.feedback(run) == ["again"]
 
 
 def test_cancelled_work_is_not_reviewed(office: Office) -> None:
