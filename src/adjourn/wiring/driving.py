@@ -30,6 +30,7 @@ class Driver:
         with controller.store.read() as view:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
+        self.feedback: Sequence[str] = controller.feedback(self.run) if self.task.spec.review else ()
         self._looks_alone = 0
         self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
 
