@@ -9,7 +9,7 @@ from tests.needs import missing
 _PACKAGES = Path(__file__).resolve().parent.parent / ".dev" / "programs" / "node_modules"
 _PLACES = {
     "claude": "@anthropic-ai/claude-code-*/claude",
-    "codex": "@openai/codex*/vendor/*/codex/codex",
+    "codex": "@openai/codex-*/vendor/*/bin/codex",
 }
 
 

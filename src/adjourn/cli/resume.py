@@ -69,7 +69,7 @@ def _queued(
         from adjourn.wiring.resuming import require_resumable  # seldom needed
 
         require_resumable(controller, task)
-    require_workspace(task)
+    require_workspace(controller, task)
     found = controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
         say_receipts(session, controller, task)

@@ -11,7 +11,7 @@ from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.opening import Way, way_of
 from adjourn.core.states import CallState
-from adjourn.core.task import Run, task_of_run
+from adjourn.core.task import Run, number_of_run, task_of_run
 
 
 class Driving(Executions):
@@ -76,6 +76,12 @@ class Driving(Executions):
         with self._steps() as step:
             task, run = step.running(run_id)
             self._close(step, step.tx.call(task.id, call.number), run, result)
+
+    def is_supervised(self, run_id: str) -> bool:
+        """Say whether somebody lives who runs the calls of a run."""
+        with self._store.read() as view:
+            run = view.run(task_of_run(run_id), number_of_run(run_id))
+        return self._processes.supervisor_lives(run.supervisor)
 
     # --- what the driver keeps -------------------------------------------------------------------------------------
 

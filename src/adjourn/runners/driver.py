@@ -5,6 +5,8 @@ from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.runners.command import ending
 
+FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and can go on from where it is
+
 
 class DriverRunner:
     """Knows that a driver asks in the store, says in the store what it did, and leaves with a plain exit code."""
@@ -24,4 +26,6 @@ class DriverRunner:
             return Waits()
         if exit.code == exits.COMPLETED and not standing.open_asks:
             return Completed(standing.told)
+        if exit.code == FOR_NOW:
+            return Interrupted(standing.told)
         return Failed(standing.told or ending(exit))
