@@ -10,17 +10,18 @@ import pytest
 from tests.contract.disks import fill, make_read_only, small_disk
 from tests.e2e.shell import ADJOURN, Done, Shell
 from tests.needs import missing, needs
+from tests.stores import on_store
 
 NOBODY = 65534
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Shell]:
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     """Return a shell on a small disk of its own."""
     if os.geteuid() != 0:
         missing("the right to mount a filesystem")
     with small_disk(tmp_path / "disk", kilobytes=1024) as place:
-        shell = Shell(place)
+        shell = on_store(request, Shell(place))
         yield shell
         assert shell.end() == {}
 
@@ -37,6 +38,7 @@ def refused(shell: Shell, code: int, *sentence: str, verbs: tuple[tuple[str, ...
     assert not (shell.place / "effects").exists()
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_newer_store_is_refused_before_anything_is_written(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     execute(shell.store / "adjourn.db", "PRAGMA user_version = 99")
@@ -46,6 +48,7 @@ def test_a_newer_store_is_refused_before_anything_is_written(shell: Shell) -> No
     assert before["adjourn.db"] == after["adjourn.db"]
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_database_of_another_program_is_refused(shell: Shell) -> None:
     shell.store.mkdir(mode=0o700)
     execute(shell.store / "adjourn.db", "CREATE TABLE precious (x)")
@@ -62,6 +65,7 @@ def execute(path: Path, statement: str) -> None:
     db.close()
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_damaged_store_says_so(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     for path in shell.store.glob("adjourn.db*"):
@@ -71,6 +75,7 @@ def test_a_damaged_store_says_so(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("left", [1, 100, 511])
+@pytest.mark.one_machine("it is about the file of the database")
 def test_what_is_left_of_a_store_is_not_taken_for_a_new_one(shell: Shell, left: int) -> None:
     """Else the inbox would say that nothing waits."""
     shell.paused(shell.agent("approved.sh"))
@@ -78,6 +83,7 @@ def test_what_is_left_of_a_store_is_not_taken_for_a_new_one(shell: Shell, left: 
     refused(shell, 1, "not a whole database", "backup")
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_an_empty_database_beside_a_log_is_not_taken_for_a_new_one(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     os.truncate(shell.store / "adjourn.db", 0)
@@ -85,6 +91,7 @@ def test_an_empty_database_beside_a_log_is_not_taken_for_a_new_one(shell: Shell)
     refused(shell, 1, "not a whole database", "backup")
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_an_empty_database_is_a_new_store(shell: Shell) -> None:
     """It is how one begins: whoever makes it may be killed before the first table."""
     shell.store.mkdir(mode=0o700)
@@ -102,6 +109,7 @@ def test_too_few_descriptors_are_told_in_a_sentence(shell: Shell, limit: int) ->
     assert not (shell.place / "effects").exists()
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_store_with_a_page_overwritten_says_so_or_works(shell: Shell) -> None:
     """Never a traceback, and never a silent success."""
     manifest = shell.paused(shell.agent("approved.sh"))
@@ -115,6 +123,7 @@ def test_a_store_with_a_page_overwritten_says_so_or_works(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link", "fifo"])
+@pytest.mark.one_machine("a database is no directory")
 def test_a_store_that_is_no_directory_is_refused(shell: Shell, kind: str) -> None:
     """Also a symbolic link: what it points to was not chosen by whoever works here."""
     (shell.place / "elsewhere").mkdir(mode=0o700)
@@ -142,6 +151,7 @@ def test_a_named_place_that_cannot_be_is_refused(shell: Shell) -> None:
     assert not shell.store.exists() or place == ""
 
 
+@pytest.mark.one_machine("who may use a database is for the database to say")
 def test_somebody_elses_store_is_refused(shell: Shell) -> None:
     """A-R82: whoever owns the store decides in it."""
     if os.geteuid() != 0:
@@ -224,6 +234,7 @@ def test_a_disk_that_fills_up_while_the_command_runs_loses_no_result(disk: Shell
     assert disk.lines("starts") == ["start"]
 
 
+@pytest.mark.one_machine("a database does not lie in the workspace")
 def test_a_store_that_vanishes_under_a_run_is_no_traceback(shell: Shell) -> None:
     done = shell.adjourn("run", "--", "sh", "-c", "rm -rf .adjourn; exit 0", expect=None)
     done.must(done.code)
@@ -233,7 +244,8 @@ def test_a_store_that_vanishes_under_a_run_is_no_traceback(shell: Shell) -> None
 def test_files_that_were_deleted_by_hand_cost_only_themselves(shell: Shell) -> None:
     """The store is the truth; files are copies."""
     manifest = shell.paused(shell.agent("approved.sh"))
-    shell.line("rm -rf .adjourn/runs .adjourn/session .adjourn/supervisors .adjourn/wake .adjourn/.gitignore .adjourn/write.lock")
+    for name in ("runs", "session", "supervisors", "wake", ".gitignore", "write.lock"):
+        shell.line(f"rm -rf {shell.store}/{name}")
     assert len(shell.inbox()) == 1
     shell.adjourn("logs", manifest["task_id"])
     shell.line(manifest["resume_hint"])

@@ -66,7 +66,8 @@ def _queued(
     task = controller.find(text)
     controller.require_newest(text, task)
     require_workspace(task)
-    found = controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
+    by = controller.principal(inside_run=session.inside_run)
+    found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
         say_receipts(session, controller, task)
     return found
