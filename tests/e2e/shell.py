@@ -17,6 +17,9 @@ import pytest
 AGENTS = Path(__file__).resolve().parent.parent / "agents"
 ADJOURN = Path(sys.executable).parent / "adjourn"
 SECONDS = 60
+_BEYOND_THE_GATE = """
+SELECT 1 FROM call JOIN task ON task.no = call.no >> 20 WHERE call.state NOT IN ('approved', 'claimed') AND task.id =
+"""
 
 Document = dict[str, Any]
 
@@ -175,6 +178,8 @@ class Shell:
         """Run a command detached, wait until it works, and return the task's id."""
         task: str = self.json("run", "--detach", *options, "--", *command)["task_id"]
         until((self.store / "runs" / f"{task}.1" / "shim.json").exists, what="the shim is there")
+        if self.database:  # over a network the gate opens a while after the shim is there
+            until(lambda: bool(self.sql(f"{_BEYOND_THE_GATE} '{task}'")), what="its gate is open")
         return task
 
     def state(self, task: str) -> str:

@@ -56,10 +56,9 @@ def test_where_there_is_no_store_none_is_made(shell: Shell) -> None:
     assert not shell.store.exists()
 
 
-@pytest.mark.parametrize("name", ["database", ""])
+@pytest.mark.parametrize("name", [pytest.param("adjourn.db", marks=pytest.mark.one_machine("it is about that very file")), ""])
 def test_what_others_can_read_is_told_and_the_remedy_helps(shell: Shell, name: str) -> None:
     waiting(shell)
-    name = ("database.json" if shell.database else "adjourn.db") if name else ""
     (shell.store / name).chmod(0o755)
     remedy = bad(shell, "permissions")["remedy"]
     shell.line(remedy)

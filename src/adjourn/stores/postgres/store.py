@@ -38,8 +38,7 @@ class PostgresStore:
         self._url = url
         self._listen_url = url if listen_url is None else listen_url or None
         # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
-        with translated("the store"):
-            self.name = shown(url)
+        self.name = shown(url)
         self._db = Database(url, prepares=listen_url is None)
         self._ears: list[Ear] = []
         self._clock = (0, 0.0)
