@@ -10,18 +10,17 @@ import pytest
 from tests.contract.disks import fill, make_read_only, small_disk
 from tests.e2e.shell import ADJOURN, Done, Shell
 from tests.needs import missing, needs
-from tests.stores import on_store
 
 NOBODY = 65534
 
 
 @pytest.fixture
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
+def disk(tmp_path: Path) -> Iterator[Shell]:
     """Return a shell on a small disk of its own."""
     if os.geteuid() != 0:
         missing("the right to mount a filesystem")
     with small_disk(tmp_path / "disk", kilobytes=1024) as place:
-        shell = on_store(request, Shell(place))
+        shell = Shell(place)
         yield shell
         assert shell.end() == {}
 
@@ -183,6 +182,7 @@ def test_another_user_can_neither_read_nor_decide(shell: Shell) -> None:
     assert shell.inbox()[0]["state"] == "pending"
 
 
+@pytest.mark.one_machine("a database does not lie on the disk of the workspace")
 def test_a_read_only_store_is_told_and_nothing_is_lost(disk: Shell) -> None:
     manifest = disk.paused(disk.agent("approved.sh"))
     make_read_only(disk.place)
@@ -200,6 +200,7 @@ def test_a_read_only_store_is_told_and_nothing_is_lost(disk: Shell) -> None:
     assert disk.lines("effects") == ["done with approved"]
 
 
+@pytest.mark.one_machine("a database does not lie on the disk of the workspace")
 def test_a_full_disk_is_told_and_nothing_is_lost(disk: Shell) -> None:
     """What was acknowledged before stays; what could not be written is not acknowledged."""
     manifest = disk.paused(disk.agent("approved.sh"))
@@ -222,6 +223,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(disk: Shell) -> None:
 
 
 @pytest.mark.parametrize(("ending", "state"), [("exit 0", "succeeded"), ("exit 90", "waiting"), ("exit 3", "failed")])
+@pytest.mark.one_machine("a database does not lie on the disk of the workspace")
 def test_a_disk_that_fills_up_while_the_command_runs_loses_no_result(disk: Shell, ending: str, state: str) -> None:
     """The room for the result is taken beforehand: the next command finds it, and nothing is started twice."""
     fill_up = "dd if=/dev/zero of=filler bs=4096 2>/dev/null; dd if=/dev/zero bs=1 count=4096 2>/dev/null >> filler"

@@ -10,7 +10,6 @@ import pytest
 
 from tests.driving.test_beside import START
 from tests.e2e.shell import Shell, until
-from tests.postgres import Server
 from tests.shared.conftest import Machine, Roles
 
 pytestmark = pytest.mark.xdist_group("roles")  # they belong to the whole server: one at a time
@@ -141,15 +140,19 @@ def test_a_login_that_speaks_sql_is_held_to_its_role(
         connection.execute(statement.encode())
 
 
+EARS = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'adjourn ear' AND datname = current_database()"
+
+
 @pytest.mark.parametrize("listen", ["off", None])
 def test_without_an_ear_a_worker_looks_every_few_seconds(
-    postgres: Server, machine: Callable[[str], Machine], listen: str | None
+    database: str, machine: Callable[[str], Machine], listen: str | None
 ) -> None:
     one = machine("one")
     if listen:
         one.environment["ADJOURN_LISTEN"] = listen
     one.worker()
-    ears = postgres.do("SELECT 1 FROM pg_stat_activity WHERE application_name = 'adjourn ear'")
+    with psycopg.connect(database) as connection:
+        ears = connection.execute(EARS).fetchall()
     assert bool(ears) == (listen is None)
     task = one.queue("echo done >> effects")
     until(lambda: one.state(task) == "succeeded", what="it was found", seconds=60)
