@@ -16,7 +16,6 @@ from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
-from adjourn.core.ask import Principal
 from adjourn.core.call import Call, Json, arguments_of, command_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import AdjournError, CannotResume, Conflict
@@ -240,7 +239,7 @@ class Supervisor:
     def pause(self, task: Task) -> Task:
         """Keep a task from going on that left at the very moment in which it was told to stop."""
         try:
-            return self._controller.pause(task.id, by=Principal(name=f"uid:{os.getuid()}"))
+            return self._controller.pause(task.id, by=self._controller.principal())
         except Conflict:
             return self._controller.find(task.id)  # it has ended
 
