@@ -47,7 +47,7 @@ def _lease() -> float:
         length = 0.0
     if not 3 <= length <= 3600:  # noqa: PLR2004 -- from what a slow network allows to what anybody waits for
         raise Misuse("ADJOURN_LEASE is a number of seconds from 3 to 3600", way_out="unset ADJOURN_LEASE")
-    return length
+    return float(int(length))  # the engine counts whole seconds: no shim may count on more than it does
 
 
 def _keep_address(place: str, address: Address) -> None:

@@ -394,7 +394,7 @@ ON CONFLICT (name) DO UPDATE SET alive_until = excluded.alive_until;
 DELETE FROM adjourn.supervisor WHERE name = $1;
 
 -- name: beat
-SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
+SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2, $3) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
 
 -- name: living
 SELECT name, machine, host, body FROM adjourn.supervisor WHERE alive_until > clock_timestamp() ORDER BY name;

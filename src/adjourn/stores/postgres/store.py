@@ -20,7 +20,9 @@ from adjourn.stores.postgres.trail import TrailRows
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _MOMENT
-_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _MOMENT
+# Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no statement of ours is.
+_SILENCE = b"SET LOCAL idle_in_transaction_session_timeout = '10s'; "
+_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _SILENCE + _MOMENT
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
 _READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
 
