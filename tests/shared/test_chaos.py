@@ -1,5 +1,6 @@
 """Machines, wires and the database itself fail at random: every effect once, or uncertain and visible; nothing is lost."""
 
+import os
 import sys
 import threading
 import time
@@ -9,8 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from adjourn.controller.whole import Controller
+from adjourn.core.ask import AskKind, Principal, Reply, Verb
+from adjourn.core.errors import StoreProblem
 from adjourn.core.events import first_broken
+from adjourn.core.states import TaskState
+from adjourn.core.task import Spec
 from adjourn.stores.postgres.store import PostgresStore
+from adjourn.wiring import find_root
+from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import AGENTS, Document, until
 from tests.postgres import Server
 from tests.shared.conftest import LEASE, Machine
@@ -33,6 +41,8 @@ SHARES = {
     },
 }
 STAMPS = 20  # of 50 ms each: how long an effect takes
+COMMAND = (sys.executable, str(AGENTS / "stamps.py"), str(STAMPS))
+BUSY = 12  # tasks under way at a time
 
 # Written down by the database itself: until when each run was held, by its own clock.
 WRITES_DOWN_LEASES = """
@@ -53,27 +63,44 @@ UNTIL = "SELECT run, extract(epoch FROM max(until))::float8 FROM public.lease GR
 class Person(threading.Thread):
     """Starts tasks and approves them, from a machine of its own; knows what it was told is done."""
 
-    def __init__(self, machine: Machine, *, tasks: int) -> None:
+    def __init__(self, machine: Machine, controller: Controller) -> None:
         super().__init__(name="person")
         self.machine = machine
-        self._tasks = tasks
+        self._controller = controller
+        self._me = Principal(name=f"uid:{os.getuid()}")
         self.must_stop = threading.Event()
         self.started: set[str] = set()
         self.approved: set[str] = set()
         self.refusals: Counter[str] = Counter()
 
     def run(self) -> None:
+        self.start_by_command()
         while not self.must_stop.is_set():
-            if len(self.started) < self._tasks:
-                self._start()
-            self.approve()
+            try:
+                self._keep_busy()
+            except StoreProblem as error:
+                self.refusals[error.code if error.way_out else "no way out"] += 1
+            if self.approved and len(self.approved) % 20 == 0:
+                self.start_by_command()
+                self.approve_by_command()
+            time.sleep(0.1)
 
-    def _start(self) -> None:
-        words = ("run", "--detach", "--output", "json", "--", sys.executable, str(AGENTS / "stamps.py"), str(STAMPS))
-        if said := self._say(*words):
+    def _keep_busy(self) -> None:
+        with self._controller.store.read() as view:
+            under_way = view.tasks(states=[TaskState.QUEUED, TaskState.RUNNING], limit=BUSY)
+            asks = [ask.id for ask in view.open_asks(limit=1000) if ask.kind is AskKind.APPROVAL]
+        if len(under_way) + len(asks) < BUSY:
+            spec = Spec(runner="command", argv=COMMAND, workspace=str(self.machine.work))
+            self.started.add(self._controller.start(spec, by=self._me).id)
+        for ask in asks[:3]:
+            self._controller.decide([Reply(ask_id=ask, verb=Verb.APPROVE)], by=self._me)
+            self.approved.add(ask)
+
+    def start_by_command(self) -> None:
+        if said := self._say("run", "--detach", "--output", "json", "--", *COMMAND):
             self.started.add(said["task_id"])
 
-    def approve(self) -> None:
+    def approve_by_command(self) -> None:
         found = self._say("inbox", "--output", "json", "--limit", "1000")
         for ask in [ask["id"] for ask in (found or {"asks": []})["asks"] if ask["kind"] == "approval"][:3]:
             if self._say("approve", "--output", "json", ask):
@@ -96,7 +123,7 @@ class Person(threading.Thread):
 @pytest.mark.serial
 @pytest.mark.timeout(3600)
 def test_whatever_fails_every_effect_is_there_once_or_uncertain_and_no_child_outlives_its_lease(
-    tmp_path: Path, sweep: str
+    tmp_path: Path, sweep: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = own_server("chaos")
     work = tmp_path / "work"
@@ -110,7 +137,12 @@ def test_whatever_fails_every_effect_is_there_once_or_uncertain_and_no_child_out
             Remote(tmp_path / f"machine-{number}", address, work=work, cable=cable, wire=wire)
             for number, (cable, (wire, address)) in enumerate(zip(joined, wires, strict=True))
         ]
-        person = Person(_desk(tmp_path, my_url, work), tasks=1000)
+        desk = _desk(tmp_path, my_url, work)
+        for name in ("XDG_STATE_HOME", "ADJOURN_LISTEN", "ADJOURN_LEASE"):
+            monkeypatch.setenv(name, desk.environment[name])
+        controller = open_controller(find_root(my_url))
+        stack.callback(controller.store.close)
+        person = Person(desk, controller)
         trouble = Trouble(machines, [mine, *(wire for wire, _ in wires)], server, seed=SEED)
         try:
             _live_through(trouble, machines, person, _possible(SHARES[sweep], is_real=joined[0].is_real))
@@ -156,7 +188,7 @@ def _live_through(trouble: Trouble, machines: list[Remote], person: Person, coun
 
 
 def _is_at_rest(person: Person) -> bool:
-    person.approve()
+    person.approve_by_command()
     found = person.machine.json("tasks", "--limit", "5000")["tasks"]
     time.sleep(0.5)
     return all(task["state"] not in {"queued", "running"} for task in found) and not any(
@@ -172,6 +204,7 @@ def _check(server: Server, url: str, person: Person, work: Path) -> None:
         inbox = {ask.task_id: ask.kind.value for ask in view.open_asks(limit=10_000)}
         assert first_broken(view.trail()) is None
     store.close()
+    assert "no way out" not in person.refusals
     assert person.started <= tasks.keys(), "what was acknowledged is there"
     assert {ask for ask in person.approved if asks[ask].state.value != "approved"} == set()
     began, ended = (_effects(work, sign) for sign in "+-")

@@ -3,14 +3,19 @@
 import os
 import socket
 import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import msgspec
 
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
+from adjourn.core.render import prose
 from adjourn.files import private_directory, write_whole
 from adjourn.ports.leases import Heart
+from adjourn.ports.store import Store
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import About
 from adjourn.stores.postgres.database import shown
@@ -19,6 +24,7 @@ from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.wiring import ADDRESS
 
 _OTHERS = 0o077
+SEEN = "seen.json"  # how far the database was when somebody here last looked
 
 
 class Address(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -85,7 +91,21 @@ def address_of(place: str) -> Address:
 def open_shared(place: str) -> PostgresStore:
     """Open the database of a place."""
     address = address_of(place)
-    return PostgresStore(address.url, listen_url=address.listen, lease=address.lease)
+    seen = os.path.join(place, SEEN)
+    return PostgresStore(address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say)
+
+
+def _say(sentence: str) -> None:
+    """Tell whoever waits at a terminal, or reads what it said, why nothing happens."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"adjourn: {prose(sentence)}\n")
+        sys.stderr.flush()
+
+
+def log_waits(store: Store, log: Callable[..., None]) -> None:
+    """Have a worker tell of waits as it tells of everything else."""
+    if isinstance(store, PostgresStore) and store.patience:
+        store.patience.say = lambda sentence: log("store_slow", error=sentence)
 
 
 def described(place: str) -> str:

@@ -280,7 +280,8 @@ UPDATE adjourn.task SET head = $2 WHERE no = $1;
 SELECT adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
-SELECT pg_notify('adjourn', ''), pg_current_xact_id()::text;
+SELECT pg_notify('adjourn', ''), pg_current_xact_id()::text, no, seal FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true;
 
 -- name: events
 SELECT body FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no;
