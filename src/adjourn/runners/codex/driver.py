@@ -9,6 +9,7 @@ import msgspec
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.core.render import block
+from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex.calls import Calls
 from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
@@ -110,7 +111,8 @@ class CodexDriver:
             return False
         deliveries = self._deliveries()
         live.thread.tell_outputs(deliveries.outputs(live.rollout))
-        text = deliveries.in_words(live.rollout)
+        wanted = [f"{WANTS_CHANGES} {words}" for words in self._drive.feedback[-1:]]
+        text = "\n\n".join([*filter(None, [deliveries.in_words(live.rollout)]), *wanted]) or None
         self._keeper.remember(put=(), ran=(), queried=(), told=deliveries.approved)
         live.thread.begin_turn(text)
         return True
