@@ -194,6 +194,8 @@ def _hook(words: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] in (["--version"], ["app-server", "--help"]):
+        sys.exit(print("codex-cli 0.166.0"))
     if sys.argv[1:2] != ["app-server"]:
         sys.exit(2)
     Fake().serve()

@@ -1,5 +1,6 @@
 """What the driver of Codex makes of whatever a Codex says; a fake says it, so these run everywhere."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from adjourn.stores.sqlite.store import SqliteStore
 from tests.codex.scene import Scene
 
 FAKE = Path(__file__).parent / "fake.py"
@@ -94,6 +96,27 @@ def test_a_thread_that_codex_does_not_find_is_not_begun_anew(fake: FakeScene) ->
     done = fake.resume(expect=1)
     assert "cannot resume thread" in done.err
     assert "adjourn restart" in done.err
+
+
+def test_doctor_says_what_is_installed_and_what_it_can_do(fake: FakeScene) -> None:
+    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
+    assert says["codex"].startswith("Codex 0.166.0: it has an app-server")
+    fake.shell.environment["ADJOURN_CODEX"] = "/no/such/codex"
+    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
+    assert "there is none" in says["codex"]
+
+
+@pytest.mark.parametrize("ref", ["--last", "my thread", "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"])
+def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref: str) -> None:
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.approve_all()
+    store = SqliteStore(str(fake.shell.store))
+    with contextlib.closing(store), store.change() as change:
+        run = change.run(fake.task, 1)
+        change.save_run(run, msgspec.structs.replace(run, session_ref=ref, version=run.version + 1))
+    assert "adjourn restart" in fake.resume(expect=6).err
+    assert fake.lines() == []
 
 
 @pytest.mark.parametrize(
