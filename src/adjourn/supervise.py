@@ -186,19 +186,46 @@ class Supervisor:
 
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return how it stands then."""
-        gc.enable()  # short commands go without; this one may last
         with deferred_signals() as signals:
-            ended = self._run_once(task, signals, watcher)
-            while self._has_its_reply(ended):
-                if signals.taken():
-                    return self._pause(ended)
-                mine = self._claim(ended)
-                if mine is None:
-                    return self._wait_for_another(ended, signals)
-                if mine.state is not TaskState.RUNNING:
-                    return mine
-                ended = self._run_once(mine, signals, watcher)
-            return ended
+            return self.run_heeding(signals, task, watcher=watcher)
+
+    def run_heeding(self, signals: "Signals", task: Task, *, watcher: Watcher | None = None) -> Task:
+        """Run a queued task as `run` does, for somebody who counts the requests to stop beyond this task."""
+        gc.enable()  # short commands go without; this one may last
+        ended = self._run_once(task, signals, watcher)
+        while self._has_its_reply(ended):
+            if signals.taken():
+                return self.pause(ended)
+            mine = self._claim(ended)
+            if mine is None:
+                return self._wait_for_another(ended, signals)
+            if mine.state is not TaskState.RUNNING:
+                return mine
+            ended = self._run_once(mine, signals, watcher)
+        return ended
+
+    def join(self, signals: "Signals", task: Task, *, watcher: Watcher | None = None) -> Task:
+        """See a task through that runs already: as its supervisor if that one is gone, else until it has left or is gone."""
+        gc.enable()
+        with self._controller.store.read() as view:
+            run = view.run(task.id, task.runs)
+        if self._processes.supervisor_lives(run.supervisor):
+            return self._see_through(task, run, signals)
+        active = self.adopt(run)
+        if active is None:
+            self._controller.recover()
+            return self._controller.find(task.id)
+        return self._watch_to_the_end(active, signals, watcher)
+
+    def _see_through(self, task: Task, run: Run, signals: "Signals") -> Task:
+        def look() -> None:
+            if signals.taken():
+                self.pause(task)
+
+        def is_over(seen: Task) -> bool:
+            return seen.state is not TaskState.RUNNING or not self._processes.supervisor_lives(run.supervisor)
+
+        return wait_until(self._controller, task.id, is_over, look=look)
 
     def _claim(self, task: Task) -> Task | None:
         try:
@@ -207,7 +234,7 @@ class Supervisor:
             return None  # a worker was faster
         return claimed.task if isinstance(claimed, Claimed) else claimed
 
-    def _pause(self, task: Task) -> Task:
+    def pause(self, task: Task) -> Task:
         """Keep a task from going on that left at the very moment in which it was told to stop."""
         try:
             return self._controller.pause(task.id, by=Principal(name=f"uid:{os.getuid()}"))
@@ -219,7 +246,7 @@ class Supervisor:
 
         def look() -> None:
             if signals.taken():
-                self._pause(task)
+                self.pause(task)
 
         return wait_until(self._controller, task.id, lambda seen: seen.state not in _UNDER_WAY, look=look)
 
@@ -229,8 +256,9 @@ class Supervisor:
 
     def _run_once(self, task: Task, signals: "Signals", watcher: Watcher | None) -> Task:
         active = self.begin(task, may_start=lambda: not signals.taken())
-        if isinstance(active, Task):
-            return active
+        return active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
+
+    def _watch_to_the_end(self, active: Active, signals: "Signals", watcher: Watcher | None) -> Task:
         try:
             self._watch(active, signals, watcher)
         finally:
@@ -250,7 +278,7 @@ class Supervisor:
 
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
-        require_workspace(task)
+        require_workspace(self._controller, task)
         deadline = self._heart.deadline() if self._heart else None
         mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
         claimed = mine or self._controller.claim(task.id, supervisor=self.name)
@@ -293,6 +321,8 @@ class Supervisor:
         private_directory(os.path.join(self._root, "runs"))
         place = private_directory(run_directory(self._root, claimed.run.id))
         answers = exchange.prepare_run(self._controller, self._root, claimed.run, place=place)
+        if claimed.task.spec.review:
+            answers |= exchange.prepare_feedback(self._controller, claimed.run, place=place)
         return ShimSpec(
             run_dir=place,
             argv=command.argv,
@@ -455,6 +485,7 @@ class Supervisor:
                 ended = self._controller.finish(active.run, exit)
                 exchange.close_run(self._controller, self._root, ended)
                 exchange.note_head(self._controller, ended)
+                exchange.note_changes(self._controller, ended)
                 return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
@@ -505,11 +536,16 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """Let the wake-up descriptor tell of the signal."""
 
 
-def require_workspace(task: Task) -> None:
-    """Refuse a task whose workspace is not where it was."""
-    if not os.path.isdir(task.spec.workspace):
-        sentence = f"task {task.id} cannot go on: its workspace {task.spec.workspace} is not there any more"
-        raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+def require_workspace(controller: Controller, task: Task) -> None:
+    """Refuse a task whose workspace is not where it was: the same work anywhere else is other work."""
+    if os.path.isdir(task.spec.workspace):
+        return
+    with controller.store.read() as view:
+        run = view.run(task.id, task.runs) if task.runs else None
+    known = [f"run {run.id}" if run else "", task.spec.runner, f"session {run.session_ref}" if run and run.session_ref else ""]
+    why = f"its workspace {task.spec.workspace} is not there any more"
+    sentence = f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
+    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def _grace(task: Task, environment: Mapping[str, str]) -> float:

@@ -30,7 +30,9 @@ INTERRUPTED = Exit(signal=2, interrupted=True)
 def find_runner(name: str) -> Runner:
     if name == "command":
         return CommandRunner()
-    return DriverRunner(effect=Effect.READ_ONLY if name == "agent" else Effect.UNKNOWN, needs_session=name != "agent")
+    is_ours = name == "agent"
+    effect = Effect.READ_ONLY if is_ours else Effect.UNKNOWN
+    return DriverRunner(effect=effect, needs_session=not is_ours, makes_calls=not is_ours)
 
 
 class Office:

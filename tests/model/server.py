@@ -17,9 +17,10 @@ import msgspec
 from tests.model.anthropic_messages import Messages
 from tests.model.api import Api, Body
 from tests.model.openai_chat import Chat
+from tests.model.openai_responses import Responses
 from tests.model.script import Fault, Script, Turn, named
 
-APIS: tuple[Api, ...] = (Chat(), Messages())
+APIS: tuple[Api, ...] = (Chat(), Messages(), Responses())
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ VERBS = {
     "run": "Run a command under adjourn; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
     "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint and exit 10.",
+    "execute": "Execute a plan: its tasks one at a time, each after those that it needs.",
+    "plan": "Show how a plan stands.",
     "inbox": "List what waits for a person.",
     "approve": "Approve calls.",
     "reject": "Reject calls.",

@@ -65,7 +65,7 @@ def _queued(
 ) -> Task:
     task = controller.find(text)
     controller.require_newest(text, task)
-    require_workspace(task)
+    require_workspace(controller, task)
     found = controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
         say_receipts(session, controller, task)

@@ -17,7 +17,7 @@ from adjourn.controller.whole import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.render import visible
 from adjourn.core.states import ENDED
-from adjourn.core.task import DEFAULT_POOL, Spec, Task
+from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.supervise import Supervisor
 from adjourn.wiring.controller import DRIVERS
 from adjourn.wiring.work import Work, command_work, prompt_work
@@ -67,7 +67,7 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 @click.option(
     "--grace",
     type=Amount(3600),
-    default=5.0,
+    default=DEFAULT_GRACE,
     show_default=True,
     metavar="SECONDS",
     help="How long an interrupted command may take to leave before it is killed.",
@@ -95,7 +95,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         grace=given["grace"],
         pool=given["pool"],
         expires_after=given["expires"],
-        parent_run=_enclosing_run(session),
+        parent_run=enclosing_run(session),
         pause_on_approval=given["pause_on_approval"],
     )
     if given["detach"]:
@@ -133,7 +133,7 @@ def _nothing() -> NoReturn:
     raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
 
 
-def _enclosing_run(session: Session) -> str | None:
+def enclosing_run(session: Session) -> str | None:
     """Return the run that this command is part of, unless that one is kept in another store."""
     outer = os.environ.get("ADJOURN_STORE", "")
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
@@ -152,7 +152,7 @@ def _supervised(session: Session, supervisor: Supervisor, controller: Controller
     """Run the task, unless an earlier run of the enclosing script has had it run already."""
     if supervisor.may_run(task):
         task = run_to_the_end(session, supervisor, task)
-    outer = _enclosing_run(session)
+    outer = enclosing_run(session)
     if outer and task.state not in ENDED:
         controller.leave_open(outer, task)
     return task

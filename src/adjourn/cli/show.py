@@ -17,6 +17,7 @@ from adjourn.core.manifest import manifest_of
 from adjourn.core.render import argv_lines, prose, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
+from adjourn.exchange import note_changes
 from adjourn.wiring import has_responses, now
 
 _RECENT = 12
@@ -40,7 +41,9 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
 
         show_transcript(session, controller.find(task))
         return
-    scene = controller.scene(controller.find(task).id)
+    found = controller.find(task)
+    note_changes(controller, found)
+    scene = controller.scene(found.id)
     refusal = _refusal(session, scene.task.id)
     if session.wants_json:
         if refusal:
@@ -94,6 +97,8 @@ def _what_it_is(session: Session, scene: Scene) -> list[str]:
     lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
     if scene.run and scene.run.checkpoint_id:
         lines.append(f"checkpoint {scene.run.checkpoint_id}")
+    if spec.plan:
+        lines.append(f"{spec.item} of the plan {visible(spec.plan)}")
     if spec.parent_run:
         lines.append(f"started by run {spec.parent_run}")
     return lines

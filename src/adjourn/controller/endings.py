@@ -47,7 +47,8 @@ class Approval(TypedDict, total=False):
 
 def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
     """Apply what a run's exit meant."""
-    if task.wish is Wish.CANCEL and isinstance(outcome, Waits | WantsApproval):
+    is_left_open = isinstance(outcome, Waits | WantsApproval) or (isinstance(outcome, Completed) and task.spec.review)
+    if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
     if task.spec.is_driven and _is_in_doubt(step, task, run, is_interrupted=isinstance(outcome, Interrupted)):
         return _doubt(step, task, run)
@@ -56,7 +57,7 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
         case Completed(message=message):
             step.withdraw_calls(task)
             step.move_call(task.id, run.call, CallMove.FINISH)
-            return end_run(step, task, run, Move.COMPLETE, message=message)
+            return _complete(step, task, run, message=message)
         case Failed(reason=reason):
             step.withdraw_asks(task)
             step.move_call(task.id, run.call, CallMove.FAIL)
@@ -125,6 +126,17 @@ def ask_for_approval(step: Steps, task: Task, run: Run, command: Command, *, pro
     counted = step.save(task, calls=call.number)
     _, asked = step.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told)
     return end_run(step, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
+
+
+def _complete(step: Steps, task: Task, run: Run, *, message: str | None) -> Task:
+    """End a run whose work is done, or ask first whether it is good."""
+    if not task.spec.review:
+        return end_run(step, task, run, Move.COMPLETE, message=message)
+    from adjourn.core.review import CHOICES, REVIEW  # seldom: most work is not reviewed
+
+    prompt = f"is the work of {task.spec.item or task.id} good?"
+    _, asked = step.open_ask(task, run, AskKind.QUESTION, prompt=prompt, choices=CHOICES, key=REVIEW, review=True)
+    return end_run(step, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
 def interrupt(step: Steps, task: Task, run: Run, *, message: str | None = None) -> Task:

@@ -12,6 +12,7 @@ from adjourn.core.call import COMMAND, RESULT, slot_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
 from adjourn.core.opening import Opening, Way
+from adjourn.core.plan import Record, record_name
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
@@ -75,7 +76,9 @@ class Tasks(Runs):
             slot=slot,
         )
         step.tx.add_task(task)
-        step.tell(task.id, "task_created", by=by.name, parent=spec.parent_run, judged=opening.told)
+        step.tell(
+            task.id, "task_created", by=by.name, parent=spec.parent_run, judged=opening.told, plan=spec.plan, item=spec.item
+        )
         if not runs:
             return openings.enter(step, task, opening, by=by.name)
         uncounted = msgspec.structs.replace(task, calls=0)
@@ -176,7 +179,8 @@ class Tasks(Runs):
         with self._steps() as step:
             task = step.tx.task(task_id)
             asks = step.tx.open_asks_of(task.id)
-            if task.state is not TaskState.WAITING or not task.spec.is_driven or [ask.kind for ask in asks] != [AskKind.QUESTION]:
+            words = [ask.kind for ask in asks if not ask.review]
+            if task.state is not TaskState.WAITING or not task.spec.is_driven or words != [AskKind.QUESTION]:
                 sentence = f"task {task.id} does not wait at an agent's own words: there is nothing to accept"
                 raise Conflict(sentence, way_out=f"adjourn show {task.id}")
             level = self._trust.weigh(step.tx, asks[0], Verb.ANSWER, by=by)
@@ -291,8 +295,20 @@ class Tasks(Runs):
             parent = parent_of(step.tx, task)
             if parent and parent.state not in ENDED:
                 raise Conflict(f"task {parent.id} started it and still needs it", way_out=f"adjourn show {parent.id}")
+            _require_unneeded_by_plan(step.tx, task)
             step.tell(task.id, "task_pruned", by=by.name)
             step.tx.forget_task(task_id)
+
+
+def _require_unneeded_by_plan(view: View, task: Task) -> None:
+    """Refuse to forget how an item of a plan came to nothing; of one that succeeded, the plan knows that without its task."""
+    if task.spec.plan is None or task.state is TaskState.SUCCEEDED:
+        return
+    record = view.shared_document(record_name(task.spec.plan))
+    begun = msgspec.json.decode(record, type=Record).items if record else {}
+    if any(one.task_id == task.id for one in begun.values()):
+        sentence = f"task {task.id} is {task.spec.item} of plan {task.spec.plan}, and has {task.state}"
+        raise Conflict(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def _require_newest(view: View, task: Task, *, named: str) -> None:

@@ -24,6 +24,14 @@ class Drive(Protocol):
         """Return the newest batch as it stands: empty once it was forgotten."""
         ...
 
+    def held(self, tool_call_id: str) -> Held | None:
+        """Return a call of the task by its name, as it stands, whichever batch it was in."""
+        ...
+
+    def lets_run(self, proposed: Proposed) -> bool:
+        """Say whether a call would run without anybody being asked; nothing is written down."""
+        ...
+
     def forget_batch(self) -> None:
         """Be done with a batch: its agent was told what came of every call."""
         ...

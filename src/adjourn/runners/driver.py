@@ -11,9 +11,10 @@ FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and
 class DriverRunner:
     """Knows that a driver asks in the store, says in the store what it did, and leaves with a plain exit code."""
 
-    def __init__(self, *, effect: Effect, needs_session: bool) -> None:
+    def __init__(self, *, effect: Effect, needs_session: bool, makes_calls: bool) -> None:
         self.effect = effect
         self.needs_session = needs_session
+        self.makes_calls = makes_calls
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
