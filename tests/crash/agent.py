@@ -21,6 +21,8 @@ from tests.crash.product import (
 from tests.crash.scenarios import Command, Tale, Words, of_task
 from tests.crash.stage import Ran, Stage
 
+_TOOLS = 2
+_ALONE = 20.0  # seconds
 MODEL = "SCRIPTED_MODEL"  # names the variable that says where the model is
 
 
@@ -41,6 +43,7 @@ class Agent(Tale):
         """Go on as a person would, until the task has ended, and look at what happened."""
         _name_recorder(stage)
         broken = [f"it hung: {ran.complained[-300:]}"] * ran.hung
+        stage.survivors(patience=_ALONE)  # an agent that nobody supervises any more waits a while for a worker, then leaves
         broken += settle_down(stage) + torn_manifests(stage) + go_on(stage)
         return broken + _once(stage) + _conversation(stage) + leftovers(stage) + furniture(stage)
 
@@ -59,7 +62,10 @@ def _once(stage: Stage) -> Sentences:
     broken += ["a tool started that the store does not know" for call in begun if call not in states]
     tasks = [task for task in seen.tasks if task.state != "succeeded"]
     broken += [f"the task ended as {task.state}" for task in tasks]
-    return broken if tasks or not seen.tasks or sum(begun.values()) == 2 else [*broken, f"{sum(begun.values())} tools ran, not 2"]
+    failed = sum(state == "failed" for state in states.values())  # a shim that died before its gate: the model was told
+    if seen.tasks and not tasks and sum(begun.values()) + failed < _TOOLS:
+        broken.append(f"{sum(begun.values())} tools ran, and {failed} could not be started")
+    return broken
 
 
 def _conversation(stage: Stage) -> Sentences:

@@ -16,7 +16,7 @@ from tests.model.server import Model, playing
 pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 
 MODULE = "tests.crash.agent"
-SHARE = 6  # of each victim, unless all points are wanted
+SHARE = 4  # of each victim, unless all points are wanted
 EFFECT = "$EFFECT"  # the shell puts the recorder there
 TURNS = (use(command(EFFECT, "one")), use(command(EFFECT, "two")), finish(), say("Done."))  # ungated there is no finish
 VICTIMS = (("run_three_steps", ""), ("run_three_steps", "adjourn"), ("run_three_steps", SHIM), ("resume_approving", ""))

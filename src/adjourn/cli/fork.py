@@ -31,5 +31,5 @@ def command(session: Session, *, task: str, at: str | None, detach: bool) -> int
 
 def _forked(session: Session, controller: Controller, text: str, at: str | None, *, supervisor: str | None = None) -> Task:
     task = controller.find(text)
-    require_workspace(task)
+    require_workspace(controller, task)
     return controller.fork(task.id, at=at, by=session.principal, supervisor=supervisor)
