@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from types import FrameType
 
 import msgspec
@@ -16,17 +17,16 @@ from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
-from adjourn.core.ask import Principal
 from adjourn.core.call import Call, Json, arguments_of, command_of
 from adjourn.core.driving import CallResult
-from adjourn.core.errors import AdjournError, CannotResume, Conflict
+from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports.desk import NewId
 from adjourn.ports.leases import Heart
-from adjourn.ports.runs import Ended, NeverStarted
+from adjourn.ports.runs import Ended, NeverStarted, StillRuns
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory
@@ -39,6 +39,7 @@ OUTPUT_MS = 100
 COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
+_AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -51,7 +52,6 @@ class UnderWay:
 
     def __init__(self, shim: Shim, *, place: str) -> None:
         self.place = place
-        self.stayed_out = False  # whether the shim died with its gate open and never went through
         self._shim = shim
         self.told = 0
 
@@ -64,6 +64,11 @@ class UnderWay:
         """Whether the shim has left."""
         return self._shim.wait(0)
 
+    @cached_property
+    def stayed_out(self) -> bool:
+        """Whether the shim died with its gate open and never went through; it can be seen once, before we let go."""
+        return self._shim.stayed_out()
+
     def heed(self, wanted: int) -> None:
         """Forward one interrupt for the first request to stop, and kill at the second."""
         if wanted and not self.told:
@@ -74,7 +79,7 @@ class UnderWay:
 
     def leave(self) -> None:
         """Let go of the shim."""
-        self.stayed_out = self._shim.stayed_out()
+        self.stayed_out  # noqa: B018 -- it is kept once it was seen
         self._shim.close()
 
 
@@ -94,6 +99,7 @@ class Active(UnderWay):
         self.run = run
         self.is_driven = is_driven
         self.execution: Execution | None = None
+        self.is_in_doubt = False  # whether the store failed while a call beside it was to begin
         self._has_left = False
         self._poll = select.epoll() if is_driven else None
         if self._poll:
@@ -109,14 +115,12 @@ class Active(UnderWay):
         if self._poll:
             self._poll.register(execution.fileno(), select.EPOLLIN)
 
-    def end_execution(self) -> Execution:
+    def end(self, execution: Execution) -> None:
         """Let go of the call that has run."""
-        execution, self.execution = self.execution, None
-        assert execution is not None  # noqa: S101 -- whoever ends one has begun it
+        self.execution = None
         if self._poll:
             self._poll.unregister(execution.fileno())
         execution.leave()
-        return execution
 
     def heed(self, wanted: int) -> None:
         """Tell the process and what runs beside it to stop."""
@@ -168,6 +172,7 @@ class Supervisor:
         self._lock = lock.hold(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
         self._heart = start_heart(self.name) if start_heart else None
+        self._unopened: list[Run] = []
 
     def keep_warm(self, warmth: Warmth) -> None:
         """Fork our own agent from where its slow modules are imported already."""
@@ -209,23 +214,34 @@ class Supervisor:
         gc.enable()
         with self._controller.store.read() as view:
             run = view.run(task.id, task.runs)
-        if self._processes.supervisor_lives(run.supervisor):
-            return self._see_through(task, run, signals)
-        active = self.adopt(run)
-        if active is None:
-            self._controller.recover()
-            return self._controller.find(task.id)
-        return self._watch_to_the_end(active, signals, watcher)
+        active = self._adopted(run)
+        return self._watch_to_the_end(active, signals, watcher) if active else self._see_through(task, run, signals)
+
+    def _adopted(self, run: Run) -> Active | None:
+        try:
+            return self.adopt(run) if self._can_adopt(run.id) else None
+        except Conflict:
+            return None  # a worker was faster
 
     def _see_through(self, task: Task, run: Run, signals: "Signals") -> Task:
+        """Wait for a task that somebody else runs; what was left without a shim is settled."""
+
         def look() -> None:
+            self._controller.recover()
             if signals.taken():
                 self.pause(task)
 
         def is_over(seen: Task) -> bool:
-            return seen.state is not TaskState.RUNNING or not self._processes.supervisor_lives(run.supervisor)
+            return seen.state is not TaskState.RUNNING or self._can_adopt(run.id)
 
         return wait_until(self._controller, task.id, is_over, look=look)
+
+    def _can_adopt(self, name: str) -> bool:
+        """Say whether a run has lost its supervisor and still has a shim of this machine."""
+        orphan = next((run for run in self._controller.orphans() if run.id == name), None)
+        if orphan is None or orphan.shim is None:
+            return False
+        return isinstance(self._processes.shim_state(orphan.id, orphan.shim), StillRuns)
 
     def _claim(self, task: Task) -> Task | None:
         try:
@@ -237,7 +253,7 @@ class Supervisor:
     def pause(self, task: Task) -> Task:
         """Keep a task from going on that left at the very moment in which it was told to stop."""
         try:
-            return self._controller.pause(task.id, by=Principal(name=f"uid:{os.getuid()}"))
+            return self._controller.pause(task.id, by=self._controller.principal())
         except Conflict:
             return self._controller.find(task.id)  # it has ended
 
@@ -284,6 +300,13 @@ class Supervisor:
         claimed = mine or self._controller.claim(task.id, supervisor=self.name)
         if isinstance(claimed, Task):
             return claimed  # what was let through has changed: a person is asked again
+        try:
+            return self._begin(claimed, deadline=deadline, may_start=may_start)
+        except StoreProblem:
+            self._unopened.append(claimed.run)
+            raise
+
+    def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
         shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
@@ -291,7 +314,15 @@ class Supervisor:
             return self._through_the_gate(active, shim, may_start=may_start)
         except BaseException:
             active.leave()
+            self.forget(active)
             raise
+
+    def give_back(self) -> None:
+        """Give back the runs whose gate stayed shut because the store failed."""
+        while self._unopened:
+            with suppress(Conflict):  # somebody else has done so
+                self._controller.release(self._unopened[-1], why="the store failed before the gate opened")
+            self._unopened.pop()
 
     def _prepare(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         try:
@@ -345,7 +376,8 @@ class Supervisor:
         except GateShut:
             active.leave()
             return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
-        exchange.announce_resumed(self._controller, self._root, active.run)
+        with suppress(StoreProblem):  # it runs: from here on it is watched, whatever else fails
+            exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
     def adopt(self, run: Run) -> Active | None:
@@ -355,16 +387,24 @@ class Supervisor:
             return None
         deadline = self._heart.deadline() if self._heart else None
         try:
+            is_driven = self._controller.find(run.task_id).spec.is_driven
             taken = self._controller.adopt(run, supervisor=self.name)
         except AdjournError:
             shim.close()
             raise
         self._keep_alive(run, deadline)
-        place = run_directory(self._root, run.id)
-        active = Active(taken, shim, place=place, is_driven=self._controller.find(run.task_id).spec.is_driven)
-        for call in self._controller.executions(run.task_id) if active.is_driven else ():
-            self._adopt_call(active, call)
+        active = Active(taken, shim, place=run_directory(self._root, run.id), is_driven=is_driven)
+        if is_driven:
+            self._adopt_calls(active)
         return active
+
+    def _adopt_calls(self, active: Active) -> None:
+        try:
+            for call in self._controller.executions(active.run.task_id):
+                self._adopt_call(active, call)
+        except AdjournError:
+            self.let_go(active)
+            raise
 
     def _adopt_call(self, active: Active, call: Call) -> None:
         place = run_directory(self._root, call.place)
@@ -381,13 +421,29 @@ class Supervisor:
 
     def tend(self, active: Active) -> bool:
         """See to what runs beside a process; say whether all of the run has left."""
+        try:
+            return self._tend(active)
+        except StoreProblem:
+            active.is_in_doubt = active.is_driven
+            raise
+
+    def _tend(self, active: Active) -> bool:
+        if active.is_in_doubt:
+            self._give_back_calls(active)
         if active.execution and active.execution.is_gone:
-            self._end_execution(active)
+            self._end_execution(active, active.execution)
         if active.has_left():
             return active.execution is None
         if active.is_driven and active.execution is None and not active.told:
             self._begin_execution(active)
         return False
+
+    def _give_back_calls(self, active: Active) -> None:
+        """Give back what was about to run when the store failed: its gate stayed shut."""
+        for call in self._controller.executions(active.run.task_id):
+            if active.execution is None or call.number != active.execution.call.number:
+                self._controller.release_call(active.run, call)
+        active.is_in_doubt = False
 
     def _begin_execution(self, active: Active) -> None:
         call = self._controller.next_execution(active.run.task_id)
@@ -432,12 +488,10 @@ class Supervisor:
             deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )
 
-    def _end_execution(self, active: Active) -> None:
-        execution = active.end_execution()
-        if execution.stayed_out:
-            self._controller.release_call(active.run, execution.call)
-            return
-        self._controller.conclude_call(active.run, execution.call, self._processes.left_behind(execution.call.place))
+    def _end_execution(self, active: Active, execution: Execution) -> None:
+        left = NeverStarted() if execution.stayed_out else self._processes.left_behind(execution.call.place)
+        self._controller.conclude_call(active.run, execution.call, left)
+        active.end(execution)  # only now: should the store have failed, it is told again
 
     def _keep_call_alive(self, run: Run, place: str) -> None:
         """Hand what runs beside an agent the deadlines of its run, beginning with the last that was handed over."""
@@ -462,11 +516,12 @@ class Supervisor:
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
                     watcher(active.place, active.told)
-                if self.tend(active):
-                    return
-                if ear.fileno() in ready or not ready:
-                    ear.drain()
-                    wish = self.is_unwanted(active)
+                with suppress(StoreProblem):  # it may come back while the run lasts: what the run did is on disk
+                    if self.tend(active):
+                        return
+                    if ear.fileno() in ready or not ready:
+                        ear.drain()
+                        wish = self.is_unwanted(active)
         finally:
             ear.close()
 
@@ -475,10 +530,20 @@ class Supervisor:
         with self._controller.store.read() as view:
             return view.task(active.run.task_id).wish is not None
 
-    def end(self, active: Active) -> Task:
-        """Report how a run ended whose shim is gone."""
+    def let_go(self, active: Active) -> None:
+        """Have nothing to do any more with a run that somebody else has, or soon will: what is left of it here is killed."""
+        active.heed(_AT_ONCE)
+        active.leave()
+        self.forget(active)
+
+    def forget(self, active: Active) -> None:
+        """Renew nothing of a run any more."""
         if self._heart:
             self._heart.forget(active.run.id)
+
+    def end(self, active: Active) -> Task:
+        """Report how a run ended whose shim is gone."""
+        self.forget(active)
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)
