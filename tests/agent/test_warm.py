@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.agent.desk import Desk, command, desk, finish, say, use
@@ -45,6 +46,10 @@ def done(person: Desk, task: str) -> str:
     return person.state(task)
 
 
+def asks(person: Desk, task: str, question: str) -> bool:
+    return bool(person.json("show", task).get("agent_message") == question)
+
+
 def test_agents_under_a_worker_work_as_anywhere_cold_and_warm(tmp_path: Path) -> None:
     """The same task three times: the first is started cold while the parent warms up, the others are forked."""
     write = ToolUse(name="write_file", arguments={"path": "note.txt", "content": "hello"}, id="write")
@@ -56,7 +61,7 @@ def test_agents_under_a_worker_work_as_anywhere_cold_and_warm(tmp_path: Path) ->
             assert done(person, task) == "waiting"
             for ask in person.json("show", task)["asks"]:
                 person.adjourn("approve", ask["id"])
-            until(lambda task=task: person.json("show", task).get("agent_message") == "Which region?", what="it asks")
+            until(partial(asks, person, task, "Which region?"), what="it asks")
             (question,) = person.json("show", task)["asks"]
             person.adjourn("answer", question["id"], "eu")
             assert done(person, task) == "succeeded"
