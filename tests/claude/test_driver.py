@@ -249,3 +249,29 @@ def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake
     refused = fake.resume(expect=6)
     for part in (fake.task, run["run_id"], "claude", run["provider_session_ref"], f"adjourn restart {fake.task}"):
         assert part in refused.err
+
+
+def test_a_call_whose_files_changed_since_it_was_approved_is_asked_about_again(fake: Fake) -> None:
+    fake.shell.script("echo approved >> made.txt", name="tool.sh")
+    fake.play([Turn(text="I run it.", calls=(bash("./tool.sh", name="toolu_A"),)), DONE])
+    fake.run()
+    fake.approve_all()
+    fake.shell.script("echo other >> made.txt", name="tool.sh")
+    fake.resume(expect=10)
+    assert fake.lines() == []
+    assert len(fake.asks()) == 1
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["other"]
+
+
+def test_a_pause_while_asks_are_open_asks_again_on_resume(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.shell.adjourn("pause", fake.task, expect=None)
+    done = fake.resume(expect=10)
+    assert len(fake.asks()) == 1
+    assert "Traceback" not in done.err
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]

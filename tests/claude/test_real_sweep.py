@@ -3,12 +3,13 @@
 import random
 import signal
 import subprocess
-import time
 from collections import Counter
+from functools import partial
 
 import pytest
 
 from tests.claude.scene import Scene, bash
+from tests.e2e.shell import until
 from tests.model.script import Turn
 
 STEPS = 5
@@ -22,6 +23,10 @@ def _turns() -> list[Turn]:
         for number in range(STEPS)
     ]
     return [*steps, Turn(text="All done.")]
+
+
+def _has_begun(real: Scene, count: int) -> bool:
+    return len(list(real.shell.store.glob("runs/*.1/shim.json"))) == count
 
 
 def _until_it_leaves(process: "subprocess.Popen[bytes]", *, moment: float | None) -> int:
@@ -50,7 +55,7 @@ def test_tasks_that_are_paused_at_random_finish_and_double_no_step(real: Scene, 
         (real.work / "steps").unlink(missing_ok=True)
         with real.model(_turns()):
             process = real.shell.start("run", "--runner", "claude", f"do it, {number}")
-            time.sleep(0.7)  # there is a task
+            until(partial(_has_begun, real, number + 1), what="it runs", seconds=60)
             code = _until_it_leaves(process, moment=chance.uniform(0.2, 5))
             for _ in range(PAUSES - 1):
                 if code == 10:
