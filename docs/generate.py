@@ -696,7 +696,8 @@ def _files() -> Iterator[str]:
 
 READ = {
     "ADJOURN_STORE": "The store's directory, or the `postgresql://` URL of one that machines share, unless `--store` names one.",
-    "ADJOURN_LISTEN": "Where to listen for changes of a shared store, if a pooler stands before it: a `postgresql://` URL.",
+    "ADJOURN_LISTEN": "Where to listen for changes of a shared store behind a pooler: a `postgresql://` URL, or `off`.",
+    "ADJOURN_INSIDE": "The `postgresql://` URL with which processes inside a run use a shared store, if not with their worker's.",
     "ADJOURN_LEASE": "How many seconds a run of a shared store is its supervisor's without a sign of life: 30, or 3 to 3600.",
     "XDG_STATE_HOME": "Where the files of a shared store's runs are, if it is an absolute path; else in `~/.local/state`.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",

@@ -217,10 +217,10 @@ def note_changes(controller: Controller, task: Task) -> None:
 def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[str, str]:
     """Put what a reviewer wants changed where a run finds it, and return what to add to its environment."""
     feedback = controller.feedback(run)
-    if feedback is None:
+    if not feedback:
         return {}
     path = os.path.join(place, "feedback.md")
-    write_whole(path, feedback.encode() + b"\n")
+    write_whole(path, feedback[-1].encode() + b"\n")
     return {"ADJOURN_FEEDBACK": path}
 
 

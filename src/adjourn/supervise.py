@@ -16,7 +16,6 @@ from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
-from adjourn.core.ask import Principal
 from adjourn.core.call import Call, Json, arguments_of, command_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import AdjournError, CannotResume, Conflict
@@ -26,7 +25,7 @@ from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports.desk import NewId
 from adjourn.ports.leases import Heart
-from adjourn.ports.runs import Ended, NeverStarted
+from adjourn.ports.runs import Ended, NeverStarted, StillRuns
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory
@@ -201,23 +200,34 @@ class Supervisor:
         gc.enable()
         with self._controller.store.read() as view:
             run = view.run(task.id, task.runs)
-        if self._processes.supervisor_lives(run.supervisor):
-            return self._see_through(task, run, signals)
-        active = self.adopt(run)
-        if active is None:
-            self._controller.recover()
-            return self._controller.find(task.id)
-        return self._watch_to_the_end(active, signals, watcher)
+        active = self._adopted(run)
+        return self._watch_to_the_end(active, signals, watcher) if active else self._see_through(task, run, signals)
+
+    def _adopted(self, run: Run) -> Active | None:
+        try:
+            return self.adopt(run) if self._can_adopt(run.id) else None
+        except Conflict:
+            return None  # a worker was faster
 
     def _see_through(self, task: Task, run: Run, signals: "Signals") -> Task:
+        """Wait for a task that somebody else runs; what was left without a shim is settled."""
+
         def look() -> None:
+            self._controller.recover()
             if signals.taken():
                 self.pause(task)
 
         def is_over(seen: Task) -> bool:
-            return seen.state is not TaskState.RUNNING or not self._processes.supervisor_lives(run.supervisor)
+            return seen.state is not TaskState.RUNNING or self._can_adopt(run.id)
 
         return wait_until(self._controller, task.id, is_over, look=look)
+
+    def _can_adopt(self, name: str) -> bool:
+        """Say whether a run has lost its supervisor and still has a shim of this machine."""
+        orphan = next((run for run in self._controller.orphans() if run.id == name), None)
+        if orphan is None or orphan.shim is None:
+            return False
+        return isinstance(self._processes.shim_state(orphan.id, orphan.shim), StillRuns)
 
     def _claim(self, task: Task) -> Task | None:
         try:
@@ -229,7 +239,7 @@ class Supervisor:
     def pause(self, task: Task) -> Task:
         """Keep a task from going on that left at the very moment in which it was told to stop."""
         try:
-            return self._controller.pause(task.id, by=Principal(name=f"uid:{os.getuid()}"))
+            return self._controller.pause(task.id, by=self._controller.principal())
         except Conflict:
             return self._controller.find(task.id)  # it has ended
 

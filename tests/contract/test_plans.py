@@ -1,7 +1,10 @@
 """What the controller promises of plans and reviews, on every store."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Ask, AskKind, Reply, Verb
 from adjourn.core.clarification import Response, replies_to
 from adjourn.core.errors import Conflict, Misuse, WorkspaceBusy
@@ -9,6 +12,8 @@ from adjourn.core.plan import Item, Plan, Progress
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import RunState, Spec, Task
 from adjourn.ports.store import Store
+from adjourn.wiring import new_id
+from tests.contract.conftest import Open
 from tests.contract.office import ASKS_90, DONE, FAILED, ME, YOU, Office
 from tests.unit.values import a_spec
 
@@ -86,6 +91,35 @@ def test_of_a_plan_one_task_runs_at_a_time_in_a_workspace(office: Office) -> Non
     assert office.claim(second).task.state is TaskState.RUNNING
 
 
+def test_of_many_who_start_tasks_of_one_workspace_at_once_one_does(open_store: Open) -> None:
+    """D-R51, D-R52: over and over, each with a store of its own."""
+    offices = [Office(open_store(), new_id=new_id) for _ in range(4)]
+    for number in range(20):
+        tasks = [begin(offices[0], f"r{number}-{at}") for at in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            tried = list(pool.map(_claimed, offices, tasks))
+        (winner,) = [claimed for claimed in tried if claimed]
+        offices[0].controller.release(winner.run, why="enough")
+        for task in tasks:
+            offices[0].controller.cancel(task.id, by=ME)
+
+
+def test_of_many_who_begin_an_item_at_once_all_get_the_same_task(open_store: Open) -> None:
+    """Over and over, each with a store of its own."""
+    offices = [Office(open_store(), new_id=new_id) for _ in range(4)]
+    for number in range(20):
+        with ThreadPoolExecutor(4) as pool:
+            begun = set(pool.map(lambda office, name=f"r{number}": begin(office, name).id, offices))
+        assert len(begun) == 1
+
+
+def _claimed(office: Office, task: Task) -> Claimed | None:
+    try:
+        return office.claim(task)
+    except Conflict:
+        return None
+
+
 def test_a_decision_counts_also_while_another_task_of_the_plan_runs(office: Office) -> None:
     """D-R52: it is recorded, and its task is queued until the other has left."""
     waiting = office.run(begin(office), ASKS_90)
@@ -158,7 +192,7 @@ def test_work_that_is_to_change_goes_on_in_its_session_with_the_feedback(office:
     task = say(office, office.run(begin(office, review=True)), "request changes: make it blue")
     assert task.state is TaskState.QUEUED
     run = office.begin(task).run
-    assert (run.resumed_from, office.controller.feedback(run)) == (1, "make it blue")
+    assert (run.resumed_from, office.controller.feedback(run)) == (1, ["make it blue"])
     again = office.controller.finish(run, DONE)
     assert again.state is TaskState.WAITING
     assert say(office, again, "approve").state is TaskState.SUCCEEDED
@@ -169,7 +203,7 @@ def test_feedback_is_for_the_session_that_was_reviewed(office: Office) -> None:
     task = say(office, office.run(begin(office, review=True)), "request changes: make it blue")
     office.controller.cancel(task.id, by=ME)
     run = office.begin(office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)).run
-    assert office.controller.feedback(run) is None
+    assert office.controller.feedback(run) == []
 
 
 def test_rejected_work_has_failed(office: Office) -> None:
@@ -224,7 +258,7 @@ def test_a_command_that_was_approved_needs_a_new_approval_to_change_its_work(off
     assert (asked.kind, asked.gate) == (AskKind.APPROVAL, True)
     office.controller.decide([Reply(ask_id=asked.id, verb=Verb.APPROVE)], by=ME)
     run = office.begin(office.controller.find(task.id)).run
-    assert office.controller.feedback(run) == "again"
+    assert office.controller.feedback(run) == ["again"]
 
 
 def test_cancelled_work_is_not_reviewed(office: Office) -> None:

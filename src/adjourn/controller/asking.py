@@ -60,15 +60,14 @@ class Asking(Equipped):
             return None
         return {ask.key or ask.id: ask.reply or "" for ask in asks}
 
-    def feedback(self, run: Run) -> str | None:
-        """Return what a person wants changed in the work of earlier runs of the session, unless a later review says otherwise."""
+    def feedback(self, run: Run) -> list[str]:
+        """Return what reviewers wanted changed in the work of earlier runs of the same session, the newest last."""
         if run.resumed_from is None:
-            return None
+            return []
         with self._store.read() as view:
             reviews = [ask for ask in view.asks(run.task_id) if ask.review and ask.state is AskState.ANSWERED]
-            if not reviews or view.run(run.task_id, reviews[-1].run).session_id != run.session_id:
-                return None
-        return feedback_of(reviews[-1].reply)
+            told = [ask.reply for ask in reviews if view.run(run.task_id, ask.run).session_id == run.session_id]
+        return [feedback for text in told if (feedback := feedback_of(text))]
 
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
         """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""

@@ -7,6 +7,7 @@ from adjourn.controller.executions import Executions
 from adjourn.controller.standing import standing_of
 from adjourn.controller.steps import ADJOURN, Steps, state_after
 from adjourn.core.call import Call, grant_of
+from adjourn.core.digest import sha256
 from adjourn.core.errors import Conflict, Misuse, Outdated, WorkspaceBusy
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
@@ -35,6 +36,8 @@ def _in_the_way(view: View, task: Task) -> Task | None:
     """Return the task of a plan that runs in the workspace in which another task of a plan is to run, if there is one."""
     if task.spec.plan is None:
         return None
+    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
+    view.shared_document(f"workspace:{name}")  # of two who look at the same moment, one waits here for the other
     fellows = [other for other in view.running() if other.spec.plan and other.spec.workspace == task.spec.workspace]
     return next(iter(fellows), None)
 

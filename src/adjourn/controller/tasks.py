@@ -53,7 +53,7 @@ class Tasks(Runs):
             task = view.task(task_id)
             began, reached = reach_of(view, task, at)
             messages = view.messages(task_id, after=began)[: reached - began]
-        spec = msgspec.structs.replace(task.spec, parent_run=None, policy=None)
+        spec = msgspec.structs.replace(task.spec, parent_run=None, policy=None, plan=None, item=None)
         opening = self._gate.opening(spec)
         with self._steps() as step:
             forked = self._create(step, openings.under_policy(step, spec, opening), opening, by=by)

@@ -7,6 +7,7 @@ APPROVE = "approve"
 APPROVE_AND_STOP = "approve and stop"
 REQUEST_CHANGES = "request changes"
 REJECT = "reject"
+WANTS_CHANGES = "A person looked at your work and wants changes:"  # begins what an agent is told
 CHOICES = (APPROVE, APPROVE_AND_STOP, f"{REQUEST_CHANGES}: TEXT", REJECT)
 
 

@@ -15,6 +15,7 @@ class Drive(Protocol):
     task: Task
     run: Run
     place: str  # a private directory of the run
+    feedback: Sequence[str]  # what reviewers wanted changed in the work of earlier runs of the session, the newest last
 
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
         """Write down all calls of one answer of the model, before anything of it acts, and return how each stands."""

@@ -15,6 +15,7 @@ from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.files import private_directory
 from adjourn.process.local import run_directory
 from adjourn.runners.driver import FOR_NOW
+from adjourn.wiring import find_root
 from adjourn.wiring.controller import open_controller
 
 _LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
@@ -30,6 +31,7 @@ class Driver:
         with controller.store.read() as view:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
+        self.feedback: Sequence[str] = controller.feedback(self.run) if self.task.spec.review else ()
         self._looks_alone = 0
         self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
 
@@ -131,10 +133,11 @@ def _moves(held: Sequence[Held]) -> bool:
 @contextmanager
 def driving() -> Generator[Driver, None, None]:
     """Open the store of the run that this process drives."""
-    run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
-    if not run_id or not root:
+    run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
+    if not run_id or not store:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"')
-    controller = open_controller(root)
+    root = find_root(store)
+    controller = open_controller(root, as_worker=True)
     try:
         yield Driver(controller, root=root, run_id=run_id)
     finally:

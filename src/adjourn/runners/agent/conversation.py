@@ -1,6 +1,9 @@
 """The transcript of a task as the loop sees it: read once, then only appended to."""
 
-from adjourn.core.transcript import BEGAN, Assistant, Message, ToolResult, Usage, decoded, encoded, steps_of, total
+from collections.abc import Sequence
+
+from adjourn.core.review import WANTS_CHANGES
+from adjourn.core.transcript import BEGAN, Assistant, Message, ToolResult, Usage, User, decoded, encoded, steps_of, total
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.own import FINISH
 
@@ -23,6 +26,12 @@ class Conversation:
         """Keep messages, all in one moment."""
         self._drive.append([encoded(message) for message in messages], after=self._before + len(self.messages))
         self.messages += messages
+
+    def hear(self, feedback: Sequence[str]) -> None:
+        """Add what reviewers want changed, as far as the model was not told of it before: each once."""
+        told = sum(isinstance(message, User) and message.text.startswith(WANTS_CHANGES) for message in self.messages)
+        for words in feedback[told:]:
+            self.append(User(text=f"{WANTS_CHANGES} {words}"))
 
     @property
     def steps(self) -> int:

@@ -40,6 +40,7 @@ class Agent:
         """Take steps until one of them ends the run, and return its exit code."""
         if isinstance(self._conversation.last, ToolResult):
             self._drive.forget_batch()  # whoever wrote the results down may have died before it came to that
+        self._conversation.hear(self._drive.feedback)
         while (code := self._step()) is None:
             if self._stop.wanted:
                 return INTERRUPTED

@@ -16,6 +16,7 @@ from adjourn.core import exits
 from adjourn.core.driving import Report
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.core.render import block
+from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import progress, session, words
 from adjourn.runners.claude.holding import Holding
@@ -101,7 +102,9 @@ class ClaudeDriver:
 
     def _words_to_go_on(self) -> str:
         news = self._holding.news()
-        return f"{words.DECIDED}\n\n{news}" if news else words.PAUSED
+        told = [words.DECIDED, news] if news else []
+        told += [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback[-1:]]
+        return "\n\n".join(told) or words.PAUSED
 
     def _ref(self) -> str:
         """Return how to name the session: by its id if the program has its file, else by the copy in the store."""
