@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.claude.scene import Scene
+from tests.claude.scene import Fake, Scene
 from tests.programs import program
 
 
@@ -13,5 +13,13 @@ from tests.programs import program
 def real(tmp_path: Path) -> Iterator[Scene]:
     """Return a scene with the real Claude Code; afterwards no process of it may be left."""
     scene = Scene(tmp_path, program("claude"))
+    yield scene
+    assert scene.shell.end() == {}
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[Fake]:
+    """Return a scene with a fake Claude Code, which runs everywhere; afterwards no process of it may be left."""
+    scene = Fake(tmp_path)
     yield scene
     assert scene.shell.end() == {}

@@ -1,6 +1,7 @@
 """A person's shell in which Claude Code works: an empty home, a dummy key, and a model that plays a script."""
 
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,37 @@ def _plain(message: Document) -> Document:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     return message | {"content": [{key: value for key, value in block.items() if key != "cache_control"} for block in content]}
+
+
+class Fake(Scene):
+    """A scene whose Claude Code replays what the real one was seen to do."""
+
+    def __init__(self, place: Path) -> None:
+        program = place / "claude"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("fake.py")} "$@"\n')
+        program.chmod(0o700)
+        super().__init__(place, str(program))
+        self._script = place / "script.json"
+        self.shell.environment["FAKE_CLAUDE"] = str(self._script)
+        self.play([])
+
+    def play(self, turns: Sequence[Turn], *, whole: bool = False) -> None:
+        """Let the model say this; `whole` has it say it without a stream."""
+        self._script.write_bytes(
+            msgspec.json.encode([_fake_turn(turn, number, whole=whole) for number, turn in enumerate(turns)])
+        )
+
+    def faults(self, fault: str) -> None:
+        """Have something go wrong from now on; nothing if it is empty."""
+        self.shell.environment["FAKE_FAULT"] = fault
+
+    def argv(self) -> list[list[str]]:
+        """Return every command line so far, each behind the directory that it was said in."""
+        noted = Path(f"{self._script}.argv")
+        return [msgspec.json.decode(line, type=list[str]) for line in noted.read_text().splitlines()] if noted.exists() else []
+
+
+def _fake_turn(turn: Turn, number: int, *, whole: bool) -> Document:
+    calls = [{"id": call.id or f"toolu_{number}", "name": call.name, "input": call.arguments} for call in turn.calls]
+    error = "overloaded" if turn.faults else None
+    return {"text": turn.text, "calls": calls, "delay": turn.delay, "whole": whole, "error": error}

@@ -4,6 +4,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+import psutil
+
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document, Done, Shell
 from tests.model.script import ToolUse, Turn
@@ -119,6 +122,19 @@ class Scene:
         store = SqliteStore(str(self.shell.store))
         with contextlib.closing(store), store.read() as view:
             return {call.tool_call_id: call.state.value for call in view.calls(self.task)}
+
+    def report(self, run: int) -> Document:
+        """Return what a run of the newest task said of itself."""
+        store = SqliteStore(str(self.shell.store))
+        with contextlib.closing(store), store.read() as view:
+            return msgspec.json.decode(view.document(self.task, f"report:{run}") or b"{}", type=Document)
+
+    def kill_driver(self) -> None:
+        """Kill the process that drives Codex, and nothing else."""
+        for process in psutil.process_iter(["cmdline", "environ"]):
+            words, about = process.info["cmdline"] or [], process.info["environ"] or {}
+            if words[-1:] == ["_codex"] and about.get("ADJOURN_STORE") == str(self.shell.store):
+                process.kill()
 
 
 def said(request: Request) -> list[Document]:

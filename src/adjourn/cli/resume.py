@@ -65,6 +65,10 @@ def _queued(
 ) -> Task:
     task = controller.find(text)
     controller.require_newest(text, task)
+    if task.spec.is_driven:
+        from adjourn.wiring.resuming import require_resumable  # seldom needed
+
+        require_resumable(controller, task)
     require_workspace(controller, task)
     found = controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):

@@ -59,11 +59,25 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
     session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
     if since := since_the_pause(session, scene):
         session.say("\n".join(["", *since_lines(since)]))
+    if lines := _resuming(session, scene):
+        session.say("\n".join(["", *lines]))
     if settled := settled_block(session, scene):
         session.say("\n".join(["", *settled]))
     if full:
         session.say("\n".join(["", "calls", *(line for call in calls for line in _call_lines(session, call))]))
     session.say("\n".join(["", *_history(events, full=full)]))
+
+
+def _resuming(session: Session, scene: Scene) -> list[str]:
+    """Say whether an agent can go on where it left, and what stands in the way."""
+    if not scene.task.spec.is_driven:
+        return []
+    from adjourn.wiring.resuming import looks_at  # seldom needed
+
+    looks = looks_at(session.controller, scene.task)
+    can = all(look.fine for look in looks)
+    head = "it can be resumed" if can else f"it cannot be resumed: adjourn restart {scene.task.id} begins anew"
+    return [head, *(f"  {look.thing:<9}  {'' if look.fine else 'NO: '}{prose(look.says)}" for look in looks)] if looks else []
 
 
 def _call_lines(session: Session, call: Call) -> list[str]:

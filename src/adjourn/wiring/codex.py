@@ -1,6 +1,7 @@
 """Puts together what drives Codex inside a run."""
 
 import os
+import shutil
 
 
 def drive() -> int:
@@ -9,4 +10,4 @@ def drive() -> int:
     from adjourn.wiring.driving import driving
 
     with driving() as drive:
-        return drive_codex(drive, os.environ)
+        return drive_codex(drive, os.environ, adjourn=shutil.which("adjourn") or "adjourn")

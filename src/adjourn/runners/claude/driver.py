@@ -3,7 +3,6 @@
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -24,24 +23,23 @@ from adjourn.runners.claude.holding import Holding
 from adjourn.runners.claude.hook import Ear
 from adjourn.runners.claude.program import Program
 from adjourn.runners.claude.progress import Progress
+from adjourn.runners.claude.resuming import installed_version
 from adjourn.runners.claude.setup import (
-    OLDEST,
     PROVIDER,
     Setup,
+    dotted,
     environment,
     fits_a_word,
     hook_command,
     require_fitting,
     resume_argv,
     start_argv,
-    version_of,
 )
 from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
 
 INTERRUPTED = 130
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
-_VERSION_SECONDS = 20
 _NO_MARKER = "No deferred tool marker"
 _NO_SESSION = "No conversation found"
 _UNAVAILABLE = "tool_deferred_unavailable"
@@ -87,7 +85,7 @@ class ClaudeDriver:
 
     def _run(self) -> int:
         require_fitting(self._setup)
-        self._holding.keep(version=self._installed_version())
+        self._holding.keep(version=dotted(installed_version(self._setup.program)))
         way: Way | None = self._way_on() if self._holding.progress.started else Way(prompt=self._drive.task.spec.prompt)
         self._drive.session(self._session, resumable=self._is_resumable)
         while way:
@@ -96,23 +94,6 @@ class ClaudeDriver:
         return self._ended()
 
     # --- how it is started -----------------------------------------------------------------------------------------
-
-    def _installed_version(self) -> str:
-        """Return the version of the program, or say what is wrong with it."""
-        argv = [self._setup.program, "--version"]
-        try:
-            done = subprocess.run(
-                argv, capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False, stdin=subprocess.DEVNULL
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise AdjournError(f"{self._setup.program} cannot be started: {error}") from error
-        version = version_of(done.stdout)
-        if version < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            raise AdjournError(
-                f"{self._setup.program} is {done.stdout.strip() or 'of no known version'}; it must be {oldest} or newer"
-            )
-        return ".".join(map(str, version))
 
     def _way_on(self) -> Way:
         """Go on in the session of the run before: where it stopped at a call, without a word, or the call would be lost."""

@@ -170,8 +170,12 @@ class Ear:
 
     def close(self) -> None:
         """Stop listening; whoever still asks gets no answer."""
-        for asked in [*self._asking, *self.heard]:
+        for asked in list(self._asking):
+            self._leave(asked)
             asked.drop()
+        for asked in self.take():
+            asked.drop()
+        self._selector.unregister(self._listener)
         self._listener.close()
         with suppress(FileNotFoundError):
             os.unlink(self._path)

@@ -16,7 +16,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     questions: dict[str, tuple[str, ...]] = {}  # fingerprints of questions that were asked, and their keys
     asked: int = 0  # how many questions were asked so far
     cost: float = 0.0  # what the whole session has cost, in US dollars
-    head: str | None = None  # the workspace's commit when it left
 
 
 DOCUMENT = "claude"  # under this name the task keeps it

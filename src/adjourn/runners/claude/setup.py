@@ -179,3 +179,8 @@ def version_of(text: str) -> tuple[int, ...]:
     number = text.partition(" ")[0].strip()
     parts = number.split(".")
     return tuple(int(part) for part in parts) if all(part.isascii() and part.isdigit() for part in parts) else ()
+
+
+def dotted(version: tuple[int, ...]) -> str:
+    """Return a version as people write it."""
+    return ".".join(map(str, version))

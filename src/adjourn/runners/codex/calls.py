@@ -12,11 +12,13 @@ from adjourn.runners.codex import words
 from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.keeping import Keeper
 from adjourn.runners.codex.memory import Put, Ran
-from adjourn.runners.codex.requests import SHELL_TOOL, Wanted
-from adjourn.runners.codex.rollout import OpenCall, Rollout
+from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Wanted
+from adjourn.runners.codex.rollout import Details, Rollout
 from adjourn.runners.codex.thread import Thread
 
 _ESCALATED = "require_escalated"
+_APPLIES_PATCH = "--codex-run-as-apply-patch"  # makes the binary the tool of that name
+_EXECUTABLE = frozenset({SHELL_TOOL, PATCH_TOOL})
 OUTSIDE, NOT_TOLD = "none", "not told"
 
 
@@ -31,27 +33,24 @@ class Calls:
 
     def take(self, wanted: Sequence[Wanted], rollout: Rollout) -> bool:
         """Take a whole batch of calls, if all of them may run now; else none of them runs."""
-        placed = [self._placed(each, rollout) for each in wanted]
-        calls = self._approved_or_put(placed, rollout)
+        calls = self._approved_or_put(wanted, rollout)
         names = [call.tool_call_id for call in calls]
-        put = [Put(item=each.item, call=rollout.call_of(each.item), name=name) for each, name in zip(placed, names, strict=True)]
+        put = [Put(item=each.item, call=rollout.call_of(each.item), name=name) for each, name in zip(wanted, names, strict=True)]
         self._keeper.remember(put=tuple(put))
         may_run = all(call.state is CallState.APPROVED for call in calls)
-        return may_run and self._hand_out([each.item for each in placed], calls)
+        return may_run and self._hand_out([each.item for each in wanted], calls)
 
-    def _placed(self, wanted: Wanted, rollout: Rollout) -> Wanted:
-        """Add to a command what its request does not say: whether it would run inside the sandbox."""
+    def placed(self, wanted: Wanted, rollout: Rollout) -> Wanted:
+        """Add to a command what its request does not say: which shell reads it, and whether that runs inside the sandbox."""
         if wanted.tool != SHELL_TOOL:
             return wanted
         call = next((call for call in rollout.open_calls if call.id == wanted.item), None)
-        sandbox = self._sandbox_of(call) if call else NOT_TOLD  # a script that makes calls of its own does not tell
-        return msgspec.structs.replace(wanted, arguments=wanted.arguments | {"sandbox": sandbox})
+        details = call.details if call else Details(sandbox_permissions=NOT_TOLD)  # a script's own calls are not told
+        shell = [details.shell or rollout.shell, "-lc" if details.login is not False else "-c"]
+        around = {"shell": shell, "sandbox": self._sandbox_of(details.sandbox_permissions)}
+        return msgspec.structs.replace(wanted, arguments=around | wanted.arguments)
 
-    def _sandbox_of(self, call: OpenCall) -> str:
-        try:
-            asked = msgspec.json.decode(call.arguments, type=dict[str, object]).get("sandbox_permissions")
-        except msgspec.MsgspecError:
-            return NOT_TOLD
+    def _sandbox_of(self, asked: str | None) -> str:
         return OUTSIDE if asked == _ESCALATED else (self._sandbox if asked in {None, "use_default"} else str(asked))
 
     def _approved_or_put(self, wanted: Sequence[Wanted], rollout: Rollout) -> list[Call]:
@@ -111,7 +110,7 @@ class Calls:
     def execute(self, thread: Thread, parts: Sequence[tuple[Put, Held]]) -> bool:
         """Run what was approved, as Codex would have; say whether no person has to be asked again."""
         for put, held in parts:
-            if held.call and held.call.tool == SHELL_TOOL and held.call.state is CallState.APPROVED:
+            if held.call and held.call.tool in _EXECUTABLE and held.call.state is CallState.APPROVED:
                 if not self._hand_out([put.item], [held.call]):
                     return False
                 self._close(put.item, _executed(thread, self._handed[put.item]))
@@ -140,6 +139,8 @@ def _executed(thread: Thread, call: Call) -> CallResult:
             return thread.execute([shell, option, text], cwd=cwd, is_sandboxed=sandbox != OUTSIDE)
         case {"command": list(argv), "cwd": str(cwd), "sandbox": sandbox}:
             return thread.execute([str(word) for word in argv], cwd=cwd, is_sandboxed=sandbox != OUTSIDE)
+        case {"patch": str(text), "cwd": str(cwd)}:
+            return thread.execute([thread.binary, _APPLIES_PATCH, text], cwd=cwd, is_sandboxed=True)
         case _:
             return CallResult(ok=False, error="it cannot be executed: its words cannot be read")
 

@@ -2,18 +2,21 @@
 
 import os
 import select
+import selectors
 import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import msgspec
 
 from adjourn.core.errors import AdjournError
+from adjourn.runners.claude.hook import Answer, Asked, Ear
 
+HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16
 
 
@@ -72,13 +75,59 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """Let the wake-up descriptor tell of the signal."""
 
 
-class Channel:
-    """A child process that speaks JSON-RPC."""
+class Hooks:
+    """The hooks that wait for an answer, each as if it were a request of the app-server."""
 
-    def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, interrupts: Interrupts) -> None:
-        pipe = subprocess.PIPE
-        with open(complaints, "ab") as stderr:
-            self._child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=stderr, bufsize=0)
+    def __init__(self, place: str) -> None:
+        self._selector = selectors.EpollSelector()
+        self._ear = Ear(place, self._selector)
+        self._waiting: dict[str, Asked] = {}
+        self._count = 0
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._selector.fileno()
+
+    def heard(self) -> Iterator[Message]:
+        """Take in what hooks say; yield those that have said all."""
+        for key, _ in self._selector.select(0):
+            key.data()
+        for asked in self._ear.take():
+            self._count += 1
+            name = f"{HOOK}-{self._count}"
+            self._waiting[name] = asked
+            yield Message(id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request)))
+
+    def answer(self, name: str, answer: Answer) -> None:
+        """Answer a hook."""
+        self._waiting.pop(name).answer(answer)
+
+    def close(self) -> None:
+        """Stop listening; whoever still asks gets no answer, which is a no."""
+        for asked in self._waiting.values():
+            asked.drop()
+        self._waiting.clear()
+        self._ear.close()
+        self._selector.close()
+
+
+class Channel:
+    """A child process that speaks JSON, a message a line: requests and answers, or events to which nobody answers."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        complaints: str,
+        hooks: Hooks,
+        interrupts: Interrupts,
+        is_spoken_to: bool,
+    ) -> None:
+        self._child = _started(argv, cwd=cwd, env=env, complaints=complaints, is_spoken_to=is_spoken_to)
+        self._is_spoken_to = is_spoken_to
+        self._hooks = hooks
         self._interrupts = interrupts
         self._rest = bytearray()
         self._messages: deque[Message] = deque()
@@ -120,11 +169,16 @@ class Channel:
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
         poll.register(self._interrupts, select.POLLIN)
+        poll.register(self._hooks, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(within * 1000)}
         if self._interrupts.fileno() in ready:
             raise Interrupted
         if not ready:
             raise Silent
+        if self._hooks.fileno() in ready:
+            self._messages.extend(self._hooks.heard())
+        if self._stdout not in ready:
+            return
         piece = os.read(self._stdout, _PIECE)
         if not piece:
             raise Gone
@@ -133,7 +187,8 @@ class Channel:
     def _take(self, piece: bytes) -> None:
         *lines, rest = (self._rest + piece).split(b"\n") if b"\n" in piece else (self._rest + piece,)
         self._rest = bytearray(rest)
-        self._messages.extend(_message(bytes(line)) for line in lines if line.strip())
+        read = _message if self._is_spoken_to else _event
+        self._messages.extend(read(bytes(line)) for line in lines if line.strip())
 
     def close(self, *, within: float) -> None:
         """Say goodbye, and end the process if it does not leave by itself."""
@@ -181,3 +236,29 @@ def _message(line: bytes) -> Message:
         return msgspec.json.decode(line, type=Message)
     except msgspec.DecodeError as error:
         raise AdjournError(f"Codex said something that is no message: {line[:200]!r}") from error
+
+
+class _Event(msgspec.Struct):
+    type: str
+
+
+def _event(line: bytes) -> Message:
+    try:
+        return Message(method=msgspec.json.decode(line, type=_Event).type, params=msgspec.Raw(line))
+    except msgspec.MsgspecError as error:
+        raise AdjournError(f"Codex said something that is no event: {line[:200]!r}") from error
+
+
+def _started(
+    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, is_spoken_to: bool
+) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    stdin = pipe if is_spoken_to else subprocess.DEVNULL  # what it is not told there it would wait for
+    try:
+        with open(complaints, "ab") as stderr:
+            # A session of its own: the interrupt that pauses a run must not reach it, or it would tell its model of it.
+            return subprocess.Popen(
+                argv, cwd=cwd, env=env, stdin=stdin, stdout=pipe, stderr=stderr, bufsize=0, start_new_session=True
+            )
+    except OSError as error:
+        raise AdjournError(f"{argv[0]} cannot be started: {error.strerror}", way_out="adjourn doctor") from error

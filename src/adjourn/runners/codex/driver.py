@@ -1,6 +1,5 @@
 """Drives Codex through one run of a task: starts or resumes its thread, holds its calls, and leaves when a person is needed."""
 
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,22 +15,24 @@ from adjourn.runners.codex.calls import Calls
 from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
 from adjourn.runners.codex.conversation import Batch, Conversation, Ended, TurnEnded
 from adjourn.runners.codex.deliveries import Deliveries
+from adjourn.runners.codex.execution import ExecConversation, ExecThread
 from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.keeping import Keeper
+from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.queries import ask_all
 from adjourn.runners.codex.requests import Questions, Wanted
 from adjourn.runners.codex.rollout import Rollout
-from adjourn.runners.codex.setup import OnApprove, setup_of
-from adjourn.runners.codex.thread import Thread
+from adjourn.runners.codex.setup import OnApprove, Way, setup_of
+from adjourn.runners.codex.thread import NoAppServer, Thread
 
 INTERRUPTED = 130
 _COMPLAINT = 2000
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def drive_codex(drive: Drive, environment: Mapping[str, str]) -> int:
+def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> int:
     """Run Codex for a task until it is done, or a person is needed, and return the exit code."""
-    driver = CodexDriver(drive, environment)
+    driver = CodexDriver(drive, environment, adjourn=adjourn)
     try:
         return driver.run()
     except Interrupted:
@@ -43,7 +44,7 @@ def drive_codex(drive: Drive, environment: Mapping[str, str]) -> int:
 class _Live(msgspec.Struct, frozen=True):
     """A thread that is open, its file, and what is said in it."""
 
-    thread: Thread
+    thread: Thread | ExecThread
     rollout: Rollout
     talk: Conversation
 
@@ -51,14 +52,20 @@ class _Live(msgspec.Struct, frozen=True):
 class CodexDriver:
     """One run of Codex."""
 
-    def __init__(self, drive: Drive, environment: Mapping[str, str]) -> None:
+    def __init__(self, drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> None:
         self._drive = drive
-        self._environment = environment
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = Keeper(drive, environment)
         self._calls = Calls(drive, self._keeper, sandbox=self._setup.sandbox.value)
-        self._interrupts = Interrupts()
-        self._complaints = os.path.join(drive.place, "codex.stderr")
+        self._has_app_server = self._setup.way is Way.APP_SERVER
+        self._launch = Launch(
+            self._setup,
+            workspace=drive.task.spec.workspace,
+            environment=environment,
+            place=drive.place,
+            adjourn=adjourn,
+            interrupts=Interrupts(),
+        )
         self._live: _Live | None = None
 
     def run(self) -> int:
@@ -75,30 +82,32 @@ class CodexDriver:
         known = self._keeper.known
         if known:
             self._keeper.bring_back()
-        workspace = self._drive.task.spec.workspace
-        thread = Thread(
-            self._setup,
-            workspace=workspace,
-            environment=self._environment,
-            complaints=self._complaints,
-            interrupts=self._interrupts,
-        )
+        thread, talk = self._thread()
         try:
             thread.open(known.thread if known else None)
+        except NoAppServer:
+            thread.kill()
+            self._has_app_server = False
+            return self._opened()
         except BaseException:
             thread.kill()
             raise
         rollout = self._keeper.rollout(thread.path)
-        self._live = _Live(thread, rollout, Conversation(thread, rollout, self._setup))
+        self._live = _Live(thread, rollout, talk(thread, rollout, self._setup))
         self._keeper.opened(thread.id, rollout, version=thread.version)
         return self._live
+
+    def _thread(self) -> tuple[Thread | ExecThread, type[Conversation]]:
+        if self._has_app_server:
+            return Thread(self._launch), Conversation
+        return ExecThread(self._launch, prompt=self._drive.task.spec.prompt or ""), ExecConversation
 
     def _go_on(self, live: _Live) -> bool:
         """Tell Codex what came of its calls and let the model go on; say whether no person is needed first."""
         if not live.rollout.read_on().has_prompt:
             live.thread.begin_turn(self._drive.task.spec.prompt)
             return True
-        if self._setup.on_approve is OnApprove.EXECUTE and not self._calls.execute(live.thread, self._deliveries().parts):
+        if isinstance(live.thread, Thread) and not self._execute(live.thread):
             return False
         deliveries = self._deliveries()
         live.thread.tell_outputs(deliveries.outputs(live.rollout))
@@ -107,6 +116,10 @@ class CodexDriver:
         self._keeper.remember(put=(), ran=(), queried=(), told=deliveries.approved)
         live.thread.begin_turn(text)
         return True
+
+    def _execute(self, thread: Thread) -> bool:
+        """Run what was approved, if that is how approved calls come to run; say whether no person has to be asked again."""
+        return self._setup.on_approve is OnApprove.REPEAT or self._calls.execute(thread, self._deliveries().parts)
 
     def _deliveries(self) -> Deliveries:
         return Deliveries(self._keeper.memory, self._drive)
@@ -130,11 +143,12 @@ class CodexDriver:
 
     def _take_batch(self, live: _Live, requests: Sequence[Wanted | Questions]) -> bool:
         """Put all that Codex wants before the policy and before people; say whether all of it could be answered now."""
-        wanted = [request for request in requests if isinstance(request, Wanted)]
+        wanted = [self._calls.placed(request, live.rollout) for request in requests if isinstance(request, Wanted)]
         asked = [request for request in requests if isinstance(request, Questions)]
         asks = [ask_all(self._drive, self._keeper, each.questions, call=live.rollout.call_of(each.item)) for each in asked]
         if any(ask.is_open for each in asks for ask in each) or not self._calls.take(wanted, live.rollout):
             return False
+        live.talk.let(wanted)
         for each in wanted:
             live.thread.answer(each.answer(yes=True))
         for questions, answered in zip(asked, asks, strict=True):
@@ -180,7 +194,7 @@ class CodexDriver:
 
     def _put_away(self, live: _Live) -> None:
         self._live = None
-        self._keeper.keep(live.rollout, usage=live.talk.usage, steps=live.talk.steps)
+        self._keeper.keep(live.rollout, told=live.talk.usage)
 
     def interrupt(self) -> int:
         """End Codex, and say of the calls that it was making that they were cut off."""
@@ -195,7 +209,7 @@ class CodexDriver:
         """Say what went wrong, with the last words of Codex if it left without a word."""
         if isinstance(error, AdjournError):
             return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
-        said = last_line(self._complaints)
+        said = last_line(self._launch.complaints)
         what = "Codex did not answer in time" if isinstance(error, Silent) else "Codex left before its turn ended"
         return f"{what}: {said}" if said else what
 

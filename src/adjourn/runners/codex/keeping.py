@@ -24,6 +24,7 @@ class Keeper:
         self.known: Memory | None = memory_of(drive.document(DOCUMENT), session=session)
         self.memory = self.known or Memory(session=session, thread="", place="")
         self._used_before = self.memory.usage
+        self._answers_before = self.memory.answers
         self.is_resumable = False
         self.steps = 0
 
@@ -57,11 +58,11 @@ class Keeper:
         self.is_resumable = rollout.read_on().has_prompt
         self._drive.session(self.memory.thread, resumable=self.is_resumable)
 
-    def keep(self, rollout: Rollout, *, usage: Usage | None, steps: int) -> None:
-        """Keep all of a thread whose app-server has ended."""
-        self.steps += steps
-        self.remember(usage=usage or self.memory.usage)
+    def keep(self, rollout: Rollout, *, told: Usage | None) -> None:
+        """Keep all of a thread whose app-server has ended; what that told of its use comes late, and not at all of the last."""
         self.note_session(rollout)
+        self.steps = max(self.steps, rollout.answers - self._answers_before)
+        self.remember(usage=rollout.usage if rollout.answers else told or self.memory.usage, answers=rollout.answers)
         copy = copy_of(rollout.path)
         if copy:
             self._drive.keep(SESSION, copy)

@@ -16,6 +16,10 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     output_tokens: int = 0
     reasoning_output_tokens: int = 0
 
+    def plus(self, more: "Usage") -> "Usage":
+        """Return both together."""
+        return Usage(**{name: getattr(self, name) + getattr(more, name) for name in self.__struct_fields__})
+
     def since(self, before: "Usage") -> "Usage":
         """Return what was used after another count; a count that went back began anew."""
         if self.input_tokens < before.input_tokens:
@@ -61,6 +65,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     place: str  # the thread's file below Codex's home
     version: str = ""
     usage: Usage = Usage()
+    answers: int = 0  # of the model
     put: tuple[Put, ...] = ()
     told: tuple[str, ...] = ()  # calls of which Codex was told that they were approved, and that it shall repeat them
     ran: tuple[Ran, ...] = ()

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from glob import glob
 
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex.setup import Setup
 
 OLDEST = (0, 144)  # the first that goes on by an empty turn
@@ -18,6 +18,7 @@ _FEATURES = {
     "multi_agent": False,  # the calls of its sub-agents would be asked about in threads that nobody resumes
 }
 _LAUNCHER = b"#!"
+_THREAD = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def binary(setup: Setup, environment: Mapping[str, str]) -> str:
@@ -74,6 +75,12 @@ def refuse_too_old(version: tuple[int, ...]) -> None:
         raise AdjournError(
             f"Codex {shown} is too old: it cannot go on where it was stopped", way_out="npm install -g @openai/codex@latest"
         )
+
+
+def require_thread(name: str) -> None:
+    """Refuse anything that is not the name of one thread: Codex takes other words for a name, an option, or a new thread."""
+    if not _THREAD.fullmatch(name):
+        raise CannotResume(f"{name!r} is not the id of a Codex thread", way_out="adjourn restart")
 
 
 def home(environment: Mapping[str, str]) -> str:

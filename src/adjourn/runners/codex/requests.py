@@ -8,7 +8,8 @@ import msgspec
 
 from adjourn.core.call import tool_body
 from adjourn.core.errors import Misuse
-from adjourn.runners.codex.channel import Message
+from adjourn.runners.claude import hook
+from adjourn.runners.codex.channel import HOOK, Message
 from adjourn.runners.codex.items import Item, Option
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -18,6 +19,8 @@ QUESTIONS = "item/tool/requestUserInput"
 SHELL_TOOL = "shell"
 PATCH_TOOL = "apply_patch"
 _SHELL_TEXT = ("-c", "-lc")
+_TOOLS = {"Bash": SHELL_TOOL}
+_HARMLESS = frozenset({"create_goal", "get_goal", "request_user_input_async", "tool_search", "update_goal", "update_plan"})
 
 Id = int | str
 
@@ -30,18 +33,29 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     arguments: dict[str, Any]
     words: str = ""  # what the model says for it
-    elicits: bool = False  # whether it is a question of an MCP server, which is answered in other words
+    method: str = COMMAND
+    given: dict[str, Any] = {}  # the arguments as a hook got them
 
     @property
     def body(self) -> bytes:
         """The bytes that a decision is about."""
         return tool_body(self.tool, self.arguments)
 
-    def answer(self, *, yes: bool) -> dict[str, Any]:
+    def covers(self, asked: "Wanted") -> bool:
+        """Say whether a later request for the same item is for what a hook was asked about, and for nothing more."""
+        if asked.tool != SHELL_TOOL or self.tool != SHELL_TOOL:
+            return asked.tool == self.tool and (asked.tool == PATCH_TOOL or asked.arguments == self.arguments)
+        return _essence(asked.arguments) == _essence(self.arguments)
+
+    def answer(self, *, yes: bool) -> "Reply":
         """Return the reply to the request."""
-        if self.elicits:
-            return {"id": self.request, "result": {"action": "accept" if yes else "decline", "content": {} if yes else None}}
-        return {"id": self.request, "result": {"decision": "accept" if yes else "decline"}}
+        match self.method:
+            case "hook":
+                return self.request, hook.allow(self.given) if yes else hook.deny("adjourn refuses it")
+            case "mcpServer/elicitation/request":
+                return self.request, {"action": "accept" if yes else "decline", "content": {} if yes else None}
+            case _:
+                return self.request, {"decision": "accept" if yes else "decline"}
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,13 +87,20 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
     request: Id
     item: str
     questions: tuple[Query, ...]
+    given: dict[str, Any] | None = None  # the arguments as a hook got them, if it was a hook that asked
 
-    def answer(self, replies: Sequence[str | None]) -> dict[str, Any]:
+    def pass_on(self) -> "Reply":
+        """Let a hook pass: the questions themselves come after it."""
+        return self.request, hook.allow(self.given or {})
+
+    def answer(self, replies: Sequence[str | None]) -> "Reply":
         """Return the reply to the request."""
         given = {
             query.id: {"answers": [] if reply is None else [reply]} for query, reply in zip(self.questions, replies, strict=True)
         }
-        return {"id": self.request, "result": {"answers": given}}
+        if self.given is not None:
+            return self.request, hook.deny(msgspec.json.encode({"answers": given}).decode())
+        return self.request, {"answers": given}
 
 
 class Strange(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,12 +110,33 @@ class Strange(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     why: str
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> "Reply":
         """Return the reply to the request."""
-        return {"id": self.request, "error": {"code": -32601, "message": f"adjourn refuses {self.method}: {self.why}"}}
+        if self.method == HOOK:
+            return self.request, hook.deny(f"adjourn refuses it: {self.why}")
+        return self.request, Unanswerable(code=-32601, message=f"adjourn refuses {self.method}: {self.why}")
 
 
-Request = Wanted | Questions | Strange
+class Unanswerable(msgspec.Struct, frozen=True, kw_only=True):
+    """What is answered to a request that nobody knows."""
+
+    code: int
+    message: str
+
+
+class Harmless(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of the model that does nothing but talk to Codex itself."""
+
+    request: Id
+    given: dict[str, Any]
+
+    def answer(self) -> "Reply":
+        """Return the reply to the request."""
+        return self.request, hook.allow(self.given)
+
+
+Reply = tuple[Id, dict[str, Any] | Unanswerable | hook.Answer]
+Request = Wanted | Questions | Strange | Harmless
 
 
 def read_request(message: Message, *, thread: str, items: Mapping[str, Item]) -> Request:
@@ -102,7 +144,7 @@ def read_request(message: Message, *, thread: str, items: Mapping[str, Item]) ->
     request, method = message.id if message.id is not None else "", message.method or ""
     try:
         params = msgspec.json.decode(message.params, type=dict[str, Any])
-        if params.get("threadId") != thread:
+        if params.get("session_id" if method == HOOK else "threadId") != thread:
             return Strange(request=request, method=method, why="it belongs to another thread")
         return _READERS[method](request, params, items)
     except (LookupError, TypeError, AttributeError, msgspec.MsgspecError, Misuse) as error:
@@ -126,6 +168,12 @@ def shell_arguments(command: str) -> dict[str, Any]:
     return {"command": list(words)}
 
 
+def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what makes two commands the same, however the shell is written."""
+    shell, *option = arguments.get("shell") or ("",)
+    return arguments.get("command"), arguments.get("cwd"), shell.rpartition("/")[2], option
+
+
 def words_of(command: str) -> Sequence[str]:
     """Return the words of a command line as Codex quotes them."""
     try:
@@ -139,7 +187,7 @@ def _change(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> R
     if item is None or not item.changes or params.get("grantRoot"):
         return Strange(request=request, method=CHANGE, why="it does not say what would change")
     changes = [msgspec.to_builtins(change) for change in item.changes]
-    return Wanted(request=request, item=item.id, tool=PATCH_TOOL, arguments={"changes": changes}, words=words)
+    return Wanted(request=request, item=item.id, tool=PATCH_TOOL, arguments={"changes": changes}, words=words, method=CHANGE)
 
 
 class _Meta(msgspec.Struct):
@@ -153,7 +201,7 @@ def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, Item])
     if meta.codex_approval_kind != "mcp_tool_call" or len(asked) != 1:
         return Strange(request=request, method=ELICITATION, why="it is not about one known tool call")
     tool = f"mcp__{asked[0].server}__{asked[0].tool}"
-    return Wanted(request=request, item=asked[0].id, tool=tool, arguments=meta.tool_params or {}, elicits=True)
+    return Wanted(request=request, item=asked[0].id, tool=tool, arguments=meta.tool_params or {}, method=ELICITATION)
 
 
 def _is_asked_about(item: Item, server: str, meta: _Meta) -> bool:
@@ -167,4 +215,19 @@ def _questions(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -
     return Questions(request=request, item=params["itemId"], questions=asked)
 
 
-_READERS = {COMMAND: _command, CHANGE: _change, ELICITATION: _elicitation, QUESTIONS: _questions}
+def _hooked(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+    del items
+    asked = msgspec.convert(params, hook.Request)
+    if asked.tool_name in _HARMLESS:
+        return Harmless(request=request, given=asked.tool_input)
+    if asked.tool_name == "request_user_input":
+        queries = msgspec.convert(asked.tool_input["questions"], tuple[Query, ...])
+        return Questions(request=request, item=asked.tool_use_id, questions=queries, given=asked.tool_input)
+    tool, given = _TOOLS.get(asked.tool_name, asked.tool_name), asked.tool_input
+    arguments = given | {"cwd": asked.cwd} if tool == SHELL_TOOL else given
+    if tool == PATCH_TOOL:
+        arguments = {"patch": given["command"], "cwd": asked.cwd}
+    return Wanted(request=request, item=asked.tool_use_id, tool=tool, arguments=arguments, method=HOOK, given=given)
+
+
+_READERS = {HOOK: _hooked, COMMAND: _command, CHANGE: _change, ELICITATION: _elicitation, QUESTIONS: _questions}

@@ -1,16 +1,19 @@
 """The file in which Codex keeps a thread: what is open in it, and how it is put back when it is gone."""
 
 import os
+import re
 from glob import escape, glob
 from typing import Any
 
 import msgspec
 
 from adjourn.files import private_directory, write_whole
+from adjourn.runners.codex.memory import Usage
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _ABORTED = "aborted"
+_SHELL = re.compile(r"<shell>([^<]+)</shell>")
 
 
 class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +23,14 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     name: str = ""
     arguments: str = ""
+
+    @property
+    def details(self) -> "Details":
+        """What it says beside the command."""
+        try:
+            return msgspec.json.decode(self.arguments, type=Details)
+        except msgspec.MsgspecError:
+            return Details(sandbox_permissions="not told")
 
     @property
     def is_cell(self) -> bool:
@@ -32,9 +43,32 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.type}_output"
 
 
+class Details(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command would be run."""
+
+    sandbox_permissions: str | None = None
+    shell: str | None = None
+    login: bool | None = None
+
+
 class _Line(msgspec.Struct):
     type: str = ""
     payload: Any = None
+
+
+class _Tokens(msgspec.Struct):
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_output_tokens: int = 0
+
+    @property
+    def whole(self) -> Usage:
+        return Usage(**msgspec.structs.asdict(self))
+
+
+class _Used(msgspec.Struct):
+    usage: _Tokens
 
 
 class _Part(msgspec.Struct):
@@ -61,7 +95,10 @@ class Rollout:
         self._read = 0
         self._open: dict[str, OpenCall] = {}
         self._answer_is_whole = True
+        self.usage = Usage()  # of all answers that were written down; a Codex that writes none down leaves it at nothing
+        self.answers = 0
         self.has_prompt = False
+        self.shell = "bash"  # which one reads commands, unless they say otherwise
         self.aborted: frozenset[str] = frozenset()  # calls that Codex closed by itself when it was stopped
 
     def read_on(self) -> "Rollout":
@@ -87,6 +124,8 @@ class Rollout:
     def _take(self, line: _Line) -> None:
         if line.type == "token_usage_record":
             self._answer_is_whole = True
+            self.answers += 1
+            self.usage = self.usage.plus(msgspec.convert(line.payload, _Used).usage.whole)
         if line.type != "response_item":
             return
         item = msgspec.convert(line.payload, _Item)
@@ -99,7 +138,13 @@ class Rollout:
             self._open.pop(item.call_id, None)
             self.aborted |= {item.call_id} if _ABORTED in str(item.output) else frozenset()
         elif item.role == "user":
-            self.has_prompt |= self._prompt in [part.text for part in item.content or ()]
+            self._take_words([part.text for part in item.content or ()])
+
+    def _take_words(self, texts: list[str]) -> None:
+        self.has_prompt |= self._prompt in texts
+        for text in texts:
+            found = _SHELL.search(text) if text.startswith("<environment_context>") else None
+            self.shell = found.group(1) if found else self.shell
 
     @property
     def open_calls(self) -> list[OpenCall]:
@@ -120,10 +165,10 @@ class Rollout:
 # --- where it lies ---------------------------------------------------------------------------------------------------------
 
 
-def place_in(home: str, thread: str) -> str | None:
-    """Return where a thread's file lies below Codex's home, if it is there."""
+def path_of(home: str, thread: str) -> str | None:
+    """Return a thread's file, if it is there."""
     found = glob(f"{escape(home)}/sessions/*/*/*/rollout-*-{thread}.jsonl")
-    return os.path.relpath(max(found), home) if found else None
+    return max(found) if found else None
 
 
 def copy_of(path: str) -> bytes | None:

@@ -29,6 +29,13 @@ class OnApprove(StrEnum):
     EXECUTE = "execute"
 
 
+class Way(StrEnum):
+    """How Codex is spoken to: by its app-server, which is left where there is none, or by `codex exec` alone."""
+
+    APP_SERVER = "app-server"
+    EXEC = "exec"
+
+
 class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """How to start Codex for one task."""
 
@@ -37,6 +44,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     sandbox: Sandbox = Sandbox.WORKSPACE_WRITE
     model: str | None = None
     on_approve: OnApprove = OnApprove.REPEAT
+    way: Way = Way.APP_SERVER
     silence: float = SILENCE  # seconds without a word after which it counts as stuck
     retries: int = RETRIES  # how often in a row it may lose the network
     trust_project: bool = False  # whether what the workspace's own .codex says counts

@@ -7,9 +7,11 @@ import msgspec
 
 from adjourn.core.driving import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.runners.codex import program
-from adjourn.runners.codex.channel import Channel, Interrupts, Message, Refused
-from adjourn.runners.codex.setup import Setup
+from adjourn.runners.claude.hook import Answer
+from adjourn.runners.codex import hook, program
+from adjourn.runners.codex.channel import Gone, Hooks, Message, Refused
+from adjourn.runners.codex.launch import Launch
+from adjourn.runners.codex.requests import Reply, Unanswerable
 
 _ANSWER = 60.0  # seconds for what needs no model
 _GOODBYE = 2.0
@@ -38,17 +40,20 @@ class _Executed(msgspec.Struct, rename="camel"):
     stderr: str = ""
 
 
+class NoAppServer(Exception):
+    """There is none in this Codex, or it does not begin to speak."""
+
+
 class Thread:
     """A thread that is open in an app-server of its own."""
 
-    def __init__(
-        self, setup: Setup, *, workspace: str, environment: Mapping[str, str], complaints: str, interrupts: Interrupts
-    ) -> None:
-        self._setup = setup
-        self._workspace = workspace
-        binary = program.binary(setup, environment)
-        argv = [binary, "app-server", *setup.arguments, *program.overrides(setup, workspace)]
-        self._channel = Channel(argv, cwd=workspace, env=environment, complaints=complaints, interrupts=interrupts)
+    def __init__(self, launch: Launch) -> None:
+        self._setup = launch.setup
+        self._workspace = launch.workspace
+        self._hook = launch.hook
+        self.binary = launch.binary
+        self._hooks = Hooks(launch.place)
+        self._channel = launch.start("app-server", *launch.settings, hooks=self._hooks)
         self.id = ""
         self.path = ""
         self.version = ""
@@ -56,7 +61,10 @@ class Thread:
 
     def open(self, thread: str | None) -> None:
         """Open the named thread, that one and no other, or begin a new one."""
-        self._greet()
+        try:
+            self._greet()
+        except Gone:
+            raise NoAppServer from None
         if thread is None:
             self._open("thread/start", self._settings())
         else:
@@ -69,8 +77,11 @@ class Thread:
         program.refuse_too_old(found)
         self.version = ".".join(map(str, found))
         self._channel.send({"method": "initialized"})
+        if not self._ask("hooks/list", {"cwds": [self._workspace]}, hook.Listed).holds(self._hook):
+            raise AdjournError(f"Codex {self.version} does not take the hook at which its calls wait", way_out="adjourn doctor")
 
     def _resume(self, thread: str) -> None:
+        program.require_thread(thread)
         try:
             self._open("thread/resume", {"threadId": thread, **self._settings()})
         except Refused as refused:
@@ -108,17 +119,26 @@ class Thread:
         """Return what Codex says next."""
         return self._channel.next(within)
 
-    def answer(self, reply: Mapping[str, Any]) -> None:
-        """Answer a request of Codex."""
-        self._channel.send(reply)
+    def answer(self, reply: Reply) -> None:
+        """Answer a request of Codex, or a hook of it."""
+        match reply:
+            case str(name), Answer() as answer:
+                self._hooks.answer(name, answer)
+            case request, Unanswerable() as refusal:
+                self._channel.send({"id": request, "error": refusal})
+            case request, result:
+                self._channel.send({"id": request, "result": result})
 
     def close(self) -> None:
         """End an app-server whose thread is at rest: it writes down what it still holds."""
         self._channel.close(within=_GOODBYE)
+        self._hooks.close()
 
     def kill(self) -> int:
         """End the app-server and all that it started, and leave the thread as it is on disk."""
-        return self._channel.kill()
+        code = self._channel.kill()
+        self._hooks.close()  # not before: a hook that nobody answers is a no, of which the model would hear
+        return code
 
     def _ask(self, method: str, params: object, type_: type[_T], *, within: float = _ANSWER) -> _T:
         try:
