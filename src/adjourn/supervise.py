@@ -17,8 +17,7 @@ from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
-from adjourn.core.ask import Principal
-from adjourn.core.call import Call, arguments_of, command_of
+from adjourn.core.call import Call, Json, arguments_of, command_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
 from adjourn.core.reading import steps_of, words_of
@@ -27,7 +26,7 @@ from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports.desk import NewId
 from adjourn.ports.leases import Heart
-from adjourn.ports.runs import Ended, NeverStarted
+from adjourn.ports.runs import Ended, NeverStarted, StillRuns
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory
@@ -36,6 +35,7 @@ from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About, supervisor_lock
 
 OUTPUT_MS = 100
+COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
 _PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
@@ -184,19 +184,57 @@ class Supervisor:
 
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return how it stands then."""
-        gc.enable()  # short commands go without; this one may last
         with deferred_signals() as signals:
-            ended = self._run_once(task, signals, watcher)
-            while self._has_its_reply(ended):
-                if signals.taken():
-                    return self._pause(ended)
-                mine = self._claim(ended)
-                if mine is None:
-                    return self._wait_for_another(ended, signals)
-                if mine.state is not TaskState.RUNNING:
-                    return mine
-                ended = self._run_once(mine, signals, watcher)
-            return ended
+            return self.run_heeding(signals, task, watcher=watcher)
+
+    def run_heeding(self, signals: "Signals", task: Task, *, watcher: Watcher | None = None) -> Task:
+        """Run a queued task as `run` does, for somebody who counts the requests to stop beyond this task."""
+        gc.enable()  # short commands go without; this one may last
+        ended = self._run_once(task, signals, watcher)
+        while self._has_its_reply(ended):
+            if signals.taken():
+                return self.pause(ended)
+            mine = self._claim(ended)
+            if mine is None:
+                return self._wait_for_another(ended, signals)
+            if mine.state is not TaskState.RUNNING:
+                return mine
+            ended = self._run_once(mine, signals, watcher)
+        return ended
+
+    def join(self, signals: "Signals", task: Task, *, watcher: Watcher | None = None) -> Task:
+        """See a task through that runs already: as its supervisor if that one is gone, else until it has left or is gone."""
+        gc.enable()
+        with self._controller.store.read() as view:
+            run = view.run(task.id, task.runs)
+        active = self._adopted(run)
+        return self._watch_to_the_end(active, signals, watcher) if active else self._see_through(task, run, signals)
+
+    def _adopted(self, run: Run) -> Active | None:
+        try:
+            return self.adopt(run) if self._can_adopt(run.id) else None
+        except Conflict:
+            return None  # a worker was faster
+
+    def _see_through(self, task: Task, run: Run, signals: "Signals") -> Task:
+        """Wait for a task that somebody else runs; what was left without a shim is settled."""
+
+        def look() -> None:
+            self._controller.recover()
+            if signals.taken():
+                self.pause(task)
+
+        def is_over(seen: Task) -> bool:
+            return seen.state is not TaskState.RUNNING or self._can_adopt(run.id)
+
+        return wait_until(self._controller, task.id, is_over, look=look)
+
+    def _can_adopt(self, name: str) -> bool:
+        """Say whether a run has lost its supervisor and still has a shim of this machine."""
+        orphan = next((run for run in self._controller.orphans() if run.id == name), None)
+        if orphan is None or orphan.shim is None:
+            return False
+        return isinstance(self._processes.shim_state(orphan.id, orphan.shim), StillRuns)
 
     def _claim(self, task: Task) -> Task | None:
         try:
@@ -205,10 +243,10 @@ class Supervisor:
             return None  # a worker was faster
         return claimed.task if isinstance(claimed, Claimed) else claimed
 
-    def _pause(self, task: Task) -> Task:
+    def pause(self, task: Task) -> Task:
         """Keep a task from going on that left at the very moment in which it was told to stop."""
         try:
-            return self._controller.pause(task.id, by=Principal(name=f"uid:{os.getuid()}"))
+            return self._controller.pause(task.id, by=self._controller.principal())
         except Conflict:
             return self._controller.find(task.id)  # it has ended
 
@@ -217,7 +255,7 @@ class Supervisor:
 
         def look() -> None:
             if signals.taken():
-                self._pause(task)
+                self.pause(task)
 
         return wait_until(self._controller, task.id, lambda seen: seen.state not in _UNDER_WAY, look=look)
 
@@ -227,8 +265,9 @@ class Supervisor:
 
     def _run_once(self, task: Task, signals: "Signals", watcher: Watcher | None) -> Task:
         active = self.begin(task, may_start=lambda: not signals.taken())
-        if isinstance(active, Task):
-            return active
+        return active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
+
+    def _watch_to_the_end(self, active: Active, signals: "Signals", watcher: Watcher | None) -> Task:
         try:
             self._watch(active, signals, watcher)
         finally:
@@ -256,7 +295,7 @@ class Supervisor:
 
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
         """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
-        require_workspace(task)
+        require_workspace(self._controller, task)
         deadline = self._heart.deadline() if self._heart else None
         mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
         claimed = mine or self._controller.claim(task.id, supervisor=self.name)
@@ -303,6 +342,8 @@ class Supervisor:
         private_directory(os.path.join(self._root, "runs"))
         place = private_directory(run_directory(self._root, claimed.run.id))
         answers = exchange.prepare_run(self._controller, self._root, claimed.run, place=place)
+        if claimed.task.spec.review:
+            answers |= exchange.prepare_feedback(self._controller, claimed.run, place=place)
         return ShimSpec(
             run_dir=place,
             argv=command.argv,
@@ -433,6 +474,7 @@ class Supervisor:
             cwd=task.spec.workspace,
             env=environment | {"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
             grace=grace,
+            timeout=_timeout(arguments) if words else None,
             deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )
 
@@ -457,6 +499,8 @@ class Supervisor:
         for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
         try:
+            if active.is_driven:
+                self._begin_execution(active)  # what a person has let through starts before the agent is up
             while True:
                 active.heed(signals.taken() + wish)
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
@@ -512,6 +556,7 @@ class Supervisor:
                 ended = self._controller.finish(active.run, exit)
                 exchange.close_run(self._controller, self._root, ended)
                 exchange.note_head(self._controller, ended)
+                exchange.note_changes(self._controller, ended)
                 return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
@@ -562,11 +607,16 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """Let the wake-up descriptor tell of the signal."""
 
 
-def require_workspace(task: Task) -> None:
-    """Refuse a task whose workspace is not where it was."""
-    if not os.path.isdir(task.spec.workspace):
-        sentence = f"task {task.id} cannot go on: its workspace {task.spec.workspace} is not there any more"
-        raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+def require_workspace(controller: Controller, task: Task) -> None:
+    """Refuse a task whose workspace is not where it was: the same work anywhere else is other work."""
+    if os.path.isdir(task.spec.workspace):
+        return
+    with controller.store.read() as view:
+        run = view.run(task.id, task.runs) if task.runs else None
+    known = [f"run {run.id}" if run else "", task.spec.runner, f"session {run.session_ref}" if run and run.session_ref else ""]
+    why = f"its workspace {task.spec.workspace} is not there any more"
+    sentence = f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
+    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def _grace(task: Task, environment: Mapping[str, str]) -> float:
@@ -575,6 +625,12 @@ def _grace(task: Task, environment: Mapping[str, str]) -> float:
         return min(task.spec.grace, float(environment["ADJOURN_GRACE"]) / 2)
     except (KeyError, ValueError):
         return task.spec.grace
+
+
+def _timeout(arguments: Mapping[str, Json]) -> float:
+    """Return how long a command of an agent may take, as its call says."""
+    wanted = arguments.get("timeout")
+    return float(wanted) if isinstance(wanted, int | float) else COMMAND_SECONDS
 
 
 def child_environment(

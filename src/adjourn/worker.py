@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from adjourn.controller.whole import Controller
-from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
+from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem, WorkspaceBusy
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
@@ -128,6 +128,9 @@ class Worker:
         except CannotResume as error:
             self._on_settled(self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}"))
             self._log("given_up", task=task.id, error=error.sentence)
+            return
+        except WorkspaceBusy:
+            self._not_before[task.id] = (time.monotonic() + self._settings.poll_interval, _BACKOFF)
             return
         except Conflict:
             return  # another supervisor has it

@@ -25,6 +25,8 @@ class Executions(Equipped):
     def next_execution(self, task_id: str) -> Call | None:
         """Return the call that is to run next beside its agent, if one is."""
         with self._store.read() as view:
+            if self._find_runner(view.task(task_id).spec.runner).makes_calls:
+                return None
             return batches.next_to_execute(view, task_id)
 
     def executions(self, task_id: str) -> list[Call]:

@@ -96,7 +96,11 @@ class Database:
 
 def shown(url: str) -> str:
     """Return a database's address without its password."""
-    words = conninfo_to_dict(url)
+    try:
+        words = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        said = str(error).partition(': "')[0]  # what is quoted behind may be a part of the password
+        raise StoreProblem(f"the URL of the store cannot be used: {said}", way_out="check the URL of the store") from None
     host = words.get("host") or words.get("hostaddr") or "localhost"
     where = f"{host}:{words['port']}" if words.get("port") else str(host)
     return f"the database {words.get('dbname') or ''} at {where}"

@@ -405,3 +405,9 @@ DELETE FROM adjourn.supervisor WHERE alive_until < clock_timestamp() - interval 
 
 -- name: clean_queues
 SELECT absurd.cleanup_tasks(queue_name, $1, 1000) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
+
+-- name: login
+SELECT
+    session_user::text,
+    EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'guard' AND tgrelid = to_regclass('adjourn.ask')),
+    ARRAY(SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'adjourn\_%' AND pg_has_role(session_user, oid, 'MEMBER'))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 
 import psycopg
 
@@ -43,8 +44,8 @@ class PostgresStore:
     ) -> None:
         self.lease = lease
         self._url = url
-        self._listen_url = listen_url or url
-        # Whoever names another URL for listening has a pooler at the first one, which need not know prepared statements.
+        self._listen_url = url if listen_url is None else listen_url or None
+        # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
         with translated("the store"):
             self.name = shown(url)
         self.patience = Patience(self.name, say) if say else None
@@ -209,6 +210,13 @@ class PostgresStore:
         """Make the roles for agents, approvers and workers."""
         with translated(self.name):
             make_roles(self._db)
+
+    @cached_property
+    def login(self) -> tuple[str, frozenset[str] | None]:
+        """Who the database says we are, and which roles of adjourn's we have; None where it holds nobody to any."""
+        with translated(self.name):
+            ((name, is_guarded, roles),) = self._db.all(SQL["login"])
+        return str(name), frozenset(roles) if is_guarded else None
 
     def supervisors(self) -> list[tuple[str, str, bytes]]:
         """Return who is alive, on which host, and what each says of itself."""
