@@ -84,6 +84,23 @@ def test_a_call_runs_once_whenever_its_supervisor_is_killed(shell: Shell, seed: 
     assert lines(shell, "log") == [f"{step}{call}" for step in range(3) for call in "ab"]
 
 
+def test_an_agent_whose_supervisor_died_leaves_when_nobody_takes_it_over(shell: Shell) -> None:
+    """A waiting process costs nothing because there is none: also where its supervisor was killed."""
+    words = [sys.executable, str(START), str(shell.store), prompt(["echo one >> log; sleep 0.5"], ["echo two >> log"])]
+    process = subprocess.Popen(words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL)
+    until(lambda: lines(shell, "log") == ["one"], what="the first call runs")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    until(lambda: _state(shell) == "paused", what="the agent has left", seconds=60)
+    task = shell.adjourn("tasks", "--output", "json").doc["tasks"][0]["task_id"]
+    shell.adjourn("resume", task)
+    assert lines(shell, "log") == ["one", "two"]
+
+
+def _state(shell: Shell) -> str:
+    return str(shell.adjourn("tasks", "--output", "json").doc["tasks"][0]["state"])
+
+
 def _ended(shell: Shell) -> bool:
     tasks = shell.adjourn("tasks", "--output", "json").doc["tasks"]
     return not tasks or tasks[0]["state"] in {"succeeded", "failed", "waiting"}

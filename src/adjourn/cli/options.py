@@ -39,6 +39,7 @@ class CommandAfterDashes(click.Command):
 
 
 TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
+TAKE_A_PROMPT = {"allow_extra_args": True, "ignore_unknown_options": True}  # options may stand behind it, too
 
 
 def bare_verb(name: str) -> Callable[[Verb], click.Command]:

@@ -38,6 +38,12 @@ class Session:
         """The store's directory."""
         return find_root(self.given_store or os.environ.get("ADJOURN_STORE"))
 
+    def use_store_of(self, place: str) -> None:
+        """Work on the store of that place, unless another one was named: whoever calls from elsewhere means the same one."""
+        found = find_root(self.given_store or os.environ.get("ADJOURN_STORE"), start=place)
+        if found != self.root:
+            self.given_store = found
+
     @property
     def has_store(self) -> bool:
         """Whether there is a store at all."""
@@ -117,6 +123,13 @@ class Session:
         except (BrokenPipeError, OSError, ValueError):
             _silence_stdout()
 
+    def flush(self) -> None:
+        """Hand out what was said so far, before somebody else writes to the same place."""
+        try:
+            sys.stdout.flush()
+        except (BrokenPipeError, OSError, ValueError):
+            _silence_stdout()
+
     def warn(self, text: str) -> None:
         """Print to stderr."""
         try:
@@ -176,10 +189,7 @@ class Session:
 
     def flushed(self, code: int) -> int:
         """Hand out what is still in the buffer, and keep the exit code whatever becomes of it."""
-        try:
-            sys.stdout.flush()
-        except (BrokenPipeError, OSError, ValueError):
-            _silence_stdout()
+        self.flush()
         return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
 
 

@@ -91,6 +91,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms = Terms()
     replaces: str | None = None
     label: str | None = None  # what the agent calls the call that it is about
+    review: bool = False  # its process is done: it asks whether the work is good
     level: str | None = None
     snoozed_until: Milliseconds | None = None
     expires_at: Milliseconds | None = None

@@ -5,13 +5,16 @@ from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.runners.command import ending
 
+FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and can go on from where it is
+
 
 class DriverRunner:
     """Knows that a driver asks in the store, says in the store what it did, and leaves with a plain exit code."""
 
-    def __init__(self, *, effect: Effect, needs_session: bool) -> None:
+    def __init__(self, *, effect: Effect, needs_session: bool, makes_calls: bool) -> None:
         self.effect = effect
         self.needs_session = needs_session
+        self.makes_calls = makes_calls
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
@@ -23,4 +26,6 @@ class DriverRunner:
             return Waits()
         if exit.code == exits.COMPLETED and not standing.open_asks:
             return Completed(standing.told)
+        if exit.code == FOR_NOW:
+            return Interrupted(standing.told)
         return Failed(standing.told or ending(exit))

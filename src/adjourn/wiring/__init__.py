@@ -34,8 +34,8 @@ def new_id() -> str:
     return "".join(_LETTERS[bits >> shift & 31] for shift in range(125, -1, -5))
 
 
-def find_root(given: str | None) -> str:
-    """Return the store's directory: the one given, the nearest upwards, or where a new one belongs.
+def find_root(given: str | None, *, start: str | None = None) -> str:
+    """Return the store's directory: the one given, the nearest upwards from here or a start, or where a new one belongs.
 
     Of a store that machines share, it is the place of its files on this machine.
     """
@@ -46,7 +46,7 @@ def find_root(given: str | None) -> str:
     if given:
         _refuse_connections(given)
         return os.path.abspath(given)
-    here = os.getcwd()
+    here = start or os.getcwd()
     above = _upwards(here)
     found = next((place for place in above if os.path.lexists(os.path.join(place, STORE))), None)
     repository = next((place for place in above if os.path.lexists(os.path.join(place, ".git"))), None)

@@ -75,7 +75,8 @@ def find_runner(name: str) -> Runner:
 
         # The built-in agent's process changes nothing: whatever has an effect runs beside it.
         is_ours = name == "agent"
-        return DriverRunner(effect=Effect.READ_ONLY if is_ours else Effect.UNKNOWN, needs_session=not is_ours)
+        effect = Effect.READ_ONLY if is_ours else Effect.UNKNOWN
+        return DriverRunner(effect=effect, needs_session=not is_ours, makes_calls=not is_ours)
     raise Misuse(f"no runner {name}", way_out="adjourn run --help")
 
 

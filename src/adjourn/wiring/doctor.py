@@ -1,6 +1,7 @@
 """Looks at a store and all around it for what could go wrong, and says what helps. It changes nothing."""
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -122,7 +123,15 @@ def _inside(run: str | None) -> Findings:
         yield _bad("run", f"this is inside the run {run}: nothing can be decided from here", "look from a terminal of your own")
 
 
-_BESIDE = {"platform": _platform, "config": _config, "signers": _signers, "notifiers": _notifiers}
+def _claude(_: str) -> Findings:
+    from adjourn.runners.claude.resuming import diagnosis
+    from adjourn.runners.claude.setup import PROGRAM
+
+    program = os.environ.get(PROGRAM) or shutil.which("claude")
+    yield _fine("claude", diagnosis(program).says if program else "there is none; `adjourn run --runner claude` would need it")
+
+
+_BESIDE = {"platform": _platform, "config": _config, "signers": _signers, "notifiers": _notifiers, "claude": _claude}
 
 
 # --- the store -------------------------------------------------------------------------------------------------------------

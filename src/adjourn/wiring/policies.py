@@ -7,8 +7,9 @@ import msgspec
 
 from adjourn.core.errors import BadPolicy
 from adjourn.core.judgement import Never
-from adjourn.core.policy import NO_POLICY, Allowance, Include, Policy, Problem, Source
+from adjourn.core.policy import NO_POLICY, Allowance, Include, Policy, Source
 from adjourn.core.rule import Rule
+from adjourn.core.toml import Problem
 from adjourn.wiring import find_root, is_shared
 from adjourn.wiring.user_files import config_directory, is_trusted
 

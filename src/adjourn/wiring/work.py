@@ -31,9 +31,17 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
     if not prompt.strip():
         raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
     given = dict(_option(words) for words in options)
-    read_setup: Any = import_module(f"adjourn.runners.{runner}.setup").read_setup
-    setup = msgspec.json.encode(read_setup(given, os.environ)).decode()
+    setup = msgspec.json.encode(_setup(runner, given)).decode()
     return Work(runner=runner, argv=("adjourn", f"_{runner}"), prompt=prompt, setup=setup, on_rejection=OnRejection.TELL)
+
+
+def _setup(runner: str, given: dict[str, str]) -> object:
+    if runner == "agent":
+        from adjourn.wiring.agent_settings import agent_setup
+
+        return agent_setup(given)
+    read_setup: Any = import_module(f"adjourn.runners.{runner}.setup").read_setup
+    return read_setup(given, os.environ)
 
 
 def _option(words: str) -> tuple[str, str]:
