@@ -104,6 +104,9 @@ class Fake:
             arguments = json.dumps({"cmd": step["run"]})
             call = {"type": "function_call", "name": "exec_command", "call_id": step["id"], "arguments": arguments}
             self.write("response_item", call)
+        if "write" in step:
+            content = [{"type": "output_text", "text": step["write"]}]
+            self.write("response_item", {"type": "message", "role": "assistant", "content": content})
         if "ask" in step:
             call = {"type": "function_call", "name": "request_user_input", "call_id": step["id"], "arguments": "{}"}
             self.write("response_item", call)

@@ -10,6 +10,7 @@ import pytest
 
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.codex.scene import Scene
+from tests.e2e.shell import until
 
 FAKE = Path(__file__).parent / "fake.py"
 MAKES = [{"run": "echo hi >> made.txt", "id": "call_A"}]
@@ -151,6 +152,16 @@ def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: d
     fake.play([step], DONE)
     done = fake.run(expect=0 if not words else 1, options=("--option", "silence=2"))
     assert words in done.err
+
+
+def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_asked_again(fake: FakeScene) -> None:
+    fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
+    process = fake.shell.start("run", "--runner", "codex", "do it")
+    until(lambda: any("All done." in file.read_text() for file in fake.session_files()), what="the last words are written")
+    process.send_signal(2)
+    process.communicate(timeout=30)
+    assert fake.resume().out == "All done.\n"
+    assert len(fake.told()) == 1
 
 
 @pytest.mark.parametrize("method", ["item/permissions/requestApproval", "applyPatchApproval", "item/tool/call", "no/such"])
