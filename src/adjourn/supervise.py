@@ -399,7 +399,7 @@ class Supervisor:
 
     def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
-        wish = self.is_unwanted(active)
+        wish = active.run.task_id in self.unwanted()
         poll = select.poll()
         for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
@@ -413,14 +413,14 @@ class Supervisor:
                     return
                 if ear.fileno() in ready or not ready:
                     ear.drain()
-                    wish = self.is_unwanted(active)
+                    wish = active.run.task_id in self.unwanted()
         finally:
             ear.close()
 
-    def is_unwanted(self, active: Active) -> bool:
-        """Say whether somebody wants the run to stop."""
+    def unwanted(self) -> set[str]:
+        """Return the tasks that somebody wants to stop."""
         with self._controller.store.read() as view:
-            return view.task(active.run.task_id).wish is not None
+            return view.unwanted()
 
     def end(self, active: Active) -> Task:
         """Report how a run ended whose shim is gone."""
