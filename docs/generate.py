@@ -21,11 +21,13 @@ import adjourn.controller.endings
 import adjourn.controller.executions
 import adjourn.controller.inside
 import adjourn.controller.openings
+import adjourn.controller.plans
 import adjourn.controller.runs
 import adjourn.controller.steps
 import adjourn.controller.tasks
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
+from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.errors import AdjournError
 from adjourn.core.manifest import (
     AskDoc,
@@ -42,6 +44,7 @@ from adjourn.core.manifest import (
 )
 from adjourn.core.notification import OCCASIONS, Notice, Occasion
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.plan_text import MOST_TASKS, PLAN_KEYS, TASK_KEYS
 from adjourn.core.policy_text import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
@@ -78,6 +81,7 @@ def pages() -> dict[str, str]:
         "environment.md": _page(*_environment()),
         "config.md": _page(*_config()),
         "policy.md": _page(*_policy()),
+        "plan.md": _page(*_plan()),
     }
 
 
@@ -185,6 +189,7 @@ def _exit_codes() -> Iterator[str]:
     yield (
         "`run`, `resume` and `restart` exit 0, 1 or 10 for what became of the task, `wait` for what became of all its tasks: "
         "10 if any needs a person, else 1 if any failed or was canceled, else 0. "
+        "`execute` exits 0 when all tasks of the plan have succeeded, 10 when somebody is needed, else 1. "
         "All other verbs exit 0 when they have done what they were asked. "
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
@@ -264,6 +269,10 @@ DOCUMENTS = {
     "pause": "Manifest",
     "cancel": "Manifest",
     "settle": "Manifest",
+    "execute": "as `plan show`",
+    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, "
+    "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
+    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, and `asks`, a list of AskDoc",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
@@ -315,7 +324,14 @@ MEANINGS = {
     "Manifest.error": "What went wrong.",
     "Manifest.waiting_on": "Tasks that its script started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
+    "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.asks": "The asks of the last run.",
+    "Diffstat.files": "The files that changed.",
+    "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
+    "FileChange.path": "The file, from the workspace.",
+    "FileChange.what": "What became of it.",
+    "FileChange.lines_added": "How many lines came; null where it is not text, or very large.",
+    "FileChange.lines_removed": "How many lines went.",
     "WorkspaceDoc.head_then": "The commit that was checked out when it paused; null if there is no repository, or nobody looked.",
     "WorkspaceDoc.head_now": "The commit that is checked out now.",
     "WorkspaceDoc.ref_then": "The branch that was checked out, as `refs/heads/NAME`.",
@@ -390,7 +406,21 @@ MEANINGS = {
 }
 
 
-STRUCTS = (Manifest, Failure, RunDoc, AskDoc, TermsDoc, ReasonDoc, ToolCall, QuestionDoc, WorkspaceDoc, ItemDoc, ErrorDoc)
+STRUCTS = (
+    Manifest,
+    Failure,
+    RunDoc,
+    AskDoc,
+    TermsDoc,
+    ReasonDoc,
+    ToolCall,
+    QuestionDoc,
+    WorkspaceDoc,
+    Diffstat,
+    FileChange,
+    ItemDoc,
+    ErrorDoc,
+)
 
 
 def schema() -> dict[str, Any]:
@@ -499,7 +529,8 @@ KINDS = {
     "ask_expired": "Nobody replied in time. Nothing sets a time in this version.",
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
-    "task_accepted": "A person took an agent's last words for the end of its work.",
+    "task_accepted": "A person approved the work of a task, or took an agent's last words for the end of it: it has succeeded.",
+    "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
@@ -516,6 +547,7 @@ KINDS = {
 MODULES = (
     adjourn.controller.desk,
     adjourn.controller.tasks,
+    adjourn.controller.plans,
     adjourn.controller.runs,
     adjourn.controller.asking,
     adjourn.controller.batches,
@@ -628,6 +660,9 @@ FILES = (
         0o600,
         "Held as long as the supervisor lives. Who holds it is alive, however slow; who does not is dead.",
     ),
+    Kept("runs/RUN/feedback.md", 0o600, "In a run that follows a review: what is to change."),
+    Kept("plans", 0o700, "Plans that are at work."),
+    Kept("plans/NAME.lock", 0o600, "Held by whoever executes a plan in one workspace; says who that is, or was last."),
     Kept("notify", 0o700, "Made when somebody is to be told."),
     Kept("notify/NAME.lock", 0o600, "Held while that notifier is being told."),
     Kept("notify.lock", 0o600, "Held by the process that delivers beside a worker: one per store."),
@@ -661,7 +696,8 @@ def _files() -> Iterator[str]:
 
 READ = {
     "ADJOURN_STORE": "The store's directory, or the `postgresql://` URL of one that machines share, unless `--store` names one.",
-    "ADJOURN_LISTEN": "Where to listen for changes of a shared store, if a pooler stands before it: a `postgresql://` URL.",
+    "ADJOURN_LISTEN": "Where to listen for changes of a shared store behind a pooler: a `postgresql://` URL, or `off`.",
+    "ADJOURN_INSIDE": "The `postgresql://` URL with which processes inside a run use a shared store, if not with their worker's.",
     "ADJOURN_LEASE": "How many seconds a run of a shared store is its supervisor's without a sign of life: 30, or 3 to 3600.",
     "XDG_STATE_HOME": "Where the files of a shared store's runs are, if it is an absolute path; else in `~/.local/state`.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
@@ -672,6 +708,9 @@ READ = {
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_WAKE": "`udp` has this command listen for changes on a port of this machine; by itself only where sockets "
     "with names do not work.",
+    "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
+    "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
+    "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
 }
 GIVEN = {
@@ -685,6 +724,7 @@ GIVEN = {
     "PATH": "Begins with the directory of the `adjourn` that runs it.",
 }
 AT_TIMES = {
+    "ADJOURN_FEEDBACK": "In a run that follows a review which asked for changes: a file with what is to change.",
     "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
     "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
     "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
@@ -728,6 +768,29 @@ TOLD = {
 }
 
 
+AGENT_KEYS = {
+    "model": "`openai:NAME` or `anthropic:NAME`.",
+    "base_url": "Where the model's server is, if it is one of your own.",
+    "key_variable": "The environment variable that holds the key. Without it, `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.",
+    "instructions": "What the model is told first.",
+    "on_text": "`pause` or `complete`: whether words without a tool call are a question, or the end. Without it, `pause`.",
+    "max_steps": "How many answers of the model a task may have. Without it, 100.",
+    "max_tokens": "How many tokens a task may use. Without it, any number.",
+    "timeout": "Seconds that one answer of the model may take. Without it, 600.",
+    "tries": "How often the model is asked before it is given up on. Without it, 5.",
+    "stream": "Whether answers are shown as they come. Without it, `true`.",
+    "clarify": "Whether the model is offered the tool `ask`. Without it, `false`.",
+    "output_limit": "How many characters of a result the model gets. Without it, 30,000.",
+    "directories": "Where the agent may read and write beside its workspace.",
+    "mcp": "A file with `mcpServers`; a relative path begins at the config's directory.",
+    "servers": "MCP servers, each a table `[agent.servers.NAME]` with `command`, `args` and `env`, or `url` and `headers`; "
+    "`${NAME}` is taken from the environment when it is used.",
+    "functions": "Whether Python functions of installed packages are tools. Without it, `true`.",
+    "input_price": "US dollars for a million tokens that go in, if the price is not known.",
+    "output_price": "The same for those that come out.",
+}
+
+
 def _config() -> Iterator[str]:
     yield "The user's config"
     yield (
@@ -741,6 +804,12 @@ def _config() -> Iterator[str]:
         "A list of up to 100 patterns, above all tables: what they match is taken out of [copies](../how-to/keep-secrets.md), "
         "in addition to what is known to be a secret."
     )
+    yield "## `[agent]`"
+    yield (
+        "What the [built-in agent](../how-to/run-an-agent.md) is set to, unless a flag or the environment "
+        "(`ADJOURN_AGENT_MODEL`, …) says otherwise. `adjourn config` shows all of it. An unknown key is an error."
+    )
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in AGENT_KEYS.items()])
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])
@@ -788,6 +857,22 @@ def _policy() -> Iterator[str]:
         "How patterns are written is in the [how-to](../how-to/write-a-policy.md#patterns). Always-allow rules are kept in "
         "`rules.toml` beside the user's policy; `adjourn rules` writes it."
     )
+
+
+# --- plans --------------------------------------------------------------------------------------------------------------
+
+
+def _plan() -> Iterator[str]:
+    yield "Plans"
+    yield (
+        "A plan is a TOML file of tasks that need one another; `adjourn execute` runs them, `adjourn plan show` draws them. "
+        f"[How that goes](../how-to/plans.md). It has at most 1 MiB and {MOST_TASKS:,} tasks. "
+        "An unknown key, an unknown id or needs that go round in a circle are told with line and column, and nothing starts."
+    )
+    yield "## At the top"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PLAN_KEYS.items()])
+    yield "## `[[task]]`"
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TASK_KEYS.items()])
 
 
 if __name__ == "__main__":

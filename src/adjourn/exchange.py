@@ -21,6 +21,7 @@ from adjourn.core.clarification import (
     replies_to,
     resume_prompt,
 )
+from adjourn.core.diffstat import BEFORE, CHANGES, Noted, noted_changes
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
 from adjourn.core.render import visible
@@ -187,6 +188,40 @@ def head_at_pause(controller: Controller, task: Task) -> Head | None:
     kept = controller.kept(task.id, HEAD)
     left = msgspec.json.decode(kept, type=Left) if kept else None
     return left.head if left and left.run == task.runs else None
+
+
+# --- what a task changes, for whoever reviews it ---------------------------------------------------------------------------
+
+
+def note_before(controller: Controller, task: Task) -> None:
+    """Keep a sketch of the workspace of a task that is to be reviewed, once, before anything of it runs."""
+    if task.spec.review and controller.kept(task.id, BEFORE) is None:
+        from adjourn.process.sketch import encoded, sketch_of  # seldom: most work is not reviewed
+
+        controller.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
+
+
+def note_changes(controller: Controller, task: Task) -> None:
+    """Keep what a task changed whose work is to be reviewed, once for each review."""
+    if task.state is not TaskState.WAITING or not task.spec.review:
+        return
+    before = controller.kept(task.id, BEFORE)
+    if before is None or noted_changes(controller.kept(task.id, CHANGES), run=task.runs):
+        return
+    from adjourn.process.sketch import compare, decoded, sketch_of  # seldom: most work is not reviewed
+
+    stat = compare(decoded(before), sketch_of(task.spec.workspace))
+    controller.keep(task.id, CHANGES, msgspec.json.encode(Noted(run=task.runs, stat=stat)))
+
+
+def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[str, str]:
+    """Put what a reviewer wants changed where a run finds it, and return what to add to its environment."""
+    feedback = controller.feedback(run)
+    if not feedback:
+        return {}
+    path = os.path.join(place, "feedback.md")
+    write_whole(path, feedback[-1].encode() + b"\n")
+    return {"ADJOURN_FEEDBACK": path}
 
 
 # --- answers go out with the next run --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from adjourn.controller.whole import Controller
-from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
+from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem, WorkspaceBusy
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
@@ -72,6 +72,7 @@ class Worker:
         stops = signals.taken()
         self._heed(stops)
         try:
+            self._supervisor.give_back()
             self._report_again()
             if self._is_woken and not stops:
                 self._start_ready(signals)  # what was just decided does not wait for what the dead left
@@ -131,6 +132,9 @@ class Worker:
             self._on_settled(self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}"))
             self._log("given_up", task=task.id, error=error.sentence)
             return
+        except WorkspaceBusy:
+            self._not_before[task.id] = (time.monotonic() + self._settings.poll_interval, _BACKOFF)
+            return
         except Conflict:
             return  # another supervisor has it
         except StoreProblem:
@@ -176,6 +180,13 @@ class Worker:
                     self._end(fd)
             except StoreProblem as error:
                 self._log("store_error", run=active.run.id, error=error.sentence)
+            except Conflict as error:
+                self._log("taken_away", run=active.run.id, error=error.sentence)
+                self._supervisor.let_go(self._unwatched(fd))
+
+    def _unwatched(self, fd: int) -> Active:
+        self._poll.unregister(fd)
+        return self._active.pop(fd)
 
     def _patience(self) -> float:
         now = time.monotonic()
@@ -185,8 +196,7 @@ class Worker:
         return min([self._settings.poll_interval, *(max(moment - now, 0.01) for moment in moments)])
 
     def _end(self, fd: int) -> None:
-        active = self._active.pop(fd)
-        self._poll.unregister(fd)
+        active = self._unwatched(fd)
         active.leave()
         try:
             self._report(active)

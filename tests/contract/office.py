@@ -11,6 +11,7 @@ from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Exit
 from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
+from adjourn.ports.desk import NewId
 from adjourn.ports.runs import Runner
 from adjourn.ports.store import Store
 from adjourn.runners.command import CommandRunner
@@ -30,13 +31,15 @@ INTERRUPTED = Exit(signal=2, interrupted=True)
 def find_runner(name: str) -> Runner:
     if name == "command":
         return CommandRunner()
-    return DriverRunner(effect=Effect.READ_ONLY if name == "agent" else Effect.UNKNOWN, needs_session=name != "agent")
+    is_ours = name == "agent"
+    effect = Effect.READ_ONLY if is_ours else Effect.UNKNOWN
+    return DriverRunner(effect=effect, needs_session=not is_ours, makes_calls=not is_ours)
 
 
 class Office:
     """Lets tasks run without processes, and people decide."""
 
-    def __init__(self, store: Store, **trust: Any) -> None:
+    def __init__(self, store: Store, *, new_id: NewId | None = None, **trust: Any) -> None:
         self.now = NOON
         self.processes = FakeProcesses()
         self.rules = Rulebook()
@@ -44,7 +47,7 @@ class Office:
         self.controller = Controller(
             store,
             clock=lambda: self.now,
-            new_id=Ids(),
+            new_id=new_id or Ids(),
             find_runner=find_runner,
             processes=self.processes,
             open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),

@@ -161,14 +161,14 @@ def test_nothing_moves_on_while_a_call_is_uncertain(office: Office) -> None:
 
 
 def test_a_call_that_changed_since_its_approval_is_asked_again(office: Office) -> None:
-    office.disk.files = {"/work/deploy.sh": "sha256:1"}
+    office.disk.files = {"/srv/deploy.sh": "sha256:1"}
     task, run = begun(office)
     office.controller.propose_batch(run.id, [wanted("run_command", command="./deploy.sh")])
     office.controller.finish(run, ASKS_10)
     (ask,) = pending(office, task)
     office.reply(ask, Verb.APPROVE)
     run = again(office, task)
-    office.disk.files = {"/work/deploy.sh": "sha256:2"}
+    office.disk.files = {"/srv/deploy.sh": "sha256:2"}
     call = office.controller.next_execution(task.id)
     assert call is not None
     assert office.controller.claim_call(run, call) is None

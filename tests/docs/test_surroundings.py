@@ -38,6 +38,7 @@ def test_every_file_of_a_store_is_documented_with_its_mode(tmp_path: Path) -> No
         "notify/NAME.lock",
         "notify.lock",
         *OF_CLARIFICATIONS,
+        *OF_PLANS,
     }
 
 
@@ -46,6 +47,9 @@ OF_CLARIFICATIONS = {kept.path for kept in generate.FILES if kept.path.startswit
     "runs/RUN/answers.json",
     "runs/RUN/prompt.md",
 }
+
+
+OF_PLANS = {kept.path for kept in generate.FILES if kept.path.startswith("plans")} | {"runs/RUN/feedback.md"}
 
 
 def test_the_files_of_a_clarification_are_as_documented(tmp_path: Path) -> None:
@@ -63,7 +67,21 @@ def test_the_files_of_a_clarification_are_as_documented(tmp_path: Path) -> None:
     found |= {pattern(path, tmp_path / ".adjourn"): mode(path) for path in everything(tmp_path / ".adjourn")}
     of_them = OF_CLARIFICATIONS - {"clarifications/TASK.response.yaml"}
     assert {path: documented[path] for path in of_them} == {path: found[path] for path in of_them}
-    assert {name for name in given if name in generate.AT_TIMES} == generate.AT_TIMES.keys() - {"ADJOURN_VERBOSE"}
+    assert {name for name in given if name in generate.AT_TIMES} == generate.AT_TIMES.keys() - {
+        "ADJOURN_VERBOSE",
+        "ADJOURN_FEEDBACK",
+    }
+
+
+def test_the_files_of_a_plan_and_its_reviews_are_as_documented(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text('review = true\n[[task]]\nid = "a"\ncommand = ["env"]\n')
+    adjourn(tmp_path, "execute")
+    ask = json.loads(adjourn(tmp_path, "inbox", "--output", "json").stdout)["asks"][0]["id"]
+    adjourn(tmp_path, "answer", ask, "request changes: more")
+    assert "ADJOURN_FEEDBACK=" in adjourn(tmp_path, "execute").stdout
+    found = {pattern(path, tmp_path / ".adjourn"): mode(path) for path in everything(tmp_path / ".adjourn")}
+    documented = {kept.path: kept.mode for kept in generate.FILES}
+    assert {path: documented[path] for path in OF_PLANS} == {path: found[path] for path in OF_PLANS}
 
 
 def test_the_files_of_an_edit_are_as_documented(tmp_path: Path) -> None:
@@ -95,5 +113,5 @@ def pattern(path: Path, root: Path) -> str:
     name = re.sub(r"^runs/[^/]+", "runs/RUN", "/".join(path.relative_to(root).parts))
     name = re.sub(r"^session/[a-z2-7]{26}", "session/TASK", name)
     name = re.sub(r"^(clarifications|checkpoints)/[a-z2-7]{26}", r"\1/TASK", name)
-    name = re.sub(r"^supervisors/[^/]+\.lock$", "supervisors/NAME.lock", name)
+    name = re.sub(r"^(supervisors|plans)/[^/]+\.lock$", r"\1/NAME.lock", name)
     return re.sub(r"^wake/[^/]+$", "wake/NAME", name)

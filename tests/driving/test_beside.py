@@ -71,7 +71,7 @@ def test_a_call_runs_once_whenever_its_supervisor_is_killed(shell: Shell, seed: 
     answers = [[f"echo {step}{call} >> log; sleep 0.05" for call in "ab"] for step in range(3)]
     words = [sys.executable, str(START), str(shell.store), prompt(*answers)]
     process = subprocess.Popen(words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL)
-    until((shell.store / "adjourn.db").exists, what="the store is there")
+    until((shell.store / ("supervisors" if shell.database else "adjourn.db")).exists, what="the store is there")
     time.sleep(random.Random(seed).uniform(0.1, 1.2))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -82,6 +82,23 @@ def test_a_call_runs_once_whenever_its_supervisor_is_killed(shell: Shell, seed: 
         worker.terminate()
         worker.wait(timeout=30)
     assert lines(shell, "log") == [f"{step}{call}" for step in range(3) for call in "ab"]
+
+
+def test_an_agent_whose_supervisor_died_leaves_when_nobody_takes_it_over(shell: Shell) -> None:
+    """A waiting process costs nothing because there is none: also where its supervisor was killed."""
+    words = [sys.executable, str(START), str(shell.store), prompt(["echo one >> log; sleep 0.5"], ["echo two >> log"])]
+    process = subprocess.Popen(words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL)
+    until(lambda: lines(shell, "log") == ["one"], what="the first call runs")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    until(lambda: _state(shell) == "paused", what="the agent has left", seconds=60)
+    task = shell.adjourn("tasks", "--output", "json").doc["tasks"][0]["task_id"]
+    shell.adjourn("resume", task)
+    assert lines(shell, "log") == ["one", "two"]
+
+
+def _state(shell: Shell) -> str:
+    return str(shell.adjourn("tasks", "--output", "json").doc["tasks"][0]["state"])
 
 
 def _ended(shell: Shell) -> bool:

@@ -54,7 +54,7 @@ def test_a_running_task_cannot_be_restarted(shell: Shell) -> None:
 
 
 def test_a_workspace_that_moved_cannot_be_resumed(shell: Shell) -> None:
-    """D-R26, D-R63, D-R64: exit code 6, the sentence names the place and the command that helps, and nothing is decided."""
+    """D-R26, D-R27, D-R53, D-R63, D-R64: exit code 6; it names task, run, runner, place and restart, and nothing is decided."""
     (shell.place / "work").mkdir()
     shell.adjourn("run", "--", "true")
     shell.script("touch ready; [ -e ../go ] || sleep 300")
@@ -66,11 +66,14 @@ def test_a_workspace_that_moved_cannot_be_resumed(shell: Shell) -> None:
     for words in (("resume", paused), ("resume", waiting["task_id"], "--approve-all"), ("-c", waiting["checkpoint_id"])):
         told = shell.adjourn(*words, expect=6)
         assert str(shell.place / "work") in told.err
+        task = paused if paused in words else waiting["task_id"]
+        assert f"task {task} (run {task}.1, command) cannot be resumed: its workspace" in told.err
         assert re.search(r"adjourn restart \w{26}", told.err)
     assert len(shell.inbox()) == 1
     (shell.place / "go").touch()
     shell.adjourn("restart", paused, cwd=shell.place / "moved")
-    assert shell.runs(paused)[-1]["repo_root"] == str(shell.place / "moved")
+    roots = [run["repo_root"] for run in shell.runs(paused)]
+    assert roots == [str(shell.place / "work"), str(shell.place / "moved")], "D-R41: each run says where it ran itself"
 
 
 def test_a_workspace_that_was_approved_and_then_moved_is_refused_too(shell: Shell) -> None:

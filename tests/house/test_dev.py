@@ -9,7 +9,7 @@ import pytest
 from tests.house.project import ROOT
 from tests.needs import missing, needs
 
-VERBS = ("demo", "test", "check", "format", "bench", "env")
+VERBS = ("demo", "test", "check", "format", "bench", "env", "programs")
 
 
 def dev(*arguments: str) -> subprocess.CompletedProcess[str]:

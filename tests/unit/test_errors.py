@@ -18,6 +18,7 @@ def tree(kind: type[AdjournError] = AdjournError) -> Iterator[type[AdjournError]
 EXIT_CODES = {
     "AdjournError": 1,
     "BadPolicy": 2,
+    "BadPlan": 2,
     "Misuse": 2,
     "NotFound": 3,
     "Ambiguous": 3,
@@ -27,6 +28,7 @@ EXIT_CODES = {
     "StaleCheckpoint": 4,
     "AlreadyDone": 4,
     "Outdated": 4,
+    "WorkspaceBusy": 4,
     "NothingRecorded": 4,
     "NotAllowed": 5,
     "NotInsideARun": 2,

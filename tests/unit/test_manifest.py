@@ -287,6 +287,34 @@ def test_a_run_record_tells_how_the_process_ended() -> None:
     assert recorded(a_run(exit_code=0))["exit_code"] == 0, "0 is something to say"
 
 
+@pytest.mark.parametrize("runner", ["codex", "claude", "agent", "command"])
+def test_the_provider_of_a_run_is_its_runner(runner: str) -> None:
+    """D-R35, D-R36: with the name that the provider gave to its session, if it gave one."""
+    task = a_task(spec=a_spec(runner=runner))
+    assert recorded(a_run(), task)["provider"] == runner
+    assert recorded(a_run(session_ref="5f0c"), task)["provider_session_ref"] == "5f0c"
+
+
+def test_the_keys_of_a_run_record_come_in_the_order_of_the_contract() -> None:
+    """D-R42: those of the struct in its order; what adjourn adds comes after them."""
+    struct = (
+        *("run_id", "task_id", "state", "provider", "provider_session_ref", "resumable", "repo_root", "created_at", "updated_at"),
+        *("paused_at", "pause_reason", "resumed_from_run_id", "restart_of_run_id", "superseded_by_run_id"),
+    )
+    whole = a_run(
+        number=3,
+        session_ref="5f0c",
+        paused_at=NOON,
+        pause_reason=PauseReason.USER_INTERRUPT,
+        exit_code=1,
+        resumed_from=2,
+        restart_of=1,
+        superseded_by=4,
+    )
+    assert tuple(recorded(whole))[: len(struct)] == struct
+    assert set(struct) == REQUIRED | OPTIONAL
+
+
 def test_the_workspace_of_a_run_is_that_of_its_task() -> None:
     """D-R41"""
     assert recorded(a_run(), a_task(spec=a_spec(workspace="/elsewhere")))["repo_root"] == "/elsewhere"

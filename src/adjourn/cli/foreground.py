@@ -14,7 +14,7 @@ from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import span
-from adjourn.exchange import note_head
+from adjourn.exchange import note_changes, note_head
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervisor
@@ -61,6 +61,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
 def report(session: Session, controller: Controller, task: Task) -> int:
     """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
     note_head(controller, task)
+    note_changes(controller, task)
     scene = controller.scene(task.id)
     manifest = project(session, scene)
     if session.wants_json:
@@ -68,12 +69,14 @@ def report(session: Session, controller: Controller, task: Task) -> int:
     elif sys.stdout.isatty():
         session.say(_closing(session, scene))
     elif scene.task.state is not TaskState.SUCCEEDED:
-        session.say(_copied(session, scene))
+        session.say(told(session, scene))
     return EXIT_CODES[scene.task.state]
 
 
-def _copied(session: Session, scene: Scene) -> str:
-    """Say how a task stands where no person looks: in the log of a CI job, say, which others read and keep."""
+def told(session: Session, scene: Scene) -> str:
+    """Say how a task stands: whole to a person, clean where nobody looks, as in the log of a CI job, which others keep."""
+    if sys.stdout.isatty():
+        return standing(session, scene, now=now())
     from adjourn.core.redact import plainly
 
     return plainly(standing(session, session.redactor.scene(scene), now=now()))

@@ -57,7 +57,7 @@ def next_step(session: Session, scene: Scene) -> list[str]:
             lines = [line for ask in scene.open_asks for line in _ways_to_settle(session, ask)]
             lines += [f"Look at it:   {command(session, 'show', child)}" for child in scene.waiting_on]
             is_known = all(ask.kind is not AskKind.UNCERTAIN for ask in scene.open_asks)
-            return [*lines, f"Then:         {command(session, 'resume', task.id)}"] if lines and is_known else lines
+            return [*lines, f"Then:         {_going_on(session, scene)}"] if lines and is_known else lines
         case TaskState.PAUSED:
             return [
                 f"Resume with: {command(session, 'resume', task.id)}",
@@ -71,6 +71,14 @@ def next_step(session: Session, scene: Scene) -> list[str]:
             return [f"Restart with: {command(session, 'restart', task.id)}"]
         case TaskState.SUCCEEDED:
             return []
+
+
+def _going_on(session: Session, scene: Scene) -> str:
+    """Return what goes on once all is settled: with the task, or with its plan where its own work is done."""
+    task = scene.task
+    if task.spec.plan and any(ask.review for ask in scene.open_asks):
+        return command(session, "execute", task.spec.plan)
+    return command(session, "resume", task.id)
 
 
 def _ways_to_settle(session: Session, ask: Ask) -> list[str]:

@@ -39,6 +39,7 @@ class CommandAfterDashes(click.Command):
 
 
 TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
+TAKE_A_PROMPT = {"allow_extra_args": True, "ignore_unknown_options": True}  # options may stand behind it, too
 
 
 def bare_verb(name: str) -> Callable[[Verb], click.Command]:
@@ -83,10 +84,10 @@ def _keep_verbose(context: click.Context, _: click.Parameter, value: bool) -> No
 
 _store = click.option(
     "--store",
-    metavar="DIR",
+    metavar="DIR|URL",
     callback=_keep_store,
     expose_value=False,
-    help="The store's directory (default: the nearest .adjourn).",
+    help="The store's directory (default: the nearest .adjourn), or a postgresql:// URL.",
 )
 _output = click.option(
     "--output",

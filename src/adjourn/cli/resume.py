@@ -65,8 +65,13 @@ def _queued(
 ) -> Task:
     task = controller.find(text)
     controller.require_newest(text, task)
-    require_workspace(task)
-    found = controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
+    if task.spec.is_driven:
+        from adjourn.wiring.resuming import require_resumable  # seldom needed
+
+        require_resumable(controller, task)
+    require_workspace(controller, task)
+    by = controller.principal(inside_run=session.inside_run)
+    found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
         say_receipts(session, controller, task)
     return found

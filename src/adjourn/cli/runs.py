@@ -5,6 +5,7 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.present import table
 from adjourn.cli.session import Session
+from adjourn.core.call import command_of
 from adjourn.core.manifest import run_doc
 from adjourn.core.render import prose
 from adjourn.core.task import Run
@@ -19,12 +20,13 @@ def command(session: Session, *, task: str) -> None:
     found = session.controller.find(task)
     with session.controller.store.read() as view:
         runs = view.runs(found.id)
+        docs = [run_doc(found, run, workspace=command_of(view.call(found.id, run.call).body).cwd) for run in runs]
     if session.wants_json:
-        session.document({"schema_version": 1, "runs": [run_doc(found, run) for run in runs]})
+        session.document({"schema_version": 1, "runs": docs})
         return
     moment = now()
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
-    rows = [_row(run, resumable=run_doc(found, run).resumable, moment=moment) for run in runs]
+    rows = [_row(run, resumable=doc.resumable, moment=moment) for run, doc in zip(runs, docs, strict=True)]
     session.say(table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet.")
 
 

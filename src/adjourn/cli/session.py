@@ -11,14 +11,13 @@ from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded
 from adjourn.core.render import prose
-from adjourn.wiring import find_root, has_responses, open_desk
+from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # starting is a hot path: a short verb needs the desk only
     from adjourn.controller.whole import Controller
 
-_SHIM = "adjourn-shim"
 _UNBOUNDED = 100_000
 
 
@@ -38,6 +37,12 @@ class Session:
     def root(self) -> str:
         """The store's directory."""
         return find_root(self.given_store or os.environ.get("ADJOURN_STORE"))
+
+    def use_store_of(self, place: str) -> None:
+        """Work on the store of that place, unless another one was named: whoever calls from elsewhere means the same one."""
+        found = find_root(self.given_store or os.environ.get("ADJOURN_STORE"), start=place)
+        if found != self.root:
+            self.given_store = found
 
     @property
     def has_store(self) -> bool:
@@ -87,9 +92,16 @@ class Session:
             )
 
     @property
+    def inside_run(self) -> str | None:
+        """The run that this command is part of, if any."""
+        return enclosing_run()
+
+    @property
     def principal(self) -> Principal:
-        """Who is at the other end: the user of this process, and the run it is part of, if any."""
-        return Principal(name=f"uid:{os.getuid()}", inside_run=os.environ.get("ADJOURN_RUN_ID") or _enclosing_shim())
+        """Who is at the other end, as the store says, and the run it is part of, if any."""
+        if self.has_store:
+            return self.desk.principal(inside_run=self.inside_run)
+        return Principal(name=f"uid:{os.getuid()}", inside_run=self.inside_run)
 
     @property
     def has_colour(self) -> bool:
@@ -108,6 +120,13 @@ class Session:
         """Print to stdout. Whoever closed it does not want to hear; the exit code still tells."""
         try:
             sys.stdout.write(text + "\n")
+        except (BrokenPipeError, OSError, ValueError):
+            _silence_stdout()
+
+    def flush(self) -> None:
+        """Hand out what was said so far, before somebody else writes to the same place."""
+        try:
+            sys.stdout.flush()
         except (BrokenPipeError, OSError, ValueError):
             _silence_stdout()
 
@@ -170,28 +189,10 @@ class Session:
 
     def flushed(self, code: int) -> int:
         """Hand out what is still in the buffer, and keep the exit code whatever becomes of it."""
-        try:
-            sys.stdout.flush()
-        except (BrokenPipeError, OSError, ValueError):
-            _silence_stdout()
+        self.flush()
         return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
 
 
 def _silence_stdout() -> None:
     """Keep the interpreter from complaining about a closed stdout when it ends."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- it lives until the process ends
-
-
-def _enclosing_shim() -> str | None:
-    """Return the shim among our ancestors, if there is one: clearing the environment does not leave a run."""
-    pid = os.getppid()
-    while pid > 1:
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                before, _, after = file.read().rpartition(")")
-        except OSError:
-            return None
-        if before.partition("(")[2] == _SHIM:
-            return f"pid {pid}"
-        pid = int(after.split()[1])
-    return None

@@ -15,7 +15,7 @@ from adjourn.core.errors import Conflict, NotFound
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:
-    """Say what became of CALL (TASK.tc_N, or the ask about it), whose process ended without a trace.
+    """Say what became of CALL (TASK.NAME, or the ask about it), whose process ended without a trace.
 
     \b
     it-ran       it had its effect: the task is done
@@ -23,7 +23,7 @@ def command(session: Session, *, call: str, verdict: str) -> int:
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     session.controller.authorise(session.principal, Verb.SETTLE)
-    task_id, number = _named(session, call) if ".tc_" in call else _asked_about(session, call)
+    task_id, number = _named(session, call) if "." in call else _asked_about(session, call)
     settled = session.controller.settle(task_id, number, Verdict(verdict), by=session.principal)
     report(session, session.controller, settled)
     if session.verbose:
@@ -32,10 +32,14 @@ def command(session: Session, *, call: str, verdict: str) -> int:
 
 
 def _named(session: Session, call: str) -> tuple[str, int]:
-    number = call.rpartition(".tc_")[2]
-    if not (number.isascii() and number.isdigit()):
-        raise NotFound(f"no call is named {call}: a call is named TASK.tc_N", way_out="adjourn inbox")
-    return session.controller.find(call).id, int(number)
+    text, _, name = call.partition(".")
+    task = session.controller.find(text)
+    with session.controller.store.read() as view:
+        labelled = view.call_labelled(task.id, name)
+    number = name.removeprefix("tc_") if name.startswith("tc_") else ""
+    if labelled is None and not (number.isascii() and number.isdigit()):
+        raise NotFound(f"no call is named {call}: a call is named TASK.tc_N, or as its agent names it", way_out="adjourn inbox")
+    return task.id, labelled.number if labelled else int(number)
 
 
 def _asked_about(session: Session, text: str) -> tuple[str, int]:

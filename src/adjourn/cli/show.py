@@ -17,6 +17,7 @@ from adjourn.core.manifest import manifest_of
 from adjourn.core.render import argv_lines, prose, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
+from adjourn.exchange import note_changes
 from adjourn.wiring import has_responses, now
 
 _RECENT = 12
@@ -25,8 +26,9 @@ _RECENT = 12
 @verb("show")
 @click.argument("task", metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
+@click.option("--transcript", is_flag=True, help="Only print the conversation of the built-in agent.")
 @click.option("--resume-prompt", is_flag=True, help="Only print what an agent is told when it goes on with its answers.")
-def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> None:
+def command(session: Session, *, task: str, full: bool, transcript: bool, resume_prompt: bool) -> None:
     """Show a task: what it is, how it stands, what it waits for, and what happened."""
     controller = session.controller
     session.cuts = not full
@@ -34,7 +36,14 @@ def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> 
     if resume_prompt:
         session.say(_prompt(session, controller.find(task).id))
         return
-    scene = controller.scene(controller.find(task).id)
+    if transcript:
+        from adjourn.cli.transcript import show_transcript
+
+        show_transcript(session, controller.find(task))
+        return
+    found = controller.find(task)
+    note_changes(controller, found)
+    scene = controller.scene(found.id)
     refusal = _refusal(session, scene.task.id)
     if session.wants_json:
         if refusal:
@@ -50,11 +59,25 @@ def command(session: Session, *, task: str, full: bool, resume_prompt: bool) -> 
     session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
     if since := since_the_pause(session, scene):
         session.say("\n".join(["", *since_lines(since)]))
+    if lines := _resuming(session, scene):
+        session.say("\n".join(["", *lines]))
     if settled := settled_block(session, scene):
         session.say("\n".join(["", *settled]))
     if full:
         session.say("\n".join(["", "calls", *(line for call in calls for line in _call_lines(session, call))]))
     session.say("\n".join(["", *_history(events, full=full)]))
+
+
+def _resuming(session: Session, scene: Scene) -> list[str]:
+    """Say whether an agent can go on where it left, and what stands in the way."""
+    if not scene.task.spec.is_driven:
+        return []
+    from adjourn.wiring.resuming import looks_at  # seldom needed
+
+    looks = looks_at(session.controller, scene.task)
+    can = all(look.fine for look in looks)
+    head = "it can be resumed" if can else f"it cannot be resumed: adjourn restart {scene.task.id} begins anew"
+    return [head, *(f"  {look.thing:<9}  {'' if look.fine else 'NO: '}{prose(look.says)}" for look in looks)] if looks else []
 
 
 def _call_lines(session: Session, call: Call) -> list[str]:
@@ -88,6 +111,8 @@ def _what_it_is(session: Session, scene: Scene) -> list[str]:
     lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
     if scene.run and scene.run.checkpoint_id:
         lines.append(f"checkpoint {scene.run.checkpoint_id}")
+    if spec.plan:
+        lines.append(f"{spec.item} of the plan {visible(spec.plan)}")
     if spec.parent_run:
         lines.append(f"started by run {spec.parent_run}")
     return lines

@@ -13,6 +13,7 @@ from adjourn.core.when import ago
 def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list[str]:
     """Show one ask whole: what would run, byte for byte, on which terms, then the process's own words."""
     from adjourn.cli.details import details  # only where an ask is shown whole
+    from adjourn.core.diffstat import diffstat_lines
 
     call = scene.calls.get(ask.call or 0)
     kind = coloured(session, ask.kind, ask.kind)
@@ -24,6 +25,8 @@ def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list
         if ask.kind is AskKind.UNCERTAIN:
             lines.append(f"  {prose(ask.prompt)}")
     lines += details(session, ask, scene, now=now)
+    if ask.review and scene.changes:
+        lines += [f"  {line}" for line in diffstat_lines(scene.changes)]
     if ask.manifest:
         lines += [
             "  in its own words:",
@@ -33,7 +36,9 @@ def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list
 
 
 def _question_lines(session: Session, ask: Ask) -> list[str]:
-    words = agent_words(ask.prompt, columns=session.columns - 4, cut=cut_for(session, ask.task_id))
+    words = [prose(ask.prompt)]  # a review is asked by adjourn itself
+    if not ask.review:
+        words = agent_words(ask.prompt, columns=session.columns - 4, cut=cut_for(session, ask.task_id))
     choices = [f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"] if ask.choices else []
     return [f"  {line}" for line in words] + choices
 

@@ -7,7 +7,9 @@ from adjourn.controller.equipped import Equipped
 from adjourn.core.ask import Ask, Principal, Proposal, Question, Reply
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification, Request
+from adjourn.core.review import feedback_of
 from adjourn.core.states import AskState, CallMove
+from adjourn.core.task import Run
 
 
 class Asking(Equipped):
@@ -57,6 +59,15 @@ class Asking(Equipped):
         if not asks or any(ask.state is not AskState.ANSWERED for ask in asks):
             return None
         return {ask.key or ask.id: ask.reply or "" for ask in asks}
+
+    def feedback(self, run: Run) -> list[str]:
+        """Return what reviewers wanted changed in the work of earlier runs of the same session, the newest last."""
+        if run.resumed_from is None:
+            return []
+        with self._store.read() as view:
+            reviews = [ask for ask in view.asks(run.task_id) if ask.review and ask.state is AskState.ANSWERED]
+            told = [ask.reply for ask in reviews if view.run(run.task_id, ask.run).session_id == run.session_id]
+        return [feedback for text in told if (feedback := feedback_of(text))]
 
     def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
         """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""

@@ -27,13 +27,18 @@ def hold(step: Steps, task: Task, run: Run, batch: Sequence[Judged]) -> None:
     """Write down a whole batch before anything of it acts: what may run, what waits for a person, what never may."""
     numbers: list[int] = []
     for proposed, judgement, files in batch:
-        if proposed.read_only and (judgement.action is Action.AUTO or judgement.is_default):
+        if is_just_made(proposed, judgement):
             numbers.append(0)
             continue
         body = looked_at(proposed.body, files)
         task = _hold(step, task, run, msgspec.structs.replace(proposed, body=body), judgement)
         numbers.append(task.calls)
     step.tx.keep_document(task.id, BATCH, msgspec.json.encode(numbers))
+
+
+def is_just_made(proposed: Proposed, judgement: Judgement) -> bool:
+    """Say whether a call changes nothing and no rule wants it asked about: its driver makes it, and nobody counts it."""
+    return proposed.read_only and (judgement.action is Action.AUTO or judgement.is_default)
 
 
 def _hold(step: Steps, task: Task, run: Run, proposed: Proposed, judgement: Judgement) -> Task:
@@ -113,10 +118,11 @@ def batch_of(view: View, task_id: str) -> list[int]:
 
 def held(view: View, task_id: str) -> list[Held]:
     """Return the newest batch as it stands."""
-    return [_held(view, view.call(task_id, number)) if number else Held() for number in batch_of(view, task_id)]
+    return [held_call(view, view.call(task_id, number)) if number else Held() for number in batch_of(view, task_id)]
 
 
-def _held(view: View, call: Call) -> Held:
+def held_call(view: View, call: Call) -> Held:
+    """Return one call as it stands."""
     kept = view.document(call.task_id, f"{RESULT}{call.tool_call_id}")
     return Held(
         call=call,

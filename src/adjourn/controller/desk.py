@@ -50,6 +50,10 @@ class Desk:
         """The store, for reading."""
         return self._store
 
+    def principal(self, *, inside_run: str | None = None) -> Principal:
+        """Return who speaks to us: whoever the channel says it is."""
+        return Principal(name=self._trust.caller(), inside_run=inside_run)
+
     @contextmanager
     def _steps(self) -> Generator[Steps, None, None]:
         with self._store.change() as tx:
@@ -179,7 +183,9 @@ class Desk:
             refuse_settled(ask)
         if ask.kind is not _KINDS.get(reply.verb):
             raise Misuse(f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it", way_out=_proper_verb(ask))
-        if ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
+        if ask.review:
+            _require_review(ask, reply)
+        elif ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
             choices = ", ".join(visible(choice) for choice in ask.choices)
             raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
         if ask.gate and reply.verb is Verb.APPROVE and reply.text is not None:
@@ -222,6 +228,14 @@ class Desk:
         step.tx.save_ask(ask, snoozed)
         step.tell(ask.task_id, _SNOOZING[until is not None], by=by.name, ask=ask.id, until=until)
         return snoozed
+
+
+def _require_review(ask: Ask, reply: Reply) -> None:
+    """Refuse what is no review: words that nobody can take for a yes, a no, or a wish are none."""
+    from adjourn.core.review import review_of  # seldom: most asks are no reviews
+
+    if review_of(reply.text) is None:
+        raise Misuse(f"ask {ask.id} takes one of: {', '.join(ask.choices)}", way_out=_proper_verb(ask))
 
 
 def _item(reply: Reply, came: Ask | AdjournError) -> Item:

@@ -9,8 +9,9 @@ from adjourn.controller.executions import Executions
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import AlreadyDone
+from adjourn.core.opening import Way, way_of
 from adjourn.core.states import CallState
-from adjourn.core.task import Run, task_of_run
+from adjourn.core.task import Run, number_of_run, task_of_run
 
 
 class Driving(Executions):
@@ -32,6 +33,19 @@ class Driving(Executions):
         """Return the newest batch of a task as it stands."""
         with self._store.read() as view:
             return batches.held(view, task_id)
+
+    def held_call(self, task_id: str, name: str) -> Held | None:
+        """Return a call of an agent by its name, as it stands."""
+        with self._store.read() as view:
+            call = view.call_labelled(task_id, name)
+            return batches.held_call(view, call) if call else None
+
+    def lets_run(self, task_id: str, proposed: Proposed) -> bool:
+        """Say whether a call would run without anybody being asked; nothing is written down."""
+        with self._store.read() as view:
+            task = view.task(task_id)
+            judgement, _ = self._gate.weigh(view, task, proposed.tool, proposed.body)
+            return batches.is_just_made(proposed, judgement) or way_of(judgement, is_gated=task.spec.pause_on_approval) is Way.RUN
 
     def forget_batch(self, run_id: str) -> None:
         """Be done with a batch: its agent was told what came of every call."""
@@ -62,6 +76,12 @@ class Driving(Executions):
         with self._steps() as step:
             task, run = step.running(run_id)
             self._close(step, step.tx.call(task.id, call.number), run, result)
+
+    def is_supervised(self, run_id: str) -> bool:
+        """Say whether somebody lives who runs the calls of a run."""
+        with self._store.read() as view:
+            run = view.run(task_of_run(run_id), number_of_run(run_id))
+        return self._processes.supervisor_lives(run.supervisor)
 
     # --- what the driver keeps -------------------------------------------------------------------------------------
 

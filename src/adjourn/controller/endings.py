@@ -2,6 +2,7 @@
 
 from typing import TypedDict, Unpack
 
+from adjourn.controller.checkpoints import note_reach
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
@@ -46,7 +47,8 @@ class Approval(TypedDict, total=False):
 
 def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
     """Apply what a run's exit meant."""
-    if task.wish is Wish.CANCEL and isinstance(outcome, Waits | WantsApproval):
+    is_left_open = isinstance(outcome, Waits | WantsApproval) or (isinstance(outcome, Completed) and task.spec.review)
+    if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
     if task.spec.is_driven and _is_in_doubt(step, task, run, is_interrupted=isinstance(outcome, Interrupted)):
         return _doubt(step, task, run)
@@ -55,7 +57,7 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
         case Completed(message=message):
             step.withdraw_calls(task)
             step.move_call(task.id, run.call, CallMove.FINISH)
-            return end_run(step, task, run, Move.COMPLETE, message=message)
+            return _complete(step, task, run, message=message)
         case Failed(reason=reason):
             step.withdraw_asks(task)
             step.move_call(task.id, run.call, CallMove.FAIL)
@@ -68,8 +70,8 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
             told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
             return ask_for_approval(step, task, run, command, prompt=f"exit code {run.exit_code}", **told)
-        case Interrupted():
-            return interrupt(step, task, run)
+        case Interrupted(reason=reason):
+            return interrupt(step, task, run, message=reason)
 
 
 def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]:
@@ -126,13 +128,24 @@ def ask_for_approval(step: Steps, task: Task, run: Run, command: Command, *, pro
     return end_run(step, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 
-def interrupt(step: Steps, task: Task, run: Run) -> Task:
+def _complete(step: Steps, task: Task, run: Run, *, message: str | None) -> Task:
+    """End a run whose work is done, or ask first whether it is good."""
+    if not task.spec.review:
+        return end_run(step, task, run, Move.COMPLETE, message=message)
+    from adjourn.core.review import CHOICES, REVIEW  # seldom: most work is not reviewed
+
+    prompt = f"is the work of {task.spec.item or task.id} good?"
+    _, asked = step.open_ask(task, run, AskKind.QUESTION, prompt=prompt, choices=CHOICES, key=REVIEW, review=True)
+    return end_run(step, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
+
+
+def interrupt(step: Steps, task: Task, run: Run, *, message: str | None = None) -> Task:
     """End a run that was told to stop; an approval that it had is spent."""
     step.withdraw_asks(task)
     step.move_call(task.id, run.call, CallMove.FAIL)
     if task.wish is Wish.CANCEL:
         return end_run(step, task, run, Move.CANCEL, message="canceled")
-    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
+    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
 
 
 def release(step: Steps, task: Task, run: Run, *, why: str) -> Task:
@@ -173,6 +186,8 @@ def end_run(
     next_call: int | None = None,
 ) -> Task:
     """Close a run and move its task."""
+    if task.spec.is_driven:
+        note_reach(step, task, run)
     step.save_run(
         run,
         state=_RUN_STATES[move],

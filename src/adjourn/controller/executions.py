@@ -25,6 +25,8 @@ class Executions(Equipped):
     def next_execution(self, task_id: str) -> Call | None:
         """Return the call that is to run next beside its agent, if one is."""
         with self._store.read() as view:
+            if self._find_runner(view.task(task_id).spec.runner).makes_calls:
+                return None
             return batches.next_to_execute(view, task_id)
 
     def executions(self, task_id: str) -> list[Call]:
@@ -83,6 +85,8 @@ class Executions(Equipped):
 
     def _conclude_call(self, step: Steps, run: Run, call: Call, state: ShimState) -> None:
         current = step.tx.call(call.task_id, call.number)
+        if current.state not in _UNDER_WAY:
+            return  # it was written down, and the reply was lost
         match state:
             case NeverStarted():
                 step.move(current, CallMove.RELEASE, shim=None)

@@ -5,24 +5,28 @@ from typing import TypedDict
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.diffstat import CHANGES, Diffstat, noted_changes
 from adjourn.core.errors import NotFound
 from adjourn.core.states import AskState
+from adjourn.core.task import Task
 from adjourn.ports.store import View
 
 
 class History(TypedDict):
-    """The parts of a scene that tell of earlier calls."""
+    """The parts of a scene that tell of earlier calls and work."""
 
     replaced: dict[str, Call]
     originals: dict[int, bytes]
+    changes: Diffstat | None
 
 
-def of_asks(view: View, asks: Sequence[Ask], calls: Mapping[int, Call]) -> History:
+def of_asks(view: View, task: Task, asks: Sequence[Ask], calls: Mapping[int, Call]) -> History:
     """Return what the asks of a run and their calls were before. Most have no history, and cost nothing."""
     edited = {ask.call: _original(view, calls[ask.call]) for ask in asks if ask.call and ask.state is AskState.APPROVED}
     return History(
         replaced={ask.id: call for ask in asks if ask.replaces and (call := _replaced(view, ask.replaces))},
         originals={number: body for number, body in edited.items() if body is not None},
+        changes=_changes(view, task) if any(ask.review for ask in asks) else None,
     )
 
 
@@ -36,3 +40,8 @@ def _replaced(view: View, ask_id: str) -> Call | None:
 
 def _original(view: View, call: Call) -> bytes | None:
     return view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+
+
+def _changes(view: View, task: Task) -> Diffstat | None:
+    """Return what a task changed whose work is being reviewed, if that was noted."""
+    return noted_changes(view.document(task.id, CHANGES), run=task.runs)

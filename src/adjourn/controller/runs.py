@@ -7,7 +7,8 @@ from adjourn.controller.executions import Executions
 from adjourn.controller.standing import standing_of
 from adjourn.controller.steps import ADJOURN, Steps, state_after
 from adjourn.core.call import Call, grant_of
-from adjourn.core.errors import Conflict, Misuse, Outdated
+from adjourn.core.digest import sha256
+from adjourn.core.errors import Conflict, Misuse, Outdated, WorkspaceBusy
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
 from adjourn.core.opening import Obstacle, OwnAsk
@@ -31,6 +32,16 @@ class Claimed(msgspec.Struct, frozen=True):
         return grant_of(self.call) if self.call.ask else b""
 
 
+def _in_the_way(view: View, task: Task) -> Task | None:
+    """Return the task of a plan that runs in the workspace in which another task of a plan is to run, if there is one."""
+    if task.spec.plan is None:
+        return None
+    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
+    view.shared_document(f"workspace:{name}")  # of two who look at the same moment, one waits here for the other
+    fellows = [other for other in view.running() if other.spec.plan and other.spec.workspace == task.spec.workspace]
+    return next(iter(fellows), None)
+
+
 class Runs(Executions):
     """Moves a task while a process of it runs."""
 
@@ -48,6 +59,9 @@ class Runs(Executions):
 
     def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
         state = state_after(task, Move.START)
+        if other := _in_the_way(step.tx, task):
+            sentence = f"task {other.id} is running in {task.spec.workspace}: of a plan one task runs at a time"
+            raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
         call = step.move_call(task.id, task.next_call or 0, CallMove.CLAIM, claimed_by=supervisor)
         run = step.new_run(task, call=call.number, supervisor=supervisor)
         started = step.save(task, state=state, runs=run.number)
@@ -57,7 +71,7 @@ class Runs(Executions):
 
     def _taken(self, step: Steps, task: Task, supervisor: str | None) -> Task:
         """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
-        if supervisor is None or task.state is not TaskState.QUEUED:
+        if supervisor is None or task.state is not TaskState.QUEUED or _in_the_way(step.tx, task):
             return task
         obstacle = self._obstacle(step.tx, task, step.tx.call(task.id, task.next_call or 0))
         return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task

@@ -50,6 +50,7 @@ class Asked(TypedDict, total=False):
     terms: Terms
     replaces: str | None
     label: str | None
+    review: bool
 
 
 class Steps:
@@ -96,7 +97,11 @@ class Steps:
         """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
         if task.state is not TaskState.WAITING:
             return task
-        rejected = next((ask for ask in self.tx.asks_of_run(task.id, task.runs) if self._is_refusal(ask)), None)
+        asks = self.tx.asks_of_run(task.id, task.runs)
+        reviewed = next((ask for ask in asks if ask.review and not ask.is_open), None)
+        if reviewed:
+            return self._reviewed(task, reviewed, by=by)
+        rejected = next((ask for ask in asks if self._is_refusal(ask)), None)
         if rejected and task.spec.on_rejection is OnRejection.FAIL:
             return self._refuse(task, rejected, by=by)
         if is_blocked(self.tx, task):
@@ -107,14 +112,44 @@ class Steps:
         """Say whether an ask was turned down that the task stands and falls with; a process hears of its own calls by itself."""
         return ask.state in _REFUSALS and (ask.call is None or self.tx.call(ask.task_id, ask.call).tool == COMMAND)
 
-    def _refuse(self, task: Task, rejected: Ask, *, by: str) -> Task:
+    def _refuse(self, task: Task, rejected: Ask, *, by: str, said: str | None = None) -> Task:
         self.withdraw_asks(task)
         reason = "nobody settled it in time" if rejected.state is AskState.EXPIRED else f"rejected by {rejected.settled_by}"
-        reason += f": {rejected.reply}" if rejected.reply else ""
+        reason += f": {said or rejected.reply}" if said or rejected.reply else ""
         failed = self.save(task, state=after(task.state, Move.REFUSE), message=reason)
         self.tell(failed.id, "task_refused", by=by, ask=rejected.id)
         self.wake_parent(failed)
         return failed
+
+    def _reviewed(self, task: Task, ask: Ask, *, by: str) -> Task:
+        """Do what a person said of the work: it has succeeded, goes on with what is to change, or has failed."""
+        from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of  # seldom: most work is not reviewed
+
+        match review_of(ask.reply) if ask.state is AskState.ANSWERED else None:
+            case Approved():
+                return self._accept(task, ask, by=by)
+            case ChangesRequested():
+                return self._change(task, ask, by=by)
+            case TurnedDown(reason=reason):
+                return self._refuse(task, ask, by=by, said=reason or "the work")
+            case None:
+                return self._refuse(task, ask, by=by)
+
+    def _accept(self, task: Task, ask: Ask, *, by: str) -> Task:
+        run = self.tx.run(task.id, task.runs)
+        self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
+        accepted = self.save(task, state=after(task.state, Move.ACCEPT))
+        self.tell(accepted.id, "task_accepted", by=by, ask=ask.id)
+        self.wake_parent(accepted)
+        return accepted
+
+    def _change(self, task: Task, ask: Ask, *, by: str) -> Task:
+        """Let a task go on with what is to change. A command that needs approval needs a new one: its own is used up."""
+        if not task.spec.pause_on_approval or task.spec.is_driven:
+            return self.enqueue(task, Move.SETTLE, by=by)
+        paused = self.save(task, state=after(task.state, Move.PAUSE), message=f"{ask.settled_by} wants changes", next_call=None)
+        self.tell(paused.id, "task_paused", by=by)
+        return paused
 
     def wake_parent(self, task: Task) -> None:
         """Queue the task that left because this one was not done."""

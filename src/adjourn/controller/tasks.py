@@ -4,6 +4,7 @@ import msgspec
 
 from adjourn.controller import inside, openings
 from adjourn.controller.batches import BATCH, SESSION, result_body
+from adjourn.controller.checkpoints import reach_of
 from adjourn.controller.runs import Runs
 from adjourn.controller.steps import LEFT, Steps, parent_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
@@ -11,9 +12,11 @@ from adjourn.core.call import COMMAND, RESULT, slot_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
 from adjourn.core.opening import Opening, Way
+from adjourn.core.plan import Record, record_name
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
+from adjourn.core.transcript import BEGAN
 from adjourn.ports.store import Turn, View
 
 _VERDICTS = {
@@ -43,6 +46,22 @@ class Tasks(Runs):
                 task = self._create(step, spec, opening, by=by)
             return self._taken(step, task, supervisor)
 
+    def fork(self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None) -> Task:
+        """Start a new task with an agent's conversation as it was at a checkpoint of another, or as it is now."""
+        self.authorise(by, "start")
+        with self._store.read() as view:
+            task = view.task(task_id)
+            began, reached = reach_of(view, task, at)
+            messages = view.messages(task_id, after=began)[: reached - began]
+        spec = msgspec.structs.replace(task.spec, parent_run=None, policy=None, plan=None, item=None)
+        opening = self._gate.opening(spec)
+        with self._steps() as step:
+            forked = self._create(step, openings.under_policy(step, spec, opening), opening, by=by)
+            for number, body in enumerate(messages, start=1):
+                step.tx.add_message(forked.id, number, body)
+            step.tell(forked.id, "task_forked", by=by.name, task=task.id, messages=len(messages))
+            return self._taken(step, forked, supervisor)
+
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN
         task = Task(
@@ -57,7 +76,9 @@ class Tasks(Runs):
             slot=slot,
         )
         step.tx.add_task(task)
-        step.tell(task.id, "task_created", by=by.name, parent=spec.parent_run, judged=opening.told)
+        step.tell(
+            task.id, "task_created", by=by.name, parent=spec.parent_run, judged=opening.told, plan=spec.plan, item=spec.item
+        )
         if not runs:
             return openings.enter(step, task, opening, by=by.name)
         uncounted = msgspec.structs.replace(task, calls=0)
@@ -158,7 +179,8 @@ class Tasks(Runs):
         with self._steps() as step:
             task = step.tx.task(task_id)
             asks = step.tx.open_asks_of(task.id)
-            if task.state is not TaskState.WAITING or not task.spec.is_driven or [ask.kind for ask in asks] != [AskKind.QUESTION]:
+            words = [ask.kind for ask in asks if not ask.review]
+            if task.state is not TaskState.WAITING or not task.spec.is_driven or words != [AskKind.QUESTION]:
                 sentence = f"task {task.id} does not wait at an agent's own words: there is nothing to accept"
                 raise Conflict(sentence, way_out=f"adjourn show {task.id}")
             level = self._trust.weigh(step.tx, asks[0], Verb.ANSWER, by=by)
@@ -206,6 +228,8 @@ class Tasks(Runs):
             step.cancel_children(task)
             for name in (*inside.DOCUMENTS, BATCH, SESSION):
                 step.tx.keep_document(task.id, name, None)
+            if messages := step.tx.count_messages(task.id):
+                step.tx.keep_document(task.id, BEGAN, str(messages).encode())
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
             return self._taken(step, self._queue(step, fresh, Move.RESTART, by=by), supervisor)
@@ -271,8 +295,20 @@ class Tasks(Runs):
             parent = parent_of(step.tx, task)
             if parent and parent.state not in ENDED:
                 raise Conflict(f"task {parent.id} started it and still needs it", way_out=f"adjourn show {parent.id}")
+            _require_unneeded_by_plan(step.tx, task)
             step.tell(task.id, "task_pruned", by=by.name)
             step.tx.forget_task(task_id)
+
+
+def _require_unneeded_by_plan(view: View, task: Task) -> None:
+    """Refuse to forget how an item of a plan came to nothing; of one that succeeded, the plan knows that without its task."""
+    if task.spec.plan is None or task.state is TaskState.SUCCEEDED:
+        return
+    record = view.shared_document(record_name(task.spec.plan))
+    begun = msgspec.json.decode(record, type=Record).items if record else {}
+    if any(one.task_id == task.id for one in begun.values()):
+        sentence = f"task {task.id} is {task.spec.item} of plan {task.spec.plan}, and has {task.state}"
+        raise Conflict(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def _require_newest(view: View, task: Task, *, named: str) -> None:

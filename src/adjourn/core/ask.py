@@ -41,13 +41,13 @@ class Verdict(StrEnum):
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who acts, as the channel says; never as a field of the message says."""
 
-    name: str  # `uid:N`, `key:NAME`, `webhook:NAME`, `file:uid:N`
+    name: str  # `uid:N`, `db:LOGIN`, `key:NAME`, `webhook:NAME`, `file:uid:N`
     inside_run: str | None = None
 
     @property
     def is_user(self) -> bool:
-        """Whether it is a user of this machine, at a command line."""
-        return self.name.startswith("uid:")
+        """Whether it is a user of this machine, or of a database that machines share, at a command line."""
+        return self.name.startswith(("uid:", "db:"))
 
     @property
     def is_signer(self) -> bool:
@@ -91,6 +91,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms = Terms()
     replaces: str | None = None
     label: str | None = None  # what the agent calls the call that it is about
+    review: bool = False  # its process is done: it asks whether the work is good
     level: str | None = None
     snoozed_until: Milliseconds | None = None
     expires_at: Milliseconds | None = None

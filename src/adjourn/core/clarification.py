@@ -192,7 +192,7 @@ def looks(linger: float) -> list[float]:
 
 def replies_to(response: Response, asks: Sequence[Ask]) -> list[Reply]:
     """Match answers to the questions of a task by their ids: each open one gets one answer, or nothing is taken."""
-    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION]
+    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION and not ask.review]  # files answer, and decide nothing
     wanted = {ask.key: ask for ask in reversed(questions) if ask.is_open}
     given = [question_id for question_id, _ in response.answers]
     _refuse_repeated(given)

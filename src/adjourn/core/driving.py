@@ -55,6 +55,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     details: dict[str, Any] = {}
 
 
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a resume of an agent needs, and how it stands."""
+
+    thing: str
+    fine: bool
+    says: str
+
+
 class _Body(msgspec.Struct):
     arguments: msgspec.Raw
     tool: str

@@ -2,7 +2,8 @@
 
 AdjournError
 ├── Misuse              2  the words of the command do not fit
-│   └── BadPolicy       2  a policy file says something that means nothing
+│   ├── BadPolicy       2  a policy file says something that means nothing
+│   └── BadPlan         2  a plan's file says something that means nothing
 ├── NotFound            3  no such task, ask, call or checkpoint
 │   └── Ambiguous       3  several begin with that prefix
 ├── Conflict            4  someone was first, or it is not the time for this
@@ -11,6 +12,7 @@ AdjournError
 │   ├── StaleCheckpoint 4  a newer checkpoint exists
 │   ├── AlreadyDone     4  the approved call was carried out before
 │   ├── Outdated        4  the row changed between reading and writing
+│   ├── WorkspaceBusy   4  a plan is at work there
 │   └── NothingRecorded 4  of several replies some do not fit, so none counts
 ├── NotAllowed          5  this principal may not
 ├── NotInsideARun       2  nobody is there to ask
@@ -55,6 +57,12 @@ class BadPolicy(Misuse):
     """A policy file says something that means nothing; nothing runs before it is put right."""
 
     code = "bad_policy"
+
+
+class BadPlan(Misuse):
+    """A plan's file says something that means nothing; nothing of it starts before it is put right."""
+
+    code = "bad_plan"
 
 
 class NotFound(AdjournError):
@@ -105,6 +113,12 @@ class Outdated(Conflict):
     """The row changed between reading and writing."""
 
     code = "outdated"
+
+
+class WorkspaceBusy(Conflict):
+    """A plan is at work in the workspace; the sentence says who executes it."""
+
+    code = "workspace_busy"
 
 
 class Item:

@@ -7,6 +7,7 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.diffstat import Diffstat
 from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -121,6 +122,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
+    changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
@@ -211,6 +213,7 @@ def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
         paused_at=stamp((run.paused_at if run else None) or scene.task.updated_at),
         agent_message=words,
         resume_hint=hint,
+        changes=scene.changes or msgspec.UNSET,
     )
 
 
@@ -271,8 +274,8 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else stamp(at)
 
 
-def run_doc(task: Task, run: Run) -> RunDoc:
-    """Describe one run."""
+def run_doc(task: Task, run: Run, *, workspace: str | None = None) -> RunDoc:
+    """Describe one run; `workspace` is where it ran, if its task has moved since."""
     return RunDoc(
         run_id=run.id,
         task_id=task.id,
@@ -280,7 +283,7 @@ def run_doc(task: Task, run: Run) -> RunDoc:
         provider=task.spec.runner,
         provider_session_ref=run.session_ref,
         resumable=_is_resumable(task, run),
-        repo_root=spelled(task.spec.workspace),
+        repo_root=spelled(workspace or task.spec.workspace),
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
         paused_at=stamp(run.paused_at) if run.paused_at is not None else None,

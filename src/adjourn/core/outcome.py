@@ -64,7 +64,9 @@ class WantsApproval(msgspec.Struct, frozen=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """It was told to stop, and stopped."""
+    """It was told to stop, and stopped; or it cannot go on for now, and says why."""
+
+    reason: str | None = None
 
 
 Outcome = Completed | Failed | Waits | WantsApproval | Interrupted

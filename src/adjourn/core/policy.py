@@ -43,19 +43,6 @@ class Include(msgspec.Struct, frozen=True, kw_only=True):
     column: int
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with a file, and where; the line is 0 where that is the file as a whole."""
-
-    source: str
-    line: int = 0
-    column: int = 0
-    what: str
-
-    def __str__(self) -> str:
-        place = f":{self.line}:{self.column}" if self.line else ""
-        return f"{self.source}{place}: {self.what}"
-
-
 class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """All rules that hold for a workspace, and what becomes of a call that may never run."""
 

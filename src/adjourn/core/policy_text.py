@@ -9,18 +9,17 @@ import msgspec
 from adjourn.core.call import COMMAND
 from adjourn.core.judgement import Action, Effect, Never
 from adjourn.core.pattern import REST, BadPattern, read_pattern
-from adjourn.core.places import Path, Place, Places, place_of
-from adjourn.core.policy import Include, Problem
+from adjourn.core.places import Path, Place, Places
+from adjourn.core.policy import Include
 from adjourn.core.rule import ANY_TOOL, Rule
 from adjourn.core.terms import Approver
+from adjourn.core.toml import NotToml, Problem, as_list, as_table, as_tables, tables_of, unknown_key
 from adjourn.core.when import milliseconds
 
 MOST_RULES = 10_000
 MOST_PROBLEMS = 100  # of one file; whoever has so many does not read more
-_MOST_PARTS = 16  # of a key; the parser takes a time that grows with the square of them
 _LONGEST_EXPIRY = 10 * 365 * 86_400_000
 _COMMAND_TOOLS = (COMMAND, "run_command", "Bash", "bash", "shell", "Shell")
-_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _HEADER = re.compile(r"^\[\[rule\]\]", re.MULTILINE)
 
 POLICY_KEYS = {
@@ -57,55 +56,17 @@ def read_policy(text: str, *, source: str, is_project: bool) -> Content:
     """Read a policy file; all that is wrong with it is told with line and column."""
     try:
         tables = _parsed(text, source=source)
-    except _Wrong as wrong:
+    except NotToml as wrong:
         return Content(problems=(wrong.problem,))
     reader = _Reader(text, tables, source=source, is_project=is_project)
     return reader.content()
 
 
-class _Wrong(Exception):
-    """The text is not TOML at all, or too much of it."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.what)
-        self.problem = problem
-
-
 def _parsed(text: str, *, source: str) -> dict[str, Any]:
-    import tomllib
-
     count = len(_HEADER.findall(text))
     if count > MOST_RULES:
-        raise _Wrong(Problem(source=source, line=1, column=1, what=f"it has {count:,} rules, and {MOST_RULES:,} are the most"))
-    if line := _overlong_key(text):
-        raise _Wrong(Problem(source=source, line=line, column=1, what=f"a key here has more than {_MOST_PARTS} parts"))
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _Wrong(_syntax(str(error), text, source=source)) from error
-    except (RecursionError, ValueError) as error:
-        raise _Wrong(Problem(source=source, line=1, column=1, what=f"it is not TOML: {error}")) from error
-
-
-def _overlong_key(text: str) -> int:
-    """Return the first line that may hold a key of very many parts, or 0."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > _MOST_PARTS and any(part.count(".") > _MOST_PARTS for part in _where_keys_are(line)):
-            return number
-    return 0
-
-
-def _where_keys_are(line: str) -> list[str]:
-    parts = line.split("=")
-    return parts if line.lstrip().startswith("[") else parts[:-1]
-
-
-def _syntax(said: str, text: str, *, source: str) -> Problem:
-    found = _AT.search(said)
-    end = place_of(text, len(text))
-    place = Place(int(found[1]), int(found[2])) if found and found[1] else end
-    what = said[: found.start()] if found else said
-    return Problem(source=source, line=place.line, column=place.column, what=f"it is not TOML: {what}")
+        raise NotToml(Problem(source=source, line=1, column=1, what=f"it has {count:,} rules, and {MOST_RULES:,} are the most"))
+    return tables_of(text, source=source)
 
 
 class _Reader:
@@ -171,7 +132,7 @@ class _Reader:
         return given
 
     def _includes(self) -> Iterator[Include]:
-        paths = _as_list(self._tables.get("include", []))
+        paths = as_list(self._tables.get("include", []))
         if paths is None:
             self._wrong_value(("include",), "`include` must be a list of paths")
         for number, path in enumerate(paths or ()):
@@ -184,7 +145,7 @@ class _Reader:
     # --- rules -----------------------------------------------------------------------------------------------------
 
     def _rules(self) -> Iterator[Rule]:
-        tables = _as_tables(self._tables.get("rule", []))
+        tables = as_tables(self._tables.get("rule", []))
         if tables is None:
             self._wrong(self._places.of_key(("rule",)), "`rule` must be tables: write [[rule]], with two brackets")
             return
@@ -248,9 +209,9 @@ class _Reader:
         return self._one_of(path, given, Approver)
 
     def _args(self, path: Path, given: Any) -> dict[str, Any]:
-        if words := _as_list(given):
+        if words := as_list(given):
             return {"argv": self._words(path, words)}
-        if patterns := _as_table(given):
+        if patterns := as_table(given):
             return {"arguments": {key: self._pattern((*path, key), each) for key, each in patterns.items()}}
         self._wrong_value(path, "`args` must be a list of patterns, or a table of them, and not empty")
         return {}
@@ -287,34 +248,9 @@ class _Reader:
 
 
 def _unknown(key: str, known: dict[str, str], *, is_project: bool) -> str:
-    from difflib import get_close_matches
-
     if key == "notify" and is_project:
         return "a project's policy may not say `notify`: only the user's own config may"
-    near = get_close_matches(key, known, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(f'`{name}`' for name in known)}"
-    return f"unknown key `{key}`: {hint}"
-
-
-def _as_list(given: Any) -> list[Any] | None:
-    try:
-        return msgspec.convert(given, list[Any])
-    except msgspec.ValidationError:
-        return None
-
-
-def _as_table(given: Any) -> dict[str, Any] | None:
-    try:
-        return msgspec.convert(given, dict[str, Any])
-    except msgspec.ValidationError:
-        return None
-
-
-def _as_tables(given: Any) -> list[dict[str, Any]] | None:
-    try:
-        return msgspec.convert(given, list[dict[str, Any]])
-    except msgspec.ValidationError:
-        return None
+    return unknown_key(key, known)
 
 
 def _either(words: list[str]) -> str:

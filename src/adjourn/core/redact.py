@@ -173,6 +173,7 @@ class Redactor:
             calls={number: self.call(call) for number, call in scene.calls.items()},
             replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
             originals={number: self.body(scene.calls[number].tool, body) for number, body in scene.originals.items()},
+            changes=self.copied(scene.changes) if scene.changes else None,
         )
 
     def task(self, task: Task) -> Task:

@@ -4,6 +4,7 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
+from adjourn.core.diffstat import Diffstat
 from adjourn.core.driving import Report
 from adjourn.core.task import Run, Task
 
@@ -19,6 +20,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     replaced: dict[str, Call] = {}  # by the id of the ask that is there instead
     originals: dict[int, bytes] = {}  # of edited calls, by their numbers
     report: Report | None = None  # what the run of an agent says of itself
+    changes: Diffstat | None = None  # of a task whose work is being reviewed
 
     @property
     def open_asks(self) -> tuple[Ask, ...]:

@@ -9,6 +9,7 @@ from adjourn.core.states import TaskState
 
 Milliseconds = int
 DEFAULT_POOL = "default"
+DEFAULT_GRACE = 5.0  # seconds
 TRIES = 3  # starts that do not happen, before a task has failed
 
 
@@ -53,12 +54,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workspace: str
     decision_arg: bool = False
     on_rejection: OnRejection = OnRejection.FAIL
-    grace: float = 5.0
+    grace: float = DEFAULT_GRACE
     pool: str = DEFAULT_POOL
     expires_after: Milliseconds | None = None
     parent_run: str | None = None
     pause_on_approval: bool = False
     policy: str | None = None  # the digest of the policy it was started under
+    plan: str | None = None  # the path of the plan that it belongs to
+    item: str | None = None  # its id in that plan
+    review: bool = False  # when its work is done, a person looks at it before it has succeeded
     prompt: str | None = None  # what a person told an agent to do
     setup: str | None = None  # how an agent was set up, as its runner writes it down: every resume inherits it
 

@@ -15,6 +15,7 @@ class Drive(Protocol):
     task: Task
     run: Run
     place: str  # a private directory of the run
+    feedback: Sequence[str]  # what reviewers wanted changed in the work of earlier runs of the session, the newest last
 
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
         """Write down all calls of one answer of the model, before anything of it acts, and return how each stands."""
@@ -22,6 +23,14 @@ class Drive(Protocol):
 
     def batch(self) -> list[Held]:
         """Return the newest batch as it stands: empty once it was forgotten."""
+        ...
+
+    def held(self, tool_call_id: str) -> Held | None:
+        """Return a call of the task by its name, as it stands, whichever batch it was in."""
+        ...
+
+    def lets_run(self, proposed: Proposed) -> bool:
+        """Say whether a call would run without anybody being asked; nothing is written down."""
         ...
 
     def forget_batch(self) -> None:

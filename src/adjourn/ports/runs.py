@@ -59,6 +59,11 @@ class Runner(Protocol):
         """Whether a resume goes on in a session of the provider's own."""
         ...
 
+    @property
+    def makes_calls(self) -> bool:
+        """Whether its agent makes the calls that are let through by itself: then nobody makes them beside it."""
+        ...
+
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
         ...

@@ -90,6 +90,8 @@ class Running:
         self._deadline: float | None = None
         self._killed: Killed | None = None
         self._interrupted = False
+        self._latest: float | None = None  # when it has taken too long
+        self._timed_out = False
         self._survivors = 0
         self._poll = select.poll()
         self._sources: dict[int, Callable[[], None]] = {}
@@ -101,6 +103,7 @@ class Running:
             self._child.start()
         except BrokenPipeError:
             self._complaint = b"it died before it became the command"
+        self._latest = time.monotonic() + self._spec.timeout if self._spec.timeout is not None else None
         self._watch_all()
         while self._status is None:
             self._step()
@@ -129,6 +132,8 @@ class Running:
 
     def _patience(self) -> int | None:
         waits = [self._deadline - time.monotonic()] if self._deadline is not None else []
+        if self._latest is not None and self._deadline is None:
+            waits.append(self._latest - time.monotonic())
         if self._prepared.lease and not self._killed:
             waits.append(self._prepared.lease.left())
         return max(0, math.ceil(min(waits) * 1000)) if waits else None
@@ -172,8 +177,12 @@ class Running:
             self._kill("kill")
         elif interrupts > 1:
             self._kill("second interrupt")
-        elif interrupts and self._executed and self._deadline is None:
+        elif self._executed and self._deadline is None and (interrupts or self._takes_too_long()):
             self._interrupt()
+
+    def _takes_too_long(self) -> bool:
+        self._timed_out = self._latest is not None and time.monotonic() >= self._latest
+        return self._timed_out
 
     def _interrupt(self) -> None:
         with contextlib.suppress(PermissionError):  # it became another user; all that is left is to wait
@@ -206,6 +215,7 @@ class Running:
             signal=-code if code < 0 else None,
             error=complaint or None,
             interrupted=self._interrupted,
+            timed_out=self._timed_out,
             killed=self._killed if code == -signal.SIGKILL else None,
             began_at=began_at,
             ended_at=ended_at,

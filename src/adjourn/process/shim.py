@@ -40,10 +40,12 @@ class ShimSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]  # the child's whole environment; its PATH finds the command
     interrupt: int = signal.SIGINT.value  # what the child gets on the first interrupt
     grace: float = 5.0  # seconds that it then has
+    timeout: float | None = None  # seconds after which it is interrupted
     output_cap: int = 16 * 1024 * 1024  # bytes of each stream's head
     grant: bytes = b""  # what the child finds in the pipe that ADJOURN_GRANT_FD names
     deadline: float | None = None  # when to kill, in seconds since the machine started, unless a later one is handed over
     use_cgroup: bool = True
+    entry: str = ""  # `module:function` that a fork of a warm server calls with the argv, in the place of an exec
 
 
 class ShimRecord(ProcessId, frozen=True, kw_only=True, omit_defaults=True):
@@ -75,6 +77,7 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     error: str | None = None  # why it could not be started
     interrupted: bool = False  # an interrupt came while it ran, or before
+    timed_out: bool = False  # it was interrupted because it took too long
     killed: Killed | None = None
     began_at: int | None = None  # milliseconds since the epoch
     ended_at: int | None = None

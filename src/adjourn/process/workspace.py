@@ -143,7 +143,7 @@ def changed_since(workspace: str, moment: Milliseconds, *, most: int = MOST_ENTR
     deadline = time.monotonic() + seconds
     paths: list[str] = []
     looked_at = 0
-    for path, found in _entries(workspace):
+    for path, found in entries(workspace):
         if looked_at >= most or time.monotonic() > deadline:
             return Changes(paths=tuple(paths), looked_at=looked_at, is_whole=False)
         looked_at += 1
@@ -152,7 +152,7 @@ def changed_since(workspace: str, moment: Milliseconds, *, most: int = MOST_ENTR
     return Changes(paths=tuple(sorted(paths)), looked_at=looked_at, is_whole=True)
 
 
-def _entries(workspace: str) -> Iterator[tuple[str, os.stat_result]]:
+def entries(workspace: str) -> Iterator[tuple[str, os.stat_result]]:
     """Walk a tree, never through a symbolic link."""
     waiting = [workspace]
     while waiting:

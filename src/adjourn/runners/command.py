@@ -15,6 +15,7 @@ class CommandRunner:
 
     effect = Effect.UNKNOWN
     needs_session = False
+    makes_calls = True
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""

@@ -12,11 +12,12 @@ from adjourn.core.call import COMMAND, Call, Json, arguments_of, portable
 from adjourn.core.errors import BadPolicy, Conflict, Misuse
 from adjourn.core.judgement import Judgement
 from adjourn.core.judging import allowed_call
-from adjourn.core.policy import Allowance, Problem
+from adjourn.core.policy import Allowance
 from adjourn.core.reading import all_steps, programs_of, steps_of
 from adjourn.core.render import visible
 from adjourn.core.states import ENDED
 from adjourn.core.task import Milliseconds, Task
+from adjourn.core.toml import Problem
 from adjourn.wiring import new_id, now
 from adjourn.wiring.explanation import explained, look_around
 from adjourn.wiring.policies import rules_path

@@ -10,7 +10,7 @@ from adjourn.core.task import Milliseconds
 from adjourn.wiring.user_files import config_directory, require_trust
 
 WAY_OUT = "adjourn notify --check"
-KEYS = ("notify", "principal", "webhook", "allowed_signers", "revoked_signers", "redact")
+KEYS = ("agent", "notify", "principal", "webhook", "allowed_signers", "revoked_signers", "redact")
 _LARGEST = 1024 * 1024
 
 
@@ -33,9 +33,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         except msgspec.ValidationError:
             raise Misuse(f"{self.path}: `{key}` must be tables: write [[{key}]], with two brackets", way_out=WAY_OUT) from None
 
-    def file(self, key: str) -> str:
+    def file(self, key: str, *, table: dict[str, Any] | None = None) -> str:
         """Return the file that a key names, or the one beside the config that is called so."""
-        named = self.content.get(key, key)
+        named = (self.content if table is None else table).get(key, key)
         if not isinstance(named, str) or not named or "\0" in named:
             raise Misuse(f"{self.path}: `{key}` must be the path of a file", way_out=WAY_OUT)
         return os.path.join(self.directory, os.path.expanduser(named))

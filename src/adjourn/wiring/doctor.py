@@ -1,6 +1,7 @@
 """Looks at a store and all around it for what could go wrong, and says what helps. It changes nothing."""
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -122,7 +123,15 @@ def _inside(run: str | None) -> Findings:
         yield _bad("run", f"this is inside the run {run}: nothing can be decided from here", "look from a terminal of your own")
 
 
-_BESIDE = {"platform": _platform, "config": _config, "signers": _signers, "notifiers": _notifiers}
+def _claude(_: str) -> Findings:
+    from adjourn.runners.claude.resuming import diagnosis
+    from adjourn.runners.claude.setup import PROGRAM
+
+    program = os.environ.get(PROGRAM) or shutil.which("claude")
+    yield _fine("claude", diagnosis(program).says if program else "there is none; `adjourn run --runner claude` would need it")
+
+
+_BESIDE = {"platform": _platform, "config": _config, "signers": _signers, "notifiers": _notifiers, "claude": _claude}
 
 
 # --- the store -------------------------------------------------------------------------------------------------------------
@@ -140,10 +149,11 @@ def _permissions(root: str) -> Findings:
         yield _fine("permissions", f"only uid {found.st_uid} can use {root}")
 
 
-def _database(root: str) -> str:
-    from adjourn.wiring.shared import described
+def _database(root: str) -> Findings:
+    from adjourn.wiring.shared import described, described_rights
 
-    return described(root)
+    yield _fine("database", f"{described(root)} can be used")
+    yield _fine("level", described_rights(root))
 
 
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
@@ -155,9 +165,9 @@ def _in_the_store(root: str) -> Findings:
     try:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
+            yield _fine("level", _level(root))
         else:
-            yield _fine("database", f"{_database(root)} can be used")
-        yield _fine("level", _level(root))
+            yield from _database(root)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
         yield from _outboxes(controller)

@@ -3,20 +3,23 @@
 import os
 import select
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Question
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
-from adjourn.core.errors import NotInsideARun
+from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.files import private_directory
 from adjourn.process.local import run_directory
+from adjourn.runners.driver import FOR_NOW
+from adjourn.wiring import find_root
 from adjourn.wiring.controller import open_controller
 
 _LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
+_LOOKS_ALONE = 5  # a worker that is there takes a run over much sooner
 _MOVING = frozenset({CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING})
 
 
@@ -28,6 +31,8 @@ class Driver:
         with controller.store.read() as view:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
+        self.feedback: Sequence[str] = controller.feedback(self.run) if self.task.spec.review else ()
+        self._looks_alone = 0
         self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
 
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
@@ -37,6 +42,14 @@ class Driver:
     def batch(self) -> list[Held]:
         """Return the newest batch as it stands."""
         return self._controller.batch(self.task.id)
+
+    def held(self, tool_call_id: str) -> Held | None:
+        """Return a call of the task by its name, as it stands."""
+        return self._controller.held_call(self.task.id, tool_call_id)
+
+    def lets_run(self, proposed: Proposed) -> bool:
+        """Say whether a call would run without anybody being asked."""
+        return self._controller.lets_run(self.task.id, proposed)
 
     def forget_batch(self) -> None:
         """Be done with a batch."""
@@ -50,12 +63,21 @@ class Driver:
         try:
             while True:
                 ear.drain()
-                held = self.batch()
-                if not _moves(held):
-                    return held
-                poll.poll(_LOOK_MS)
+                with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
+                    held = self.batch()
+                    if not _moves(held):
+                        return held
+                if not poll.poll(_LOOK_MS):
+                    with suppress(StoreProblem):
+                        self._leave_if_adrift()
         finally:
             ear.close()
+
+    def _leave_if_adrift(self) -> None:
+        """Leave when nobody supervises the run any more: what was approved stays approved, and a person can resume."""
+        self._looks_alone = 0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
+        if self._looks_alone >= _LOOKS_ALONE:
+            raise SystemExit(FOR_NOW)
 
     def hand_out(self, call: Call) -> Call | None:
         """Let the agent make an approved call, once."""
@@ -113,10 +135,11 @@ def _moves(held: Sequence[Held]) -> bool:
 @contextmanager
 def driving() -> Generator[Driver, None, None]:
     """Open the store of the run that this process drives."""
-    run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
-    if not run_id or not root:
+    run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
+    if not run_id or not store:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"')
-    controller = open_controller(root)
+    root = find_root(store)
+    controller = open_controller(root, as_worker=True)
     try:
         yield Driver(controller, root=root, run_id=run_id)
     finally:

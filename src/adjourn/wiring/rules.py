@@ -9,7 +9,8 @@ import msgspec
 from adjourn.core.call import COMMAND, Json, Word, arguments_of, canonical
 from adjourn.core.errors import BadPolicy, Misuse
 from adjourn.core.judging import allowed_call
-from adjourn.core.policy import Allowance, Problem
+from adjourn.core.policy import Allowance
+from adjourn.core.toml import Problem
 from adjourn.core.when import moment, stamp
 from adjourn.files import private_directory, write_whole
 from adjourn.process import lock

@@ -30,10 +30,23 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
     """Return the work of having an agent work on a prompt; a runner's settings are checked before anything is recorded."""
     if not prompt.strip():
         raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
-    given = dict(_option(words) for words in options)
-    read_setup: Any = import_module(f"adjourn.runners.{runner}.setup").read_setup
-    setup = msgspec.json.encode(read_setup(given, os.environ)).decode()
+    given = options_of(options)
+    setup = msgspec.json.encode(_setup(runner, given)).decode()
     return Work(runner=runner, argv=("adjourn", f"_{runner}"), prompt=prompt, setup=setup, on_rejection=OnRejection.TELL)
+
+
+def _setup(runner: str, given: dict[str, str]) -> object:
+    if runner == "agent":
+        from adjourn.wiring.agent_settings import agent_setup
+
+        return agent_setup(given)
+    read_setup: Any = import_module(f"adjourn.runners.{runner}.setup").read_setup
+    return read_setup(given, os.environ)
+
+
+def options_of(words: Sequence[str]) -> dict[str, str]:
+    """Read what is said as KEY=VALUE."""
+    return dict(_option(each) for each in words)
 
 
 def _option(words: str) -> tuple[str, str]:

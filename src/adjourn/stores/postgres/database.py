@@ -1,7 +1,8 @@
 """One connection to PostgreSQL, with types of our own, and what goes wrong with it as a sentence."""
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from logging import NullHandler, getLogger
 from typing import NamedTuple
 
 import psycopg
@@ -11,6 +12,7 @@ from psycopg.generators import fetch_many
 
 from adjourn.core.errors import AdjournError, Outdated, StoreProblem, StoreRefused
 from adjourn.stores.postgres.line import Line, Statement, Values
+from adjourn.stores.postgres.patience import Patience
 
 _PATIENCE = 10  # seconds to reach the server
 _SILENCE_MS = 20_000  # how long a server may leave our words unacknowledged before it counts as gone
@@ -28,13 +30,17 @@ class Opening(NamedTuple):
 class Database:
     """A connection that is made when it is needed, and again after it broke."""
 
-    def __init__(self, url: str, *, prepares: bool = True) -> None:
+    def __init__(self, url: str, *, prepares: bool = True, patience: Patience | None = None) -> None:
         self._url = url
+        self._waiting = patience.waiting if patience else nullcontext
         self._prepares = prepares
         self._connection: psycopg.Connection[Values] | None = None
+        self._made = 0  # connections so far
         self._line: Line | None = None
         self._opening: Opening | None = None
         self._is_leaving = False
+        if not (log := getLogger("psycopg")).handlers:
+            log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
 
     @property
     def name(self) -> str:
@@ -58,18 +64,28 @@ class Database:
         self._hear_of_leaving()
         if self._connection is None or self._connection.closed:
             self.close()
-            self._connection = psycopg.connect(
-                self._url,
-                autocommit=True,
-                cursor_factory=RawCursor,
-                prepare_threshold=None,
-                options=_options(self._url, plans_once=self._prepares),
-                connect_timeout=_PATIENCE,
-                tcp_user_timeout=_SILENCE_MS,
-                keepalives_idle=10,
-                application_name="adjourn",
-            )
+            with self._waiting():
+                self._connection = self._connected()
+            self._made += 1
         return self._connection
+
+    def _connected(self) -> "psycopg.Connection[Values]":
+        return psycopg.connect(
+            self._url,
+            autocommit=True,
+            cursor_factory=RawCursor,
+            prepare_threshold=None,
+            options=_options(self._url, plans_once=self._prepares),
+            connect_timeout=_PATIENCE,
+            tcp_user_timeout=_SILENCE_MS,
+            keepalives_idle=10,
+            application_name="adjourn",
+        )
+
+    def reach(self) -> int:
+        """Make the connection if need be, and return which one it is: another may lead to another server."""
+        _ = self.connection
+        return self._made
 
     def begin(self, opening: Opening) -> None:
         """Have a transaction begin with the next statement: both go out in one go."""
@@ -107,11 +123,14 @@ class Database:
         if self._line is None or not self.is_open:
             self._line = Line(self.connection, prepares=self._prepares)
         self._hear_of_leaving()
-        return self._line.say(statements)
+        with self._waiting():
+            return self._line.say(statements)
 
     def last(self, statements: bytes) -> list[Values]:
         """Run statements in one go and return the rows of the last."""
-        cursor = self.connection.execute(statements)
+        connection = self.connection
+        with self._waiting():
+            cursor = connection.execute(statements)
         while cursor.nextset():
             pass
         return cursor.fetchall() if cursor.description else []
@@ -153,7 +172,11 @@ def _options(url: str, *, plans_once: bool) -> str | None:
 
 def shown(url: str) -> str:
     """Return a database's address without its password."""
-    words = conninfo_to_dict(url)
+    try:
+        words = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        said = str(error).partition(': "')[0]  # what is quoted behind may be a part of the password
+        raise StoreProblem(f"the URL of the store cannot be used: {said}", way_out="check the URL of the store") from None
     host = words.get("host") or words.get("hostaddr") or "localhost"
     where = f"{host}:{words['port']}" if words.get("port") else str(host)
     return f"the database {words.get('dbname') or ''} at {where}"

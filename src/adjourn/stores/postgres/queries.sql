@@ -356,7 +356,8 @@ SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]
 SELECT adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
-SELECT pg_notify('adjourn', '');
+SELECT no, seal, pg_notify('adjourn', '') FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true;
 
 -- name: events
 SELECT body FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no;
@@ -460,7 +461,7 @@ ON CONFLICT (name) DO UPDATE SET alive_until = excluded.alive_until;
 DELETE FROM adjourn.supervisor WHERE name = $1;
 
 -- name: beat
-SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
+SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2, $3) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
 
 -- name: living
 SELECT name, machine, host, body FROM adjourn.supervisor WHERE alive_until > clock_timestamp() ORDER BY name;
@@ -476,3 +477,9 @@ SELECT no, id, state, version, slot, next_call, wish, body, spec FROM adjourn.ta
 
 -- name: leave_to_others
 SELECT adjourn.leave_to_others($1, $2, $3);
+
+-- name: login
+SELECT
+    session_user::text,
+    EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'guard' AND tgrelid = to_regclass('adjourn.ask')),
+    ARRAY(SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'adjourn\_%' AND pg_has_role(session_user, oid, 'MEMBER'))

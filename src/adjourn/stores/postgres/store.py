@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 
 import psycopg
 
@@ -15,14 +16,20 @@ from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import make_roles, require_schema
 from adjourn.stores.postgres.line import Statement, Values
 from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.patience import Patience, Say
+from adjourn.stores.postgres.seen import Seen
 from adjourn.stores.postgres.steps import SQL
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-_READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT)
-_CHANGE = (b"BEGIN ISOLATION LEVEL READ COMMITTED", _MOMENT + b", pg_current_xact_id()::text")
+_HEAD = b" FROM (VALUES (1)) AS one LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
+_READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + b", no, seal" + _HEAD)
+# Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no statement of ours is.
+_SILENCE = b", set_config('idle_in_transaction_session_timeout', '10s', true)"
+_CHANGE = (b"BEGIN ISOLATION LEVEL READ COMMITTED", _MOMENT + b", no, seal, pg_current_xact_id()::text" + _SILENCE + _HEAD)
+_SEAL = b"SELECT seal FROM adjourn.event WHERE no = $1"
 _NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offered again
 _FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
@@ -36,23 +43,29 @@ class Rows(EngineRows, AskRows, TrailRows):
 class PostgresStore:
     """Keeps tasks in a database that several machines share."""
 
-    def __init__(self, url: str, *, listen_url: str | None = None, lease: float = LEASE) -> None:
+    def __init__(
+        self, url: str, *, listen_url: str | None = None, lease: float = LEASE, seen: str | None = None, say: Say | None = None
+    ) -> None:
         self.lease = lease
         self._url = url
-        self._listen_url = listen_url or url
-        # Whoever names another URL for listening has a pooler at the first one, which need not know prepared statements.
+        self._listen_url = url if listen_url is None else listen_url or None
+        # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
         with translated("the store"):
             self.name = shown(url)
-        self._db = Database(url, prepares=listen_url is None)
+        self.patience = Patience(self.name, say) if say else None
+        self._db = Database(url, prepares=listen_url is None, patience=self.patience)
         self._ears: list[Ear] = []
         self._clock = (0, float("-inf"))
         self._number = ""  # of the transaction that is open
+        self._known = 0  # the connection on which the past was looked at
+        self._seen = Seen(seen)
         self._open()
 
     def _open(self) -> None:
         try:
             with translated(self.name):
                 require_schema(self._db)
+                self._require_known_past()
         except BaseException:
             self._db.close()
             raise
@@ -92,12 +105,27 @@ class PostgresStore:
             except BaseException:
                 self._roll_back()
                 raise
+            self._seen.keep()
 
     def _begun(self, seen: Values) -> None:
-        self._look_at_the_clock(seen)
-        self._number = str(seen[-1])
+        moment, place, seal, *number = seen
+        self._look_at_the_clock((moment,))
+        self._number = str(number[0]) if number else ""
+        if self._db.reach() != self._known or (place or 0) < self._seen.place:
+            self._require_known_past()
+        self._seen.note(place, seal)
         for ear in self._ears:
             ear.mend()
+
+    def _require_known_past(self) -> None:
+        """Refuse a copy of the database that lacks what this machine has seen."""
+        try:
+            rows = self._db.all(_SEAL, self._seen.place) if self._seen.place else []
+            self._seen.require(rows[0][0] if rows else None, name=self.name)
+            self._known = self._db.reach()
+        except BaseException:
+            self._roll_back()
+            raise
 
     def _roll_back(self) -> None:
         with suppress(psycopg.Error):
@@ -106,7 +134,8 @@ class PostgresStore:
     def _commit(self, last: list[Statement]) -> None:
         """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
         try:
-            self._db.batch([*last, (b"COMMIT", ())])
+            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())])
+            self._seen.note(place, seal)
         except psycopg.OperationalError as error:
             if self._db.is_open:
                 raise
@@ -146,6 +175,8 @@ class PostgresStore:
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
         """Take the oldest task of a pool that fits out of its queue, for the length of a lease. Nobody is woken for that."""
         with translated(self.name):
+            if self._db.reach() != self._known:
+                self._require_known_past()
             while taken := self._db.all(SQL["take_next"], pool, supervisor, int(self.lease)):
                 task = task_of(taken[0])
                 if fits(task):
@@ -183,6 +214,13 @@ class PostgresStore:
         with translated(self.name):
             make_roles(self._db)
 
+    @cached_property
+    def login(self) -> tuple[str, frozenset[str] | None]:
+        """Who the database says we are, and which roles of adjourn's we have; None where it holds nobody to any."""
+        with translated(self.name):
+            ((name, is_guarded, roles),) = self._db.all(SQL["login"])
+        return str(name), frozenset(roles) if is_guarded else None
+
     def supervisors(self) -> list[tuple[str, str, bytes]]:
         """Return who is alive, on which host, and what each says of itself."""
         with translated(self.name):
@@ -190,4 +228,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Let go of the store."""
+        self._seen.keep()
         self._db.close()
+        if self.patience:
+            self.patience.close()

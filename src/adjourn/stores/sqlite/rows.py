@@ -46,6 +46,7 @@ class _AskBody(msgspec.Struct, array_like=True):
     terms: Terms = Terms()
     replaces: str | None = None
     label: str | None = None
+    review: bool = False
 
 
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
@@ -387,6 +388,7 @@ class Rows(NoLeases):
             terms=ask.terms,
             replaces=ask.replaces,
             label=ask.label,
+            review=ask.review,
         )
         self._run("insert_ask_body", no, msgspec.msgpack.encode(body))
 
@@ -703,6 +705,7 @@ def _ask(row: Values) -> Ask:
         terms=body.terms,
         replaces=body.replaces,
         label=body.label,
+        review=body.review,
     )
 
 

@@ -1,0 +1,74 @@
+"""A review at the terminal: what the task changed, and what the person says of it."""
+
+import os
+import select
+import sys
+
+from adjourn.cli.session import Session
+from adjourn.cli.standing import what_is_asked
+from adjourn.controller.whole import Controller
+from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.errors import AdjournError
+from adjourn.core.render import prose
+from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
+from adjourn.core.task import Task
+from adjourn.supervise import LOOK_MS, Signals
+from adjourn.wiring import now
+
+_STDIN = 0
+_LINE = 1 << 16
+_QUESTION = "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]), later (Enter)? "
+_WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}
+
+
+def may_review(session: Session) -> bool:
+    """Say whether a person is there who can be asked at once."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not session.wants_json and session.principal.is_human
+
+
+def review_now(session: Session, controller: Controller, task: Task, signals: Signals) -> bool:
+    """Ask until the review is given, here or elsewhere; a person who says nothing, or Ctrl+C, leaves it open."""
+    scene = controller.scene(task.id)
+    ask = next(ask for ask in scene.open_asks if ask.review)
+    session.say("\n".join(what_is_asked(session, ask, scene, now=now())))
+    while (line := _line(session, controller, ask, signals)) and line.strip():
+        try:
+            controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal)
+        except AdjournError as error:
+            session.say(prose(error.sentence))
+        if not _is_open(controller, ask):
+            return True
+    return not _is_open(controller, ask)
+
+
+def _spelled(line: str) -> str:
+    """Return a review in full where somebody typed a letter for it."""
+    word, _, rest = line.strip().partition(" ")
+    if word not in _WORDS:
+        return line.strip()
+    return f"{_WORDS[word]}: {rest}" if rest else _WORDS[word]
+
+
+def _line(session: Session, controller: Controller, ask: Ask, signals: Signals) -> str | None:
+    """Return what a person typed, or None when somebody said stop, or gave the review elsewhere."""
+    sys.stdout.write(_QUESTION)
+    session.flush()
+    ear = controller.store.listen()
+    poll = select.poll()
+    for source in (_STDIN, signals.fileno(), ear.fileno()):
+        poll.register(source, select.POLLIN)
+    try:
+        while not signals.taken() and _is_open(controller, ask):
+            ready = {fd for fd, _ in poll.poll(LOOK_MS)}
+            ear.drain()
+            if _STDIN in ready:
+                return os.read(_STDIN, _LINE).decode(errors="replace")
+    finally:
+        ear.close()
+    session.say("")
+    return None
+
+
+def _is_open(controller: Controller, ask: Ask) -> bool:
+    with controller.store.read() as view:
+        return view.ask(ask.id).is_open

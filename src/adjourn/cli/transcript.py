@@ -1,0 +1,81 @@
+"""A conversation with a model, as a person reads it and as machines do."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from adjourn.cli.present import cut_for
+from adjourn.cli.session import Session
+from adjourn.core.errors import Conflict
+from adjourn.core.render import Cut, agent_words, block, call_lines, prose
+from adjourn.core.task import Task
+from adjourn.core.transcript import BEGAN, Assistant, Message, ToolCall, ToolResult, Usage, User, decoded, steps_of, total
+
+_INDENT = "  "
+
+
+class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages of a task, and what they used."""
+
+    schema_version: Literal[1] = 1
+    task_id: str
+    messages: tuple[Message, ...]
+    steps: int
+    usage: Usage
+
+
+def show_transcript(session: Session, task: Task) -> None:
+    """Print the conversation of a task."""
+    messages = _messages(session, task)
+    if session.wants_json:
+        doc = TranscriptDoc(task_id=task.id, messages=tuple(messages), steps=steps_of(messages), usage=total(messages))
+        session.document(doc)
+        return
+    cut = cut_for(session, task.id)
+    session.say("\n\n".join("\n".join(_lines(session, message, cut)) for message in messages))
+    session.say(f"\n{usage_line(total(messages), steps=steps_of(messages))}")
+
+
+def _messages(session: Session, task: Task) -> list[Message]:
+    began = int(session.controller.kept(task.id, BEGAN) or 0)
+    bodies = session.controller.messages(task.id, after=0 if not session.cuts else began)
+    if not bodies:
+        raise Conflict(f"task {task.id} has no conversation", way_out=f"adjourn logs {task.id}")
+    return [decoded(body) for body in bodies]
+
+
+def _lines(session: Session, message: Message, cut: Cut) -> Iterator[str]:
+    match message:
+        case User(text=text):
+            yield "person"
+            yield from _indented(block(text), cut)
+        case Assistant():
+            yield f"model ({prose(message.model)})" if message.model else "model"
+            words = agent_words(message.text, columns=session.columns - len(_INDENT), cut=cut) if message.text else []
+            yield from (f"{_INDENT}{line}" for line in words)
+            for call in message.tool_calls:
+                yield from _call(call, cut)
+        case ToolResult():
+            yield f"result of {prose(message.tool_call_id)} {prose(message.name)}{', failed' if message.failed else ''}"
+            yield from _indented(block(message.text), cut)
+
+
+def _call(call: ToolCall, cut: Cut) -> Iterator[str]:
+    arguments = call.arguments if isinstance(call.arguments, dict) else {"not JSON": call.arguments}
+    first, *more = call_lines(call.name, arguments, cut=cut)
+    yield f"{_INDENT}{prose(call.id)} {first}"
+    yield from (f"{_INDENT}{line}" for line in more)
+
+
+def _indented(words: str, cut: Cut) -> Iterator[str]:
+    shown = words[: cut.limit]
+    yield from (f"{_INDENT}{line}" for line in shown.split("\n"))
+    if len(words) > cut.limit:
+        yield f"{_INDENT}… {len(words) - cut.limit} more characters: {cut.rest}"
+
+
+def usage_line(usage: Usage, *, steps: int) -> str:
+    """Say what a conversation used."""
+    cost = f", ${usage.cost}" if usage.cost is not None else ""
+    return f"{steps} {'step' if steps == 1 else 'steps'}, {usage.input:,} tokens in, {usage.output:,} out{cost}"

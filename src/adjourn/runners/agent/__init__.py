@@ -1,0 +1,1 @@
+"""The built-in agent: a loop of our own around any model."""

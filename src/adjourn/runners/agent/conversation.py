@@ -1,0 +1,88 @@
+"""The transcript of a task as the loop sees it: read once, then only appended to."""
+
+from collections.abc import Sequence
+
+from adjourn.core.review import WANTS_CHANGES
+from adjourn.core.transcript import BEGAN, Assistant, Message, ToolResult, Usage, User, decoded, encoded, steps_of, total
+from adjourn.ports.drive import Drive
+from adjourn.runners.agent.tools.own import FINISH
+
+
+class Conversation:
+    """All messages so far; what is added is kept in the store first."""
+
+    def __init__(self, drive: Drive) -> None:
+        self._drive = drive
+        self._before = int(drive.document(BEGAN) or 0)
+        self.messages: list[Message] = [decoded(body) for body in drive.messages(after=self._before)]
+        self._known = len(self.messages)
+
+    @property
+    def last(self) -> Message | None:
+        """The message that says what comes next."""
+        return self.messages[-1] if self.messages else None
+
+    def append(self, *messages: Message) -> None:
+        """Keep messages, all in one moment."""
+        self._drive.append([encoded(message) for message in messages], after=self._before + len(self.messages))
+        self.messages += messages
+
+    def hear(self, feedback: Sequence[str]) -> None:
+        """Add what reviewers want changed, as far as the model was not told of it before: each once."""
+        told = sum(isinstance(message, User) and message.text.startswith(WANTS_CHANGES) for message in self.messages)
+        for words in feedback[told:]:
+            self.append(User(text=f"{WANTS_CHANGES} {words}"))
+
+    @property
+    def steps(self) -> int:
+        """How many answers the model gave."""
+        return steps_of(self.messages)
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers together used."""
+        return total(self.messages)
+
+    @property
+    def usage_of_run(self) -> Usage:
+        """What the answers of this run used."""
+        return total(self.messages[self._known :])
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens all answers together used."""
+        return self.usage.input + self.usage.output
+
+    @property
+    def answer(self) -> Assistant | None:
+        """The newest answer of the model."""
+        return next((message for message in reversed(self.messages) if isinstance(message, Assistant)), None)
+
+    @property
+    def words(self) -> str:
+        """What the model said last."""
+        return self.answer.text if self.answer else ""
+
+    @property
+    def input_key(self) -> str:
+        """The key of the question that words without a call are: each has one of its own."""
+        asked = sum(isinstance(message, Assistant) and not message.tool_calls for message in self.messages)
+        return "input" if asked == 1 else f"input-{asked}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the model said that its work is done."""
+        return self._finish_message is not None
+
+    @property
+    def final_words(self) -> str:
+        """What the model has to say at the end."""
+        return self._finish_message or self.words
+
+    @property
+    def _finish_message(self) -> str | None:
+        """The words of a finish call that counted, if the newest answer has one."""
+        done = {message.tool_call_id for message in self.messages if isinstance(message, ToolResult) and not message.failed}
+        calls = self.answer.tool_calls if self.answer else ()
+        finishes = [call.arguments for call in calls if call.name == FINISH.name and call.id in done]
+        return next((str(given.get("message", "")) for given in finishes if isinstance(given, dict)), None)

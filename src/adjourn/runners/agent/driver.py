@@ -1,0 +1,83 @@
+"""The agent's process, from its first look at the store to its exit code; and the process of one of its tools."""
+
+import sys
+from contextlib import closing
+
+from adjourn.core import exits
+from adjourn.core.call import Call, arguments_of
+from adjourn.core.driving import Report
+from adjourn.core.errors import AdjournError
+from adjourn.core.render import block
+from adjourn.core.task import Task
+from adjourn.ports.drive import Drive
+from adjourn.runners.agent import setup as setups
+from adjourn.runners.agent.asking import Asking, ModelGaveUp
+from adjourn.runners.agent.loop import Agent
+from adjourn.runners.agent.setup import FINISH, Setup
+from adjourn.runners.agent.stopping import INTERRUPTED, Interrupted, Stop
+from adjourn.runners.agent.tools import foreign
+from adjourn.runners.agent.tools.box import Toolbox, toolbox
+from adjourn.runners.agent.tools.tool import ToolFailed
+from adjourn.runners.driver import FOR_NOW
+
+TOOLS = "tools"  # names the document with the tools that others bring
+
+
+def drive_agent(drive: Drive) -> int:
+    """Go on with the agent of a run until it leaves, and return its exit code."""
+    stop = Stop()
+    stop.heed()
+    drive.session(drive.task.session_id, resumable=True)
+    try:
+        return _driven(drive, stop)
+    except Interrupted:
+        return INTERRUPTED
+    except AdjournError as error:
+        _say(2, f"{error.why}\n")
+        drive.report(Report(message=error.why))
+        # Where a person is at hand, what the model's server does is no reason to fail: the task can go on from here.
+        is_for_now = isinstance(error, ModelGaveUp) and drive.task.spec.pause_on_approval
+        return FOR_NOW if is_for_now else exits.FAILED
+
+
+def _driven(drive: Drive, stop: Stop) -> int:
+    setup = _setup(drive.task)
+    kept = drive.document(TOOLS)
+    if kept is None:  # the task begins: its tools do not change between its runs
+        kept = foreign.encoded(foreign.look_up(setup, workspace=drive.task.spec.workspace))
+        drive.keep(TOOLS, kept)
+    with closing(_asking(setup, drive.task)) as asking:
+        return Agent(drive, setup, _toolbox(drive.task, setup, kept), asking, stop).run()
+
+
+def carry_out(task: Task, call: Call, *, tools: bytes | None) -> int:
+    """Carry out one call that was let through, say what came of it on stdout, and return how it went."""
+    box = _toolbox(task, _setup(task), tools or b"[]")
+    try:
+        words, code = box.carry_out(call.tool, dict(arguments_of(call.body))), exits.COMPLETED
+    except ToolFailed as error:
+        words, code = str(error), exits.FAILED
+    sys.stdout.buffer.write(words.encode(errors="replace"))
+    sys.stdout.flush()
+    return code
+
+
+def _setup(task: Task) -> Setup:
+    return setups.decoded((task.spec.setup or "").encode())
+
+
+def _toolbox(task: Task, setup: Setup, kept: bytes) -> Toolbox:
+    spec = task.spec
+    return toolbox(setup, foreign.decoded(kept), workspace=spec.workspace, pauses=spec.pause_on_approval)
+
+
+def _asking(setup: Setup, task: Task) -> Asking:
+    instructions = setup.instructions + (FINISH if task.spec.pause_on_approval else "")
+    return Asking(setup, instructions, hear=lambda words: _say(1, words), tell=lambda words: _say(2, f"{words}\n"))
+
+
+def _say(stream: int, words: str) -> None:
+    """Print what comes from outside as a terminal may safely show it, at once."""
+    out = sys.stdout if stream == 1 else sys.stderr
+    out.write(block(words))
+    out.flush()

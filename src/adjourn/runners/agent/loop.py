@@ -1,0 +1,110 @@
+"""The agent's loop: query, policy, act or pause.
+
+What to do next follows from the last message that the store has, and from nothing else. So a process that died anywhere is
+simply followed by another that looks at the same message.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from adjourn.core import exits
+from adjourn.core.ask import Question
+from adjourn.core.driving import Report
+from adjourn.core.transcript import Assistant, Message, ToolResult, User, with_unique_ids
+from adjourn.ports.drive import Drive
+from adjourn.runners.agent.asking import ModelGaveUp
+from adjourn.runners.agent.batch import Batch
+from adjourn.runners.agent.conversation import Conversation
+from adjourn.runners.agent.setup import OnText, Setup
+from adjourn.runners.agent.stopping import INTERRUPTED, Stop
+from adjourn.runners.agent.tools.box import Toolbox
+from adjourn.runners.agent.tools.tool import Tool
+
+Query = Callable[[Sequence[Message], Sequence[Tool]], Assistant]
+
+
+class Agent:
+    """Goes on with one conversation until it is done, or a person is needed."""
+
+    def __init__(self, drive: Drive, setup: Setup, toolbox: Toolbox, query: Query, stop: Stop) -> None:
+        self._drive = drive
+        self._setup = setup
+        self._toolbox = toolbox
+        self._query = query
+        self._stop = stop
+        self._conversation = Conversation(drive)
+        self._pauses_on_text = drive.task.spec.pause_on_approval and setup.on_text is OnText.PAUSE
+
+    def run(self) -> int:
+        """Take steps until one of them ends the run, and return its exit code."""
+        if isinstance(self._conversation.last, ToolResult):
+            self._drive.forget_batch()  # whoever wrote the results down may have died before it came to that
+        self._conversation.hear(self._drive.feedback)
+        while (code := self._step()) is None:
+            if self._stop.wanted:
+                return INTERRUPTED
+        self._drive.report(self._report(code))
+        return code
+
+    def _step(self) -> int | None:
+        match self._conversation.last:
+            case None:
+                self._conversation.append(User(text=self._drive.task.spec.prompt or ""))
+            case Assistant(tool_calls=()) as answer:
+                return self._listen(answer)
+            case Assistant() as answer:
+                return self._act(answer)
+            case ToolResult() if self._conversation.is_finished:
+                return exits.COMPLETED
+            case User() | ToolResult():
+                self._ask_the_model()
+        return None
+
+    def _ask_the_model(self) -> None:
+        """Have the model answer, and write that down before anything acts on it."""
+        self._require_room()
+        with self._stop.at_once():
+            answer = self._query(self._conversation.messages, self._toolbox.tools)
+        self._conversation.append(with_unique_ids(answer, self._conversation.messages))
+
+    def _require_room(self) -> None:
+        steps, tokens = self._conversation.steps, self._conversation.tokens
+        if steps >= self._setup.max_steps:
+            raise ModelGaveUp(f"it took {steps} steps, and --max-steps allows no more")
+        if self._setup.max_tokens is not None and tokens >= self._setup.max_tokens:
+            raise ModelGaveUp(f"it used {tokens} tokens, and it may use {self._setup.max_tokens}")
+
+    def _listen(self, answer: Assistant) -> int | None:
+        """Take words without a call for a question, or for the end."""
+        if not self._pauses_on_text:
+            return exits.COMPLETED
+        asked = self._drive.ask(Question(prompt=answer.text, key=self._conversation.input_key))
+        if asked.is_open:
+            return exits.PAUSED
+        self._conversation.append(User(text=asked.reply or ""))
+        return None
+
+    def _act(self, answer: Assistant) -> int | None:
+        """Have the calls of an answer judged, all of them, and then carried out, or leave until a person has decided."""
+        batch = Batch(self._drive, self._toolbox, answer)
+        if batch.needs_a_person:
+            return exits.PAUSED
+        with self._stop.at_once():
+            batch.carry_out()
+        if batch.needs_a_person:
+            return exits.PAUSED  # what was let through is not what it was, or nobody saw it end
+        self._conversation.append(*batch.results())
+        self._drive.forget_batch()
+        return None
+
+    def _report(self, code: int) -> Report:
+        spent, overall = self._conversation.usage_of_run, self._conversation.usage
+        return Report(
+            message=self._conversation.final_words if code == exits.COMPLETED else self._conversation.words,
+            steps=self._conversation.steps,
+            input_tokens=spent.input,
+            output_tokens=spent.output,
+            cost=spent.cost,
+            details={"task": msgspec.to_builtins(overall)},
+        )

@@ -1,0 +1,51 @@
+"""Where the agent may read and write: its workspace, and further directories that the user named."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import msgspec
+
+OURS = ".adjourn"
+
+
+class OutOfBounds(Exception):
+    """A path leads where the agent may not go."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace, and what else is open to the agent."""
+
+    workspace: str
+    directories: tuple[str, ...] = ()
+    limit: int = 30_000  # how many characters of a result the model gets
+
+    def path(self, given: str) -> str:
+        """Return where a path really leads, or refuse it. Links are followed first: what counts is where they end."""
+        if "\0" in given:
+            raise OutOfBounds("a path cannot hold a zero byte")
+        real = os.path.realpath(os.path.join(self.workspace, given))
+        self._require_inside(real, given)
+        return real
+
+    def _require_inside(self, real: str, given: str) -> None:
+        roots = [os.path.realpath(root) for root in (self.workspace, *self.directories)]
+        if not any(os.path.commonpath([root, real]) == root for root in roots):
+            raise OutOfBounds(f"{given} is outside of the workspace")
+        if OURS in real.split(os.sep):
+            raise OutOfBounds(f"{given} belongs to adjourn")
+
+    def shown(self, real: str) -> str:
+        """Return a path as the model knows it."""
+        root = os.path.realpath(self.workspace)
+        return os.path.relpath(real, root) if os.path.commonpath([root, real]) == root else real
+
+    @contextmanager
+    def opened(self, given: str) -> Generator[int, None, None]:
+        """Open a file for reading, and look once more where that led: a link may have been put there in between."""
+        fd = os.open(self.path(given), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            self._require_inside(os.readlink(f"/proc/self/fd/{fd}"), given)
+            yield fd
+        finally:
+            os.close(fd)

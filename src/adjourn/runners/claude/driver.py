@@ -1,0 +1,310 @@
+"""Drives one run of Claude Code: starts or resumes it, answers its hooks, and keeps what the next run needs."""
+
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from uuid import uuid4
+
+import msgspec
+
+from adjourn.core import exits
+from adjourn.core.driving import Report
+from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.core.render import block
+from adjourn.core.review import WANTS_CHANGES
+from adjourn.ports.drive import Drive
+from adjourn.runners.claude import progress, session, words
+from adjourn.runners.claude.holding import Holding
+from adjourn.runners.claude.hook import Ear
+from adjourn.runners.claude.program import Program
+from adjourn.runners.claude.progress import Progress
+from adjourn.runners.claude.resuming import installed_version
+from adjourn.runners.claude.setup import (
+    PROVIDER,
+    Setup,
+    dotted,
+    environment,
+    fits_a_word,
+    hook_command,
+    require_fitting,
+    resume_argv,
+    start_argv,
+)
+from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
+
+INTERRUPTED = 130
+_LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
+_SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
+_NO_MARKER = "No deferred tool marker"
+_NO_SESSION = "No conversation found"
+_UNAVAILABLE = "tool_deferred_unavailable"
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How the program is started: anew, or in a session that is named, with words of ours or without."""
+
+    ref: str | None = None
+    prompt: str | None = None
+
+
+class ClaudeDriver:
+    """One run."""
+
+    def __init__(self, drive: Drive, *, adjourn: str, inherited: Mapping[str, str]) -> None:
+        self._drive = drive
+        self._setup = msgspec.json.decode(drive.task.spec.setup or "{}", type=Setup)
+        self._hook = hook_command(adjourn)
+        self._inherited = dict(inherited)
+        kept = progress.decode(drive.document(progress.DOCUMENT), of=drive.task.session_id)
+        self._holding = Holding(drive, kept or Progress(of=drive.task.session_id, session=str(uuid4())))
+        self._began_at_cost = self._holding.progress.cost
+        self._selector = selectors.DefaultSelector()
+        self._program: Program | None = None
+        self._result: Result | None = None
+        self._last_words = ""
+        self._is_told_to_stop = False
+        self._deadline: float | None = None
+        self._is_resumable = False
+
+    @property
+    def _session(self) -> str:
+        return self._holding.progress.session
+
+    def run(self) -> int:
+        """Run to the end, and return the exit code that says what it was."""
+        try:
+            with _interrupts(self._selector, self._stop):
+                return self._run()
+        except AdjournError as error:
+            return self._fail(error.sentence)
+
+    def _run(self) -> int:
+        require_fitting(self._setup)
+        self._holding.keep(version=dotted(installed_version(self._setup.program)))
+        way: Way | None = self._way_on() if self._holding.progress.started else Way(prompt=self._drive.task.spec.prompt)
+        self._drive.session(self._session, resumable=self._is_resumable)
+        while way:
+            self._attempt(way)
+            way = self._other_way(way)
+        return self._ended()
+
+    # --- how it is started -----------------------------------------------------------------------------------------
+
+    def _way_on(self) -> Way:
+        """Go on in the session of the run before: where it stopped at a call, without a word, or the call would be lost."""
+        prompt = None if self._holding.progress.deferred else self._words_to_go_on()
+        return Way(ref=self._ref(), prompt=prompt)
+
+    def _words_to_go_on(self) -> str:
+        news = self._holding.news()
+        told = [words.DECIDED, news] if news else []
+        told += [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback[-1:]]
+        return "\n\n".join(told) or words.PAUSED
+
+    def _ref(self) -> str:
+        """Return how to name the session: by its id if the program has its file, else by the copy in the store."""
+        copy = self._drive.document(progress.SESSION)
+        found = session.read(self._session, session.files_of(self._session, self._inherited))
+        self._is_resumable = found is not None or copy is not None
+        if found is not None and not (copy and len(found) < len(copy)):
+            return self._session
+        if copy is None:
+            raise self._cannot_resume("its session is not on disk, and there is no copy of it")
+        return session.lay_out(self._session, copy, place=self._drive.place)
+
+    def _cannot_resume(self, why: str) -> CannotResume:
+        task, run = self._drive.task, self._drive.run
+        sentence = f"task {task.id} (run {run.id}) cannot be resumed: {PROVIDER}, session {self._session}: {why}"
+        return CannotResume(f"{sentence}; adjourn restart {task.id} begins anew", way_out=f"adjourn restart {task.id}")
+
+    def _other_way(self, way: Way) -> Way | None:
+        """Return another way to go on in the same session, where the program could not take the one that was tried."""
+        said = self._program.complaints if self._program else ""
+        if self._is_told_to_stop or self._holding.is_pausing or way.ref is None:
+            return None
+        if way.prompt is None and (_NO_MARKER in said or (self._result and self._result.stop_reason == _UNAVAILABLE)):
+            self._holding.keep(deferred=None)
+            return Way(ref=way.ref, prompt=self._words_to_go_on())
+        copy = self._drive.document(progress.SESSION)
+        if _NO_SESSION in said and copy and not os.path.isabs(way.ref):
+            return Way(ref=session.lay_out(self._session, copy, place=self._drive.place), prompt=way.prompt)
+        return None
+
+    # --- while it runs ---------------------------------------------------------------------------------------------
+
+    def _attempt(self, way: Way) -> None:
+        self._result = None
+        ear = Ear(self._drive.place, self._selector)
+        try:
+            self._program = self._start(way)
+            while not self._program.is_gone:
+                self._look(self._program, ear)
+        finally:
+            ear.close()
+            self._holding.drop()
+            self._keep_session(way)
+
+    def _start(self, way: Way) -> Program:
+        if way.ref:
+            argv = resume_argv(self._setup, ref=way.ref, prompt=way.prompt, hook=self._hook)
+        else:
+            argv = start_argv(self._setup, session=self._session, prompt=way.prompt or "", hook=self._hook)
+        self._holding.keep(started=True)
+        return Program(
+            argv,
+            cwd=self._drive.task.spec.workspace,
+            environment=environment(self._inherited),
+            words=way.prompt if way.prompt is not None and not fits_a_word(way.prompt) else None,
+            selector=self._selector,
+            hear=self._hear,
+        )
+
+    def _look(self, program: Program, ear: Ear) -> None:
+        """Take in what there is; only then answer: whoever asks must find all that was printed before."""
+        for key, _ in self._selector.select(self._patience()):
+            key.data()
+        if program.is_gone:
+            return
+        program.drain()
+        for asked in ear.take():
+            self._holding.add(asked)
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            program.kill()
+        if self._holding.has_run_unasked:
+            program.kill()
+
+    def _patience(self) -> float | None:
+        rests = [self._holding.answer(), self._deadline - time.monotonic() if self._deadline is not None else None]
+        return max(0.0, min((rest for rest in rests if rest is not None and rest != float("inf")), default=60.0))
+
+    def _hear(self, line: bytes) -> None:
+        for event in events_of(line):
+            self._holding.hear(event)
+            self._note(event)
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case Said(text=text):
+                self._last_words = text
+                sys.stdout.write(block(text) + "\n")
+                sys.stdout.flush()
+            case Init():
+                pass
+            case Result():
+                self._end_of_turn(event)
+            case _:
+                return
+        self._note_session()
+
+    def _end_of_turn(self, result: Result) -> None:
+        """Remember how a turn ended. One that stops at a call ends the run: anything else would destroy what it stopped at."""
+        if self._result is None or not self._result.is_deferral:
+            self._result = result
+        if result.is_deferral and self._program and self._deadline is None:
+            self._deadline = time.monotonic() + _LEAVING
+            self._program.terminate()
+
+    def _note_session(self) -> None:
+        if not self._is_resumable and session.read(self._session, session.files_of(self._session, self._inherited)):
+            self._is_resumable = True
+            self._drive.session(self._session, resumable=True)
+
+    def _stop(self) -> None:
+        """Pause: the program keeps its session in good order, and leaves."""
+        self._is_told_to_stop = self._holding.is_stopping = True
+        self._holding.drop()
+        self._deadline = time.monotonic() + _SHARE * float(self._inherited.get("ADJOURN_GRACE", "5"))
+        if self._program:
+            self._program.terminate()
+
+    # --- when it has left ------------------------------------------------------------------------------------------
+
+    def _keep_session(self, way: Way) -> None:
+        """Keep a copy of the session's file, and say whether it can be resumed."""
+        paths = [*([way.ref] if way.ref and os.path.isabs(way.ref) else []), *session.files_of(self._session, self._inherited)]
+        contents = [content for path in paths if (content := session.read(self._session, [path]))]
+        copy = max(contents, key=len, default=None)
+        if copy is not None:
+            self._drive.keep(progress.SESSION, copy)
+        self._is_resumable = copy is not None or self._drive.document(progress.SESSION) is not None
+        self._drive.session(self._session, resumable=self._is_resumable)
+
+    def _ended(self) -> int:
+        self._report(self._last_words)
+        if self._is_told_to_stop:
+            return INTERRUPTED
+        if self._holding.has_run_unasked:
+            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: its hooks are switched off")
+        if self._holding.is_pausing:
+            return exits.PAUSED
+        if self._result and self._result.is_success and self._program and self._program.exit_code == 0:
+            self._holding.close_subagents()
+            self._report(self._result.result or self._last_words)
+            return exits.COMPLETED
+        return self._fail(self._why())
+
+    def _report(self, message: str) -> None:
+        result = self._result or Result()
+        cost = max(result.total_cost_usd, self._holding.progress.cost)
+        self._holding.keep(cost=cost)
+        usage = result.usage
+        self._drive.report(
+            Report(
+                message=message or None,
+                steps=self._holding.turns.count,
+                input_tokens=usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens,
+                output_tokens=usage.output_tokens,
+                cost=f"{cost - self._began_at_cost:.6f}",
+                details={"version": self._holding.progress.version},
+            )
+        )
+
+    def _why(self) -> str:
+        """Say why the program did not do its work."""
+        result, code = self._result, self._program.exit_code if self._program else None
+        said = self._program.complaints.strip().rpartition("\n")[2] if self._program else ""
+        if self._holding.progress.started and _NO_SESSION in said:
+            return self._cannot_resume(said).sentence
+        if result and (result.is_error or not result.is_success):
+            status = f" (HTTP {result.api_error_status})" if result.api_error_status else ""
+            told = result.result or "; ".join(map(str, result.errors)) or said
+            return f"Claude Code ended with {result.terminal_reason or result.subtype}{status}: {told}"
+        ending = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        return f"Claude Code ended with {ending}{f': {said}' if said else ' and without a result'}"
+
+    def _fail(self, sentence: str) -> int:
+        self._drive.report(Report(message=sentence))
+        sys.stderr.write(f"adjourn: {block(sentence)}\n")
+        return exits.FAILED
+
+
+@contextmanager
+def _interrupts(selector: selectors.BaseSelector, stop: Callable[[], None]) -> Generator[None, None, None]:
+    """Turn interrupts into something to wait for, so that none breaks into a transaction."""
+    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def heed() -> None:
+        os.read(reader, 64)
+        stop()
+
+    selector.register(reader, selectors.EVENT_READ, heed)
+    handlers = {number: signal.signal(number, _do_nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        selector.unregister(reader)
+        signal.set_wakeup_fd(before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """Let the wake-up descriptor tell of the signal."""

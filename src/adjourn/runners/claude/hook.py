@@ -1,0 +1,181 @@
+"""The hook: how a call that Claude Code is about to make reaches the driver of its run, and how the answer comes back."""
+
+import os
+import selectors
+import socket
+from contextlib import closing, suppress
+from typing import Any, Literal
+
+import msgspec
+
+SOCKET = "hook.sock"
+BLOCKS = 2  # the exit code that Claude Code takes for a no, whatever its settings
+PATIENCE = 890.0  # seconds; a little less than Claude Code gives its hooks
+_LARGEST = 64 * 1024 * 1024
+_PIECE = 65_536
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that Claude Code is about to make. File paths in its input are absolute; in the stream they need not be."""
+
+    session_id: str
+    cwd: str
+    tool_name: str
+    tool_input: dict[str, Any]
+    tool_use_id: str
+    agent_id: str | None = None
+
+
+class _Decision(msgspec.Struct, omit_defaults=True, rename="camel"):
+    hook_event_name: Literal["PreToolUse"]
+    permission_decision: Literal["allow", "deny", "defer"]
+    permission_decision_reason: str | None = None
+    updated_input: dict[str, Any] | None = None
+    additional_context: str | None = None
+
+
+class Answer(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """What Claude Code reads from its hook."""
+
+    hook_specific_output: _Decision
+    continue_: bool = msgspec.field(name="continue", default=True)
+
+
+def allow(arguments: dict[str, Any], *, context: str | None = None) -> Answer:
+    """Let the call run, with exactly these arguments."""
+    return Answer(_Decision("PreToolUse", "allow", updated_input=arguments, additional_context=context))
+
+
+def deny(reason: str) -> Answer:
+    """Keep the call from running; the model reads why, and goes on."""
+    return Answer(_Decision("PreToolUse", "deny", reason))
+
+
+def deny_and_stop(reason: str) -> Answer:
+    """Keep the call from running and the model from going on: another call of its turn has to be decided first."""
+    return Answer(_Decision("PreToolUse", "deny", reason), continue_=False)
+
+
+def defer() -> Answer:
+    """Have the session stop at the call; a resume asks for it again."""
+    return Answer(_Decision("PreToolUse", "defer"))
+
+
+# --- the side of the hook -------------------------------------------------------------------------------------------------
+
+
+def ask(place: str, request: bytes) -> bytes:
+    """Take a hook's input to the driver that listens in that place, and return what to print, or raise."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as line:
+        line.settimeout(PATIENCE)
+        _near(place, line.connect)
+        line.sendall(request)
+        line.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: line.recv(_PIECE), b""))
+    msgspec.json.decode(answer, type=Answer)  # what is not a whole answer must never be printed
+    return answer
+
+
+def _near(place: str, use: Any) -> None:
+    """Use the socket's path by way of its directory: a path of more than 107 bytes is too long for a socket."""
+    directory = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        use(f"/proc/self/fd/{directory}/{SOCKET}")
+    finally:
+        os.close(directory)
+
+
+# --- the side of the driver -----------------------------------------------------------------------------------------------
+
+
+class Asked:
+    """One hook that waits for its answer."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._said = bytearray()
+        self.request: Request | None = None
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._line.fileno()
+
+    def is_whole(self) -> bool:
+        """Take in what has come; say whether that was all of it."""
+        piece = self._line.recv(_PIECE)
+        self._said += piece
+        if piece and len(self._said) <= _LARGEST:
+            return False
+        self.request = msgspec.json.decode(self._said, type=Request)
+        return True
+
+    def answer(self, answer: Answer) -> None:
+        """Answer, and let go. A hook that is gone was killed, which is a no."""
+        self._line.setblocking(True)  # noqa: FBT003 -- the name that the standard library gave it
+        with suppress(OSError):
+            self._line.settimeout(PATIENCE)
+            self._line.sendall(msgspec.json.encode(answer))
+        self._line.close()
+
+    def drop(self) -> None:
+        """Let go without an answer, which is a no."""
+        self._line.close()
+
+
+class Ear:
+    """Listens for hooks, in the private directory of a run."""
+
+    def __init__(self, place: str, selector: selectors.BaseSelector) -> None:
+        self._selector = selector
+        self._path = os.path.join(place, SOCKET)
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        _near(place, self._listener.bind)
+        self._listener.listen(64)
+        self._listener.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
+        selector.register(self._listener, selectors.EVENT_READ, self._welcome)
+        self._asking: set[Asked] = set()
+        self.heard: list[Asked] = []
+
+    def _welcome(self) -> None:
+        with suppress(BlockingIOError):
+            line, _ = self._listener.accept()
+            line.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
+            asked = Asked(line)
+            self._asking.add(asked)
+            self._selector.register(line, selectors.EVENT_READ, lambda: self._listen(asked))
+
+    def _listen(self, asked: Asked) -> None:
+        try:
+            is_whole = asked.is_whole()
+        except BlockingIOError:
+            return
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            self._leave(asked)
+            asked.drop()
+            return
+        if is_whole:
+            self._leave(asked)
+            self.heard.append(asked)
+
+    def _leave(self, asked: Asked) -> None:
+        self._selector.unregister(asked)
+        self._asking.discard(asked)
+
+    def take(self) -> list[Asked]:
+        """Return the hooks that have said all, each once."""
+        heard, self.heard = self.heard, []
+        return heard
+
+    def close(self) -> None:
+        """Stop listening; whoever still asks gets no answer."""
+        for asked in list(self._asking):
+            self._leave(asked)
+            asked.drop()
+        for asked in self.take():
+            asked.drop()
+        self._selector.unregister(self._listener)
+        self._listener.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)

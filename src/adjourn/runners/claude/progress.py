@@ -1,0 +1,28 @@
+"""What one run of Claude Code leaves for the next."""
+
+import msgspec
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the next run of a task has to know of this one."""
+
+    of: str  # the task's own session: after a restart there is another
+    session: str  # Claude Code's
+    version: str = ""
+    started: bool = False  # whether the program was ever told to begin
+    deferred: str | None = None  # the call that the session stopped at, as Claude Code names it
+    calls: dict[str, str] = {}  # calls that were held, as Claude Code names them, and as the task does
+    untold: dict[str, str] = {}  # fingerprints of decided calls that the model was told to make again
+    questions: dict[str, tuple[str, ...]] = {}  # fingerprints of questions that were asked, and their keys
+    asked: int = 0  # how many questions were asked so far
+    cost: float = 0.0  # what the whole session has cost, in US dollars
+
+
+DOCUMENT = "claude"  # under this name the task keeps it
+SESSION = "session"  # and under this one, the copy of the session's file
+
+
+def decode(kept: bytes | None, *, of: str) -> Progress | None:
+    """Read what the run before left, unless the task was restarted since."""
+    progress = msgspec.json.decode(kept, type=Progress) if kept else None
+    return progress if progress and progress.of == of else None

@@ -1,0 +1,54 @@
+"""The file of a Claude Code session: where it is, whether it can be resumed, and how a copy takes its place."""
+
+import glob
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+from adjourn.files import write_whole
+
+
+class _Entry(msgspec.Struct):
+    type: str = ""
+    session_id: str = msgspec.field(name="sessionId", default="")
+
+
+def files_of(session: str, environment: Mapping[str, str]) -> list[str]:
+    """Return where the program keeps the session, newest first; it may have been run in several directories."""
+    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
+    found = glob.glob(os.path.join(glob.escape(home), "projects", "*", f"{session}.jsonl"))
+    return sorted(found, key=os.path.getmtime, reverse=True)
+
+
+def read(session: str, paths: list[str]) -> bytes | None:
+    """Return the first of these files that can be resumed, if one can."""
+    return next((content for path in paths if (content := _content(path)) and is_resumable(session, content)), None)
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def is_resumable(session: str, content: bytes) -> bool:
+    """Say whether a session's file holds what the person said: one that was killed too early has only its head."""
+    return any(_is_prompt(session, line) for line in content.splitlines() if b'"type":"user"' in line)
+
+
+def _is_prompt(session: str, line: bytes) -> bool:
+    try:
+        entry = msgspec.json.decode(line, type=_Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return (entry.type, entry.session_id) == ("user", session)
+
+
+def lay_out(session: str, content: bytes, *, place: str) -> str:
+    """Put a copy of the session where the program can be sent to, and return the path."""
+    path = os.path.join(place, f"{session}.jsonl")
+    write_whole(path, content)
+    return path

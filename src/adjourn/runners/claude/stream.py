@@ -1,0 +1,172 @@
+"""What Claude Code prints, line by line, as far as adjourn needs it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+
+class Began(msgspec.Struct, frozen=True):
+    """A message of the model begins to stream."""
+
+    message: str
+
+
+class Called(msgspec.Struct, frozen=True):
+    """The model calls a tool; `is_whole` says that its message does not stream: all of its calls are told at once."""
+
+    message: str
+    call: str
+    tool: str
+    arguments: dict[str, Any]
+    is_whole: bool
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A message of the model is there to its last word: all of its calls are known."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The model says something."""
+
+    text: str
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """A call of the model, or of one of its subagents, has a result."""
+
+    call: str
+    is_error: bool
+    content: bytes
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+
+class Init(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session runs."""
+
+    session_id: str = ""
+    claude_code_version: str = ""
+    permission_mode: str = msgspec.field(name="permissionMode", default="")
+
+
+class Deferred(msgspec.Struct, frozen=True):
+    """The call that a session stopped at."""
+
+    id: str
+    name: str
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ended. One process may print several; only the last counts, except that a deferral ends everything."""
+
+    subtype: str = ""
+    is_error: bool = False
+    result: str = ""
+    stop_reason: str | None = None
+    terminal_reason: str | None = None
+    api_error_status: int | None = None
+    errors: tuple[Any, ...] = ()
+    total_cost_usd: float = 0.0
+    usage: Usage = Usage()
+    deferred_tool_use: Deferred | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the model is done. An error of the API, too, says `success`."""
+        return self.subtype == "success" and not self.is_error and self.terminal_reason in {None, "completed"}
+
+    @property
+    def is_deferral(self) -> bool:
+        """Whether it stopped at a call that waits for a decision."""
+        return self.stop_reason == "tool_deferred"
+
+
+Event = Began | Called | Stopped | Said | Returned | Init | Result
+
+
+class _Line(msgspec.Struct):
+    type: str = ""
+    subtype: str | None = None
+    parent_tool_use_id: str | None = None
+    event: msgspec.Raw = msgspec.Raw(b"{}")
+    message: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _StreamEvent(msgspec.Struct):
+    class Message(msgspec.Struct):
+        id: str = ""
+
+    type: str = ""
+    message: Message = msgspec.field(default_factory=Message)
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    input: dict[str, Any] = {}
+    tool_use_id: str = ""
+    is_error: bool | None = None
+    content: msgspec.Raw = msgspec.Raw(b'""')
+
+
+class _Message(msgspec.Struct):
+    id: str = ""
+    stop_reason: str | None = None
+    content: list[_Block] | str = []
+
+
+def events_of(line: bytes) -> list[Event]:
+    """Return what a line tells; what is no event, or one that adjourn does not need, tells nothing."""
+    try:
+        return list(_events(msgspec.json.decode(line, type=_Line), line))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+
+
+def _events(read: _Line, line: bytes) -> Iterator[Event]:
+    is_main = read.parent_tool_use_id is None
+    match read.type:
+        case "stream_event" if is_main:
+            yield from _of_stream(msgspec.json.decode(read.event, type=_StreamEvent))
+        case "assistant" if is_main:
+            yield from _of_assistant(msgspec.json.decode(read.message, type=_Message))
+        case "user":
+            yield from _of_user(msgspec.json.decode(read.message, type=_Message))
+        case "system" if read.subtype == "init":
+            yield msgspec.json.decode(line, type=Init)
+        case "result":
+            yield msgspec.json.decode(line, type=Result)
+        case _:
+            return
+
+
+def _of_stream(event: _StreamEvent) -> Iterator[Event]:
+    if event.type == "message_start":
+        yield Began(event.message.id)
+    elif event.type == "message_stop":
+        yield Stopped()
+
+
+def _of_assistant(message: _Message) -> Iterator[Event]:
+    is_whole = message.stop_reason is not None  # a streaming message has none yet when its blocks are told
+    for block in message.content if isinstance(message.content, list) else ():
+        if block.type == "tool_use":
+            yield Called(message.id, block.id, block.name, block.input, is_whole)
+        elif block.type == "text" and block.text:
+            yield Said(block.text)
+
+
+def _of_user(message: _Message) -> Iterator[Event]:
+    for block in message.content if isinstance(message.content, list) else ():
+        if block.type == "tool_result":
+            yield Returned(block.tool_use_id, bool(block.is_error), bytes(block.content))

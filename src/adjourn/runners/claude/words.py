@@ -1,0 +1,94 @@
+"""What adjourn says to the model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from adjourn.core.call import Call
+from adjourn.core.driving import CallResult, Held
+from adjourn.core.states import CallState
+from adjourn.runners.claude.fingerprint import input_of
+
+_LONG = 1_000
+REJECTED = "TOOL_CALL_REJECTED"
+HELD = (
+    "Not run: a person has to decide about a call of this turn first. You will be told when that is done; if you still need this "
+    "call then, make it again with exactly the same input."
+)
+SUBAGENT = (
+    "Not run: this call needs a person's decision, and nobody can be asked from inside a subagent. Report to the main agent what "
+    "you would have run, so that it makes the call itself."
+)
+_INTERRUPTED = (
+    "Not run again: it was interrupted when you were paused, and may have taken effect in part. Check what it did; if it is "
+    "still needed, make the call again, and a person is asked."
+)
+PAUSED = (
+    "You were paused by a person and now go on. If a tool call was interrupted, its outcome is unknown: check what it did before "
+    "you repeat it. Then continue with the task."
+)
+UNANSWERED = "Not answered: nobody has answered these questions. Ask them again if you still need to know."
+DECIDED = "A person has decided about the calls that were held. Continue with the task."
+
+
+def broken(why: str) -> str:
+    """Say that a call was not judged."""
+    return f"Not run: adjourn could not judge this call: {why}"
+
+
+def rejected(held: Held) -> str:
+    """Say that a call was turned down, and why, if somebody said why."""
+    reason = (held.ask.reply if held.ask else None) or (held.result.error if held.result else None)
+    return f"{REJECTED}\n{reason}" if reason else REJECTED
+
+
+def begun(call: Call) -> str:
+    """Say that a call was handed out before, and that nobody saw it end."""
+    return (
+        f"Not run: this very call ({call.tool_call_id}) was started before and nobody saw it end, so it may have taken effect. "
+        "Do not repeat it; check what it did, or ask the person."
+    )
+
+
+def carried_out(held: Held) -> str:
+    """Say what became of a call that was made before."""
+    result = held.result or CallResult(ok=False)
+    if result.settled_by:
+        said = "ran" if result.ok else "did not run"
+        return f"Not run again: it was started before, and {result.settled_by} says that it {said}. Its output is not known."
+    if result.ok:
+        return f"Not run again: it was made before, and succeeded.\n{result.output}".rstrip()
+    return f"{_INTERRUPTED}\n{result.output}".rstrip()
+
+
+def edited(held: Held) -> str | None:
+    """Say that a person changed a call before approving it."""
+    if held.original is None or held.call is None:
+        return None
+    made = _shortened(input_of(held.call.body))
+    return f"A person changed the input of this {held.call.tool} call before approving it: it ran with {made}."
+
+
+def news(held: Sequence[Held]) -> str:
+    """Say what became of calls that were held together."""
+    return "\n".join(["Of the other calls that were held:", *(_news(each) for each in held)])
+
+
+def _news(held: Held) -> str:
+    if held.call is None:
+        return "- nothing is known of one"
+    call = f"{held.call.tool} {_shortened(input_of(held.call.body))}"
+    match held.call.state:
+        case CallState.APPROVED:
+            return f"- approved: make it again, exactly so, and it will run: {call}"
+        case CallState.REJECTED | CallState.EXPIRED:
+            return f"- rejected, do not make it again: {call}"
+        case _:
+            return f"- {held.call.state}: {call}"
+
+
+def _shortened(arguments: dict[str, Any]) -> str:
+    """Return arguments so that the model knows which call is meant; it has said them itself, however long they are."""
+    text = msgspec.json.encode(arguments).decode()
+    return text if len(text) <= _LONG else f"{text[:_LONG]} ({len(text) - _LONG} characters more)"

@@ -1,0 +1,1 @@
+"""Runs Codex: its app-server, or `codex exec` where there is none."""

@@ -1,0 +1,153 @@
+"""The calls of Codex: put before the policy as a batch, handed out once each, and closed with what became of them."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from adjourn.core.call import Call, arguments_of, canonical
+from adjourn.core.driving import CallResult, Held, Proposed, cut
+from adjourn.core.states import CallState
+from adjourn.ports.drive import Drive
+from adjourn.runners.codex import words
+from adjourn.runners.codex.items import Item
+from adjourn.runners.codex.keeping import Keeper
+from adjourn.runners.codex.memory import Put, Ran
+from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Wanted
+from adjourn.runners.codex.rollout import Details, Rollout
+from adjourn.runners.codex.thread import Thread
+
+_ESCALATED = "require_escalated"
+_APPLIES_PATCH = "--codex-run-as-apply-patch"  # makes the binary the tool of that name
+_EXECUTABLE = frozenset({SHELL_TOOL, PATCH_TOOL})
+OUTSIDE, NOT_TOLD = "none", "not told"
+
+
+class Calls:
+    """What Codex wants to do, is doing, and has done in one run."""
+
+    def __init__(self, drive: Drive, keeper: Keeper, *, sandbox: str) -> None:
+        self._drive = drive
+        self._keeper = keeper
+        self._sandbox = sandbox
+        self._handed: dict[str, Call] = {}  # what Codex makes now, by its name for it
+
+    def take(self, wanted: Sequence[Wanted], rollout: Rollout) -> bool:
+        """Take a whole batch of calls, if all of them may run now; else none of them runs."""
+        calls = self._approved_or_put(wanted, rollout)
+        names = [call.tool_call_id for call in calls]
+        put = [Put(item=each.item, call=rollout.call_of(each.item), name=name) for each, name in zip(wanted, names, strict=True)]
+        self._keeper.remember(put=tuple(put))
+        may_run = all(call.state is CallState.APPROVED for call in calls)
+        return may_run and self._hand_out([each.item for each in wanted], calls)
+
+    def placed(self, wanted: Wanted, rollout: Rollout) -> Wanted:
+        """Add to a command what its request does not say: which shell reads it, and whether that runs inside the sandbox."""
+        if wanted.tool != SHELL_TOOL:
+            return wanted
+        call = next((call for call in rollout.open_calls if call.id == wanted.item), None)
+        details = call.details if call else Details(sandbox_permissions=NOT_TOLD)  # a script's own calls are not told
+        shell = [details.shell or rollout.shell, "-lc" if details.login is not False else "-c"]
+        around = {"shell": shell, "sandbox": self._sandbox_of(details.sandbox_permissions)}
+        return msgspec.structs.replace(wanted, arguments=around | wanted.arguments)
+
+    def _sandbox_of(self, asked: str | None) -> str:
+        return OUTSIDE if asked == _ESCALATED else (self._sandbox if asked in {None, "use_default"} else str(asked))
+
+    def _approved_or_put(self, wanted: Sequence[Wanted], rollout: Rollout) -> list[Call]:
+        """Return the call of each: one that was approved before and is repeated now, or a new one."""
+        approved = self._approved_before()
+        repeated = {each.item: approved.pop(_fingerprint(each.body), None) for each in wanted}
+        new = [each for each in wanted if repeated[each.item] is None]
+        held = self._drive.propose([self._proposed(each, rollout) for each in new]) if new else []
+        put = iter([each.call for each in held if each.call])
+        return [repeated[each.item] or next(put) for each in wanted]
+
+    def _approved_before(self) -> dict[bytes, Call]:
+        found = [self._drive.held(name) for name in self._keeper.memory.told]
+        calls = [held.call for held in found if held and held.call]
+        return {_fingerprint(call.body): call for call in calls if call.state is CallState.APPROVED}
+
+    def _proposed(self, wanted: Wanted, rollout: Rollout) -> Proposed:
+        cell = rollout.call_of(wanted.item)
+        before = [f"Its script has already run {each.told}" for each in self._keeper.memory.ran if each.call == cell]
+        said = "\n".join([wanted.words, *before] if wanted.words else before)
+        return Proposed(
+            tool=wanted.tool, body=wanted.body, label=wanted.item, words=said or None, editable=_editable(wanted.arguments)
+        )
+
+    def _hand_out(self, items: Sequence[str], calls: Sequence[Call]) -> bool:
+        """Take all calls of a batch out of the store, or none: before the first is answered nothing runs."""
+        for item, call in zip(items, calls, strict=True):
+            handed = self._drive.hand_out(call)
+            if handed is None:
+                for earlier in list(self._handed):
+                    self._close(earlier, CallResult(ok=False, error=words.NOT_ASKED))
+                return False
+            self._handed[item] = handed
+        return True
+
+    def end(self, item: Item, rollout: Rollout) -> bool:
+        """Close a call that has ended; say whether it was one that had been handed out."""
+        name, call = item.id, self._handed.get(item.id)
+        if call is None:
+            return False
+        result, cell = _result(item), rollout.call_of(name)
+        if cell != name:
+            ran = Ran(call=cell, line=words.line_of(call), output=result.output, exit_code=result.exit_code)
+            self._keeper.remember(ran=(*self._keeper.memory.ran, ran))
+        self._close(name, result)
+        return True
+
+    def cut_off(self, printed: Mapping[str, str]) -> None:
+        """Close the calls that were being made when somebody paused the run."""
+        for item in list(self._handed):
+            output, left_out = cut(printed.get(item, ""))
+            self._close(item, CallResult(ok=False, error=words.INTERRUPTED, output=output, left_out=left_out))
+
+    def _close(self, item: str, result: CallResult) -> None:
+        self._drive.close(self._handed.pop(item), result)
+
+    def execute(self, thread: Thread, parts: Sequence[tuple[Put, Held]]) -> bool:
+        """Run what was approved, as Codex would have; say whether no person has to be asked again."""
+        for put, held in parts:
+            if held.call and held.call.tool in _EXECUTABLE and held.call.state is CallState.APPROVED:
+                if not self._hand_out([put.item], [held.call]):
+                    return False
+                self._close(put.item, _executed(thread, self._handed[put.item]))
+        return True
+
+
+def _editable(arguments: Mapping[str, object]) -> bytes | None:
+    """Return what a person may change of a call: the text of a command, and nothing around it."""
+    if not isinstance(arguments.get("command"), str):
+        return None
+    fixed: dict[str, object] = {name: {"enum": [value]} for name, value in arguments.items() if name != "command"}
+    properties = fixed | {"command": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False}
+    return msgspec.json.encode(schema)
+
+
+def _fingerprint(body: bytes) -> bytes:
+    """Return what two requests for the same call have in common."""
+    parts = msgspec.json.decode(body)
+    return canonical([parts["tool"], parts["arguments"]])
+
+
+def _executed(thread: Thread, call: Call) -> CallResult:
+    match arguments_of(call.body):
+        case {"command": str(text), "shell": [str(shell), str(option)], "cwd": str(cwd), "sandbox": sandbox}:
+            return thread.execute([shell, option, text], cwd=cwd, is_sandboxed=sandbox != OUTSIDE)
+        case {"command": list(argv), "cwd": str(cwd), "sandbox": sandbox}:
+            return thread.execute([str(word) for word in argv], cwd=cwd, is_sandboxed=sandbox != OUTSIDE)
+        case {"patch": str(text), "cwd": str(cwd)}:
+            return thread.execute([thread.binary, _APPLIES_PATCH, text], cwd=cwd, is_sandboxed=True)
+        case _:
+            return CallResult(ok=False, error="it cannot be executed: its words cannot be read")
+
+
+def _result(item: Item) -> CallResult:
+    given = item.aggregated_output or ""
+    if item.type == "mcpToolCall":
+        given = msgspec.json.encode(item.result or item.error).decode()
+    output, left_out = cut(given)
+    return CallResult(ok=item.status == "completed", output=output, exit_code=item.exit_code, left_out=left_out)

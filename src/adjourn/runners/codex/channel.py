@@ -1,0 +1,264 @@
+"""JSON-RPC with a child process on its stdin and stdout, one message a line."""
+
+import os
+import select
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from adjourn.core.errors import AdjournError
+from adjourn.runners.claude.hook import Answer, Asked, Ear
+
+HOOK = "hook"  # the method of what a hook asks
+_PIECE = 1 << 16
+
+
+class Interrupted(Exception):
+    """Somebody wants the run to stop."""
+
+
+class Silent(Exception):
+    """Nothing was said in time."""
+
+
+class Gone(Exception):
+    """The other side has left."""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One message: a request, a notification or an answer."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"null")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: "Refusal | None" = None
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """What the other side says when it does not do what it was asked."""
+
+    code: int = 0
+    message: str = ""
+
+
+class Refused(AdjournError):
+    """The other side did not do what it was asked."""
+
+    def __init__(self, method: str, refusal: Refusal) -> None:
+        super().__init__(f"Codex refused {method}: {refusal.message}")
+        self.refusal = refusal
+
+
+class Interrupts:
+    """Turns the signals that pause a run into something to poll: none ever breaks into what is being written down."""
+
+    def __init__(self) -> None:
+        self._reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _do_nothing)
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._reader
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """Let the wake-up descriptor tell of the signal."""
+
+
+class Hooks:
+    """The hooks that wait for an answer, each as if it were a request of the app-server."""
+
+    def __init__(self, place: str) -> None:
+        self._selector = selectors.EpollSelector()
+        self._ear = Ear(place, self._selector)
+        self._waiting: dict[str, Asked] = {}
+        self._count = 0
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._selector.fileno()
+
+    def heard(self) -> Iterator[Message]:
+        """Take in what hooks say; yield those that have said all."""
+        for key, _ in self._selector.select(0):
+            key.data()
+        for asked in self._ear.take():
+            self._count += 1
+            name = f"{HOOK}-{self._count}"
+            self._waiting[name] = asked
+            yield Message(id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request)))
+
+    def answer(self, name: str, answer: Answer) -> None:
+        """Answer a hook."""
+        self._waiting.pop(name).answer(answer)
+
+    def close(self) -> None:
+        """Stop listening; whoever still asks gets no answer, which is a no."""
+        for asked in self._waiting.values():
+            asked.drop()
+        self._waiting.clear()
+        self._ear.close()
+        self._selector.close()
+
+
+class Channel:
+    """A child process that speaks JSON, a message a line: requests and answers, or events to which nobody answers."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        complaints: str,
+        hooks: Hooks,
+        interrupts: Interrupts,
+        is_spoken_to: bool,
+    ) -> None:
+        self._child = _started(argv, cwd=cwd, env=env, complaints=complaints, is_spoken_to=is_spoken_to)
+        self._is_spoken_to = is_spoken_to
+        self._hooks = hooks
+        self._interrupts = interrupts
+        self._rest = bytearray()
+        self._messages: deque[Message] = deque()
+        self._last_id = 0
+
+    def ask(self, method: str, params: object, *, within: float) -> msgspec.Raw:
+        """Ask for something and return the answer; what else is said meanwhile is kept for `next`."""
+        self._last_id += 1
+        number, kept = self._last_id, list[Message]()
+        self.send({"id": number, "method": method, "params": params})
+        deadline = time.monotonic() + within
+        while True:
+            message = self.next(deadline - time.monotonic())
+            if message.method is None and message.id == number:
+                break
+            kept.append(message)
+        self._messages.extendleft(reversed(kept))
+        if message.error:
+            raise Refused(method, message.error)
+        return message.result
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Say something."""
+        line = memoryview(msgspec.json.encode(message) + b"\n")
+        try:
+            while line:
+                line = line[os.write(self._stdin, line) :]
+        except BrokenPipeError:
+            raise Gone from None
+
+    def next(self, within: float) -> Message:
+        """Return the next message; raise Silent, Gone or Interrupted if there is none."""
+        deadline = time.monotonic() + within
+        while not self._messages:
+            self._read(max(0.0, deadline - time.monotonic()))
+        return self._messages.popleft()
+
+    def _read(self, within: float) -> None:
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        poll.register(self._interrupts, select.POLLIN)
+        poll.register(self._hooks, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll(within * 1000)}
+        if self._interrupts.fileno() in ready:
+            raise Interrupted
+        if not ready:
+            raise Silent
+        if self._hooks.fileno() in ready:
+            self._messages.extend(self._hooks.heard())
+        if self._stdout not in ready:
+            return
+        piece = os.read(self._stdout, _PIECE)
+        if not piece:
+            raise Gone
+        self._take(piece)
+
+    def _take(self, piece: bytes) -> None:
+        *lines, rest = (self._rest + piece).split(b"\n") if b"\n" in piece else (self._rest + piece,)
+        self._rest = bytearray(rest)
+        read = _message if self._is_spoken_to else _event
+        self._messages.extend(read(bytes(line)) for line in lines if line.strip())
+
+    def close(self, *, within: float) -> None:
+        """Say goodbye, and end the process if it does not leave by itself."""
+        if self._child.stdin:
+            self._child.stdin.close()
+        try:
+            while True:
+                self.next(within)
+        except (Gone, Silent, Interrupted):
+            self.kill()
+
+    def kill(self) -> int:
+        """End the process and all that it started, at once; return its exit code."""
+        import psutil  # slow to import, and only needed at the end
+
+        try:
+            below = psutil.Process(self._child.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            below = []
+        self._child.kill()
+        for process in below:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        code = self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe:
+                pipe.close()
+        return code
+
+    @property
+    def _stdin(self) -> int:
+        assert self._child.stdin  # noqa: S101 -- it was asked for above, which the type does not say
+        return self._child.stdin.fileno()
+
+    @property
+    def _stdout(self) -> int:
+        assert self._child.stdout  # noqa: S101 -- it was asked for above, which the type does not say
+        return self._child.stdout.fileno()
+
+
+def _message(line: bytes) -> Message:
+    try:
+        return msgspec.json.decode(line, type=Message)
+    except msgspec.DecodeError as error:
+        raise AdjournError(f"Codex said something that is no message: {line[:200]!r}") from error
+
+
+class _Event(msgspec.Struct):
+    type: str
+
+
+def _event(line: bytes) -> Message:
+    try:
+        return Message(method=msgspec.json.decode(line, type=_Event).type, params=msgspec.Raw(line))
+    except msgspec.MsgspecError as error:
+        raise AdjournError(f"Codex said something that is no event: {line[:200]!r}") from error
+
+
+def _started(
+    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, is_spoken_to: bool
+) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    stdin = pipe if is_spoken_to else subprocess.DEVNULL  # what it is not told there it would wait for
+    try:
+        with open(complaints, "ab") as stderr:
+            # A session of its own: the interrupt that pauses a run must not reach it, or it would tell its model of it.
+            return subprocess.Popen(
+                argv, cwd=cwd, env=env, stdin=stdin, stdout=pipe, stderr=stderr, bufsize=0, start_new_session=True
+            )
+    except OSError as error:
+        raise AdjournError(f"{argv[0]} cannot be started: {error.strerror}", way_out="adjourn doctor") from error

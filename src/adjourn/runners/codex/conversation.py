@@ -1,0 +1,199 @@
+"""Listens to one thread: collects what Codex asks for until the batch is whole, and notices when it is stuck."""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from adjourn.core.errors import AdjournError
+from adjourn.runners.codex.channel import HOOK, Message, Silent
+from adjourn.runners.codex.items import Item, Offer, Option
+from adjourn.runners.codex.memory import Usage, usage_of
+from adjourn.runners.codex.requests import Harmless, Query, Questions, Reply, Request, Strange, Wanted, read_request
+from adjourn.runners.codex.rollout import Rollout
+from adjourn.runners.codex.setup import Setup
+
+_QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
+_LOOK = 0.05
+_PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
+_ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
+
+
+class Speaker(Protocol):
+    """A thread, as far as one speaks with it."""
+
+    id: str
+
+    def next(self, within: float) -> Message:
+        """Return what Codex says next."""
+        ...
+
+    def answer(self, reply: Reply) -> None:
+        """Answer what it asked."""
+        ...
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """All that Codex wants at once, before any of it acts."""
+
+    requests: tuple[Wanted | Questions, ...]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """An item has come to its end."""
+
+    item: Item
+
+
+class TurnEnded(msgspec.Struct, frozen=True):
+    """The model has nothing more to do."""
+
+    status: str
+    error: str | None = None
+
+
+Event = Batch | Ended | TurnEnded
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+class _Failure(msgspec.Struct, rename="camel"):
+    error: _Error
+    will_retry: bool = False
+
+
+class _Turn(msgspec.Struct):
+    status: str
+    error: _Error | None = None
+
+
+class Conversation:
+    """What is said in one thread, from its opening to its end."""
+
+    hears_questions_at_hooks = False
+
+    def __init__(self, thread: Speaker, rollout: Rollout, setup: Setup) -> None:
+        self._thread = thread
+        self._rollout = rollout
+        self._setup = setup
+        self._requests: dict[int | str, Wanted | Questions] = {}
+        self._let: dict[str, Wanted] = {}
+        self._answered: set[str] = set()  # the items of earlier batches
+        self._heard_at = time.monotonic()
+        self._retries = 0
+        self.items: dict[str, Item] = {}
+        self.printed: dict[str, str] = {}  # what commands that still run have printed
+        self.message: str | None = None
+        self.questions: tuple[Query, ...] = ()
+        self.usage: Usage | None = None
+
+    def next(self) -> Event:
+        """Return what has to be acted on next."""
+        while True:
+            if self._requests and self._is_whole():
+                return self._batch()
+            try:
+                message = self._thread.next(_LOOK if self._requests else self._setup.silence)
+            except Silent:
+                if not self._requests and not self._runs_something():
+                    raise AdjournError(f"Codex said nothing for {self._setup.silence:g} s") from None
+                continue
+            event = self._take(message)
+            if event:
+                return event
+
+    def _runs_something(self) -> bool:
+        return any(item.is_under_way for item in self.items.values())
+
+    def _is_whole(self) -> bool:
+        quiet = time.monotonic() - self._heard_at
+        self._rollout.read_on()
+        known = {request.item for request in self._requests.values()} | self._answered
+        missing = [call for call in self._rollout.open_calls if call.name in _ASKED_ABOUT and call.id not in known]
+        has_all = self._rollout.answer_is_whole and not missing
+        runs_script = any(call.is_cell for call in self._rollout.open_calls)
+        return quiet >= _PATIENCE or (has_all and (quiet >= _QUIET or not runs_script))
+
+    def _batch(self) -> Batch:
+        batch = Batch(tuple(self._requests.values()))
+        self._answered |= {request.item for request in batch.requests}
+        self._requests = {}
+        return batch
+
+    def _take(self, message: Message) -> Event | None:
+        self._heard_at = time.monotonic()
+        if message.method is None:
+            return None
+        if message.id is not None:
+            self._take_request(read_request(message, thread=self._thread.id, items=self.items))
+            return None
+        try:
+            return self._take_notice(message.method, msgspec.json.decode(message.params, type=dict[str, Any] | None))
+        except (LookupError, msgspec.MsgspecError) as error:
+            raise AdjournError(f"Codex said {message.method} in a way that cannot be read: {error}") from error
+
+    def _take_request(self, request: Request) -> None:
+        match request:
+            case Strange() | Harmless():
+                self._thread.answer(request.answer())
+            case Wanted(item=item) if item in self._let:
+                self._thread.answer(request.answer(yes=self._let[item].covers(request)))
+            case Questions(given=dict()) if not self.hears_questions_at_hooks:
+                self._thread.answer(request.pass_on())
+            case Wanted() | Questions():
+                self._requests[request.request] = request
+
+    def let(self, wanted: Sequence[Wanted]) -> None:
+        """Take note of calls that were let through at their hook: when Codex asks once more, it is the same answer."""
+        self._let |= {each.item: each for each in wanted if each.method == HOOK}
+
+    def _take_notice(self, method: str, params: dict[str, Any] | None) -> Event | None:
+        if params is None or params.get("threadId") != self._thread.id:
+            return None  # of another thread, or of none
+        match method:
+            case "item/started":
+                item = msgspec.convert(params["item"], Item)
+                self.items[item.id] = item
+            case "item/completed":
+                return self._take_ended(msgspec.convert(params["item"], Item))
+            case "item/commandExecution/outputDelta":
+                self.printed[params["itemId"]] = self.printed.get(params["itemId"], "") + str(params.get("delta", ""))
+            case "thread/tokenUsage/updated":
+                self.usage, self._retries = usage_of(params), 0
+            case "serverRequest/resolved":
+                self._requests.pop(params["requestId"], None)
+            case "error":
+                failure = msgspec.convert(params, _Failure)
+                if failure.will_retry:
+                    self._take_trouble(failure.error.message)
+            case "turn/completed":
+                turn = msgspec.convert(params["turn"], _Turn)
+                return TurnEnded(status=turn.status, error=turn.error.message if turn.error else None)
+            case _:
+                return None
+        return None
+
+    def _take_ended(self, item: Item) -> Event:
+        self.items[item.id] = item
+        self.printed.pop(item.id, None)
+        if item.type == "agentMessage":
+            self.message, self.questions = (
+                item.text,
+                tuple(map(_query, range(1, 1 + len(item.questions or ())), item.questions or ())),
+            )
+        return Ended(item)
+
+    def _take_trouble(self, message: str) -> None:
+        """Count what Codex means to try again; it would never give up by itself."""
+        self._retries += 1
+        if self._retries > self._setup.retries:
+            raise AdjournError(f"Codex tried {self._retries} times in a row: {message}")
+
+
+def _query(number: int, offer: Offer) -> Query:
+    """Return what the model asks along with its words, without waiting for the answer."""
+    options = tuple(Option(label=each) if isinstance(each, str) else each for each in offer.options or ())
+    return Query(id=f"question_{number}", question=offer.title, options=options, other=True)

@@ -1,0 +1,232 @@
+"""Drives Codex through one run of a task: starts or resumes its thread, holds its calls, and leaves when a person is needed."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from adjourn.core import exits
+from adjourn.core.errors import AdjournError
+from adjourn.core.render import block
+from adjourn.core.review import WANTS_CHANGES
+from adjourn.ports.drive import Drive
+from adjourn.runners.codex.calls import Calls
+from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
+from adjourn.runners.codex.conversation import Batch, Conversation, Ended, TurnEnded
+from adjourn.runners.codex.deliveries import Deliveries
+from adjourn.runners.codex.execution import ExecConversation, ExecThread
+from adjourn.runners.codex.items import Item
+from adjourn.runners.codex.keeping import Keeper
+from adjourn.runners.codex.launch import Launch
+from adjourn.runners.codex.queries import ask_all
+from adjourn.runners.codex.requests import Questions, Wanted
+from adjourn.runners.codex.rollout import Rollout
+from adjourn.runners.codex.setup import OnApprove, Way, setup_of
+from adjourn.runners.codex.thread import NoAppServer, Thread
+
+INTERRUPTED = 130
+_COMPLAINT = 2000
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> int:
+    """Run Codex for a task until it is done, or a person is needed, and return the exit code."""
+    driver = CodexDriver(drive, environment, adjourn=adjourn)
+    try:
+        return driver.run()
+    except Interrupted:
+        return driver.interrupt()
+    except (AdjournError, Gone, Silent) as error:
+        return driver.fail(driver.sentence(error))
+
+
+class _Live(msgspec.Struct, frozen=True):
+    """A thread that is open, its file, and what is said in it."""
+
+    thread: Thread | ExecThread
+    rollout: Rollout
+    talk: Conversation
+
+
+class CodexDriver:
+    """One run of Codex."""
+
+    def __init__(self, drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> None:
+        self._drive = drive
+        self._setup = setup_of((drive.task.spec.setup or "").encode())
+        self._keeper = Keeper(drive, environment)
+        self._calls = Calls(drive, self._keeper, sandbox=self._setup.sandbox.value)
+        self._has_app_server = self._setup.way is Way.APP_SERVER
+        self._launch = Launch(
+            self._setup,
+            workspace=drive.task.spec.workspace,
+            environment=environment,
+            place=drive.place,
+            adjourn=adjourn,
+            interrupts=Interrupts(),
+        )
+        self._live: _Live | None = None
+
+    def run(self) -> int:
+        """Begin or go on, until Codex is done or a person is needed."""
+        while True:
+            live = self._opened()
+            code = self._converse(live) if self._go_on(live) else self._leave(live)
+            if code is not None:
+                return code
+
+    # --- beginning ---------------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> _Live:
+        known = self._keeper.known
+        if known:
+            self._keeper.bring_back()
+        thread, talk = self._thread()
+        try:
+            thread.open(known.thread if known else None)
+        except NoAppServer:
+            thread.kill()
+            self._has_app_server = False
+            return self._opened()
+        except BaseException:
+            thread.kill()
+            raise
+        rollout = self._keeper.rollout(thread.path)
+        self._live = _Live(thread, rollout, talk(thread, rollout, self._setup))
+        self._keeper.opened(thread.id, rollout, version=thread.version)
+        return self._live
+
+    def _thread(self) -> tuple[Thread | ExecThread, type[Conversation]]:
+        if self._has_app_server:
+            return Thread(self._launch), Conversation
+        return ExecThread(self._launch, prompt=self._drive.task.spec.prompt or ""), ExecConversation
+
+    def _go_on(self, live: _Live) -> bool:
+        """Tell Codex what came of its calls and let the model go on; say whether no person is needed first."""
+        if not live.rollout.read_on().has_prompt:
+            live.thread.begin_turn(self._drive.task.spec.prompt)
+            return True
+        if isinstance(live.thread, Thread) and not self._execute(live.thread):
+            return False
+        deliveries = self._deliveries()
+        live.thread.tell_outputs(deliveries.outputs(live.rollout))
+        wanted = [f"{WANTS_CHANGES} {words}" for words in self._drive.feedback[-1:]]
+        text = "\n\n".join([*filter(None, [deliveries.in_words(live.rollout)]), *wanted]) or None
+        self._keeper.remember(put=(), ran=(), queried=(), told=deliveries.approved)
+        live.thread.begin_turn(text)
+        return True
+
+    def _execute(self, thread: Thread) -> bool:
+        """Run what was approved, if that is how approved calls come to run; say whether no person has to be asked again."""
+        return self._setup.on_approve is OnApprove.REPEAT or self._calls.execute(thread, self._deliveries().parts)
+
+    def _deliveries(self) -> Deliveries:
+        return Deliveries(self._keeper.memory, self._drive)
+
+    # --- while Codex works -------------------------------------------------------------------------------------------------
+
+    def _converse(self, live: _Live) -> int | None:
+        """Take what comes until the run is over; None means that the thread has to be opened again."""
+        while True:
+            event = live.talk.next()
+            if not self._keeper.is_resumable:
+                self._keeper.note_session(live.rollout)
+            match event:
+                case Ended(item):
+                    self._take_ended(live, item)
+                case TurnEnded():
+                    return self._finish(live, event)
+                case Batch(requests):
+                    if not self._take_batch(live, requests):
+                        return self._leave_or_stop(live)
+
+    def _take_batch(self, live: _Live, requests: Sequence[Wanted | Questions]) -> bool:
+        """Put all that Codex wants before the policy and before people; say whether all of it could be answered now."""
+        wanted = [self._calls.placed(request, live.rollout) for request in requests if isinstance(request, Wanted)]
+        asked = [request for request in requests if isinstance(request, Questions)]
+        asks = [ask_all(self._drive, self._keeper, each.questions, call=live.rollout.call_of(each.item)) for each in asked]
+        if any(ask.is_open for each in asks for ask in each) or not self._calls.take(wanted, live.rollout):
+            return False
+        live.talk.let(wanted)
+        for each in wanted:
+            live.thread.answer(each.answer(yes=True))
+        for questions, answered in zip(asked, asks, strict=True):
+            live.thread.answer(questions.answer([ask.reply for ask in answered]))
+        return True
+
+    def _leave_or_stop(self, live: _Live) -> int | None:
+        """Leave if a person is needed; else open the thread again, to tell Codex what it may not do."""
+        if any(ask.is_open for ask in self._drive.asks()):
+            return self._leave(live)
+        self._stop(live)
+        return None
+
+    def _take_ended(self, live: _Live, item: Item) -> None:
+        if item.type == "agentMessage":
+            sys.stdout.write(block(item.text) + "\n")
+            sys.stdout.flush()
+        if not self._calls.end(item, live.rollout) and item.has_acted:
+            why = f"Codex did something that it had not asked for: {item.what}"
+            raise AdjournError(why, way_out="look for what allows it in Codex's own rules and settings")
+
+    # --- ending ------------------------------------------------------------------------------------------------------------
+
+    def _finish(self, live: _Live, ended: TurnEnded) -> int:
+        if ended.status != "completed":
+            return self.fail(ended.error or f"Codex ended its turn as {ended.status}")
+        if any(ask.is_open for ask in ask_all(self._drive, self._keeper, live.talk.questions, call="")):
+            return self._leave(live)
+        live.thread.close()
+        self._put_away(live)
+        self._keeper.report(live.talk.message)
+        return exits.COMPLETED
+
+    def _leave(self, live: _Live) -> int:
+        self._stop(live)
+        self._keeper.report(live.talk.message)
+        return exits.PAUSED
+
+    def _stop(self, live: _Live) -> None:
+        """End Codex at once: it must not get to write down that somebody stopped it."""
+        live.thread.kill()
+        self._put_away(live)
+
+    def _put_away(self, live: _Live) -> None:
+        self._live = None
+        self._keeper.keep(live.rollout, told=live.talk.usage)
+
+    def interrupt(self) -> int:
+        """End Codex, and say of the calls that it was making that they were cut off."""
+        live = self._live
+        if live:
+            self._stop(live)
+            self._calls.cut_off(live.talk.printed)
+            self._keeper.report(live.talk.message)
+        return INTERRUPTED
+
+    def sentence(self, error: Exception) -> str:
+        """Say what went wrong, with the last words of Codex if it left without a word."""
+        if isinstance(error, AdjournError):
+            return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
+        said = last_line(self._launch.complaints)
+        what = "Codex did not answer in time" if isinstance(error, Silent) else "Codex left before its turn ended"
+        return f"{what}: {said}" if said else what
+
+    def fail(self, sentence: str) -> int:
+        """End Codex, and say why. What became of calls that it was making is not known then."""
+        if self._live:
+            self._stop(self._live)
+        self._keeper.report(sentence)
+        sys.stderr.write(block(sentence) + "\n")
+        return exits.FAILED
+
+
+def last_line(path: str) -> str:
+    """Return the last line of a file that says something, without colours."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file.read()[-_COMPLAINT:].splitlines() if line.strip()]
+    except FileNotFoundError:
+        return ""
+    return _COLOUR.sub("", lines[-1]) if lines else ""

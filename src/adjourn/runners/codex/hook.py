@@ -1,0 +1,52 @@
+"""The hook at which every call of Codex waits, whatever Codex's own rules and settings would let pass."""
+
+import msgspec
+
+from adjourn.core.call import canonical
+from adjourn.core.digest import sha256
+from adjourn.runners.codex.program import toml_text
+
+SECONDS = 86_400  # Codex runs a call whose hook takes longer: far beyond the moment at which the driver has it killed
+_PLACE = "/<session-flags>/config.toml:pre_tool_use:0:0"
+_TRUSTED = "trusted"
+
+
+class _Hook(msgspec.Struct, rename="camel"):
+    key: str = ""
+    command: str = ""
+    enabled: bool = False
+    trust_status: str = ""
+
+
+class _Hooks(msgspec.Struct):
+    hooks: tuple[_Hook, ...] = ()
+
+
+class Listed(msgspec.Struct):
+    """The hooks that Codex would run."""
+
+    data: tuple[_Hooks, ...] = ()
+
+    def holds(self, command: str) -> bool:
+        """Say whether Codex will run this hook before each call; one that it does not trust is skipped in silence."""
+        found = [hook for each in self.data for hook in each.hooks if hook.key == _PLACE]
+        return any(hook.command == command and hook.enabled and hook.trust_status == _TRUSTED for hook in found)
+
+
+def hook_command(adjourn: str) -> str:
+    """Return the line that Codex has a shell run; whatever goes wrong with it, the call is not made."""
+    from shlex import quote
+
+    return f"{quote(adjourn)} _hook || {{ echo 'Not run: adjourn could not be asked' >&2; exit 2; }}"
+
+
+def override(command: str) -> str:
+    """Return the setting that makes Codex run the hook, and trust this very line and no other hook."""
+    handler = f'{{type="command",command={toml_text(command)},timeout={SECONDS}}}'
+    state = f'{{{toml_text(_PLACE)}={{trusted_hash="{_digest(command)}"}}}}'
+    return f'hooks={{PreToolUse=[{{matcher="*",hooks=[{handler}]}}],state={state}}}'
+
+
+def _digest(command: str) -> str:
+    handler = {"async": False, "command": command, "timeout": SECONDS, "type": "command"}
+    return f"sha256:{sha256(canonical({'event_name': 'pre_tool_use', 'hooks': [handler], 'matcher': '*'})).hex()}"

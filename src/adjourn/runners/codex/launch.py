@@ -1,0 +1,52 @@
+"""All that is needed to start Codex for a run, by whichever of its two ways in."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+
+from adjourn.runners.codex import hook, program
+from adjourn.runners.codex.channel import Channel, Hooks, Interrupts
+from adjourn.runners.codex.setup import Setup
+
+COMPLAINTS = "codex.stderr"
+
+
+class Launch:
+    """Starts Codex: the program, its settings, its hook, and where it all lies."""
+
+    def __init__(
+        self, setup: Setup, *, workspace: str, environment: Mapping[str, str], place: str, adjourn: str, interrupts: Interrupts
+    ) -> None:
+        self.setup = setup
+        self.workspace = workspace
+        self.environment = environment
+        self.place = place
+        self.hook = hook.hook_command(adjourn)
+        self.interrupts = interrupts
+
+    @cached_property
+    def binary(self) -> str:
+        """The program itself."""
+        return program.binary(self.setup, self.environment)
+
+    @property
+    def settings(self) -> list[str]:
+        """What a person set, and after it what adjourn insists on."""
+        return [*self.setup.arguments, *program.overrides(self.setup, self.workspace), "-c", hook.override(self.hook)]
+
+    @property
+    def complaints(self) -> str:
+        """The file that gets what Codex writes to its stderr."""
+        return os.path.join(self.place, COMPLAINTS)
+
+    def start(self, *words: str, hooks: Hooks, is_spoken_to: bool = True) -> Channel:
+        """Start the program with these words."""
+        return Channel(
+            [self.binary, *words],
+            cwd=self.workspace,
+            env=self.environment,
+            complaints=self.complaints,
+            hooks=hooks,
+            interrupts=self.interrupts,
+            is_spoken_to=is_spoken_to,
+        )

@@ -1,0 +1,233 @@
+"""What Codex asks of whoever drives it, read once and turned into calls and questions."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from adjourn.core.call import tool_body
+from adjourn.core.errors import Misuse
+from adjourn.runners.claude import hook
+from adjourn.runners.codex.channel import HOOK, Message
+from adjourn.runners.codex.items import Item, Option
+
+COMMAND = "item/commandExecution/requestApproval"
+CHANGE = "item/fileChange/requestApproval"
+ELICITATION = "mcpServer/elicitation/request"
+QUESTIONS = "item/tool/requestUserInput"
+SHELL_TOOL = "shell"
+PATCH_TOOL = "apply_patch"
+_SHELL_TEXT = ("-c", "-lc")
+_TOOLS = {"Bash": SHELL_TOOL}
+_HARMLESS = frozenset({"create_goal", "get_goal", "request_user_input_async", "tool_search", "update_goal", "update_plan"})
+
+Id = int | str
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that Codex makes if it gets a yes."""
+
+    request: Id
+    item: str
+    tool: str
+    arguments: dict[str, Any]
+    words: str = ""  # what the model says for it
+    method: str = COMMAND
+    given: dict[str, Any] = {}  # the arguments as a hook got them
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that a decision is about."""
+        return tool_body(self.tool, self.arguments)
+
+    def covers(self, asked: "Wanted") -> bool:
+        """Say whether a later request for the same item is for what a hook was asked about, and for nothing more."""
+        if asked.tool != SHELL_TOOL or self.tool != SHELL_TOOL:
+            return asked.tool == self.tool and (asked.tool == PATCH_TOOL or asked.arguments == self.arguments)
+        return _essence(asked.arguments) == _essence(self.arguments)
+
+    def answer(self, *, yes: bool) -> "Reply":
+        """Return the reply to the request."""
+        match self.method:
+            case "hook":
+                return self.request, hook.allow(self.given) if yes else hook.deny("adjourn refuses it")
+            case "mcpServer/elicitation/request":
+                return self.request, {"action": "accept" if yes else "decline", "content": {} if yes else None}
+            case _:
+                return self.request, {"decision": "accept" if yes else "decline"}
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """One question of the model."""
+
+    id: str
+    question: str
+    header: str = ""
+    options: tuple[Option, ...] | None = ()
+    other: bool = msgspec.field(default=False, name="isOther")
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The only answers that count; none where the model takes other words, too."""
+        return () if self.other else tuple(option.label for option in self.options or ())
+
+    @property
+    def prompt(self) -> str:
+        """The question, with what the model offers for an answer."""
+        offered = [
+            f"{option.label}: {option.description}" if option.description else option.label for option in self.options or ()
+        ]
+        return "\n- ".join((self.question, *offered)) + ("\n- or other words" if offered and self.other else "")
+
+
+class Questions(msgspec.Struct, frozen=True, kw_only=True):
+    """Several questions that the model wants answered before it goes on."""
+
+    request: Id
+    item: str
+    questions: tuple[Query, ...]
+    given: dict[str, Any] | None = None  # the arguments as a hook got them, if it was a hook that asked
+
+    def pass_on(self) -> "Reply":
+        """Let a hook pass: the questions themselves come after it."""
+        return self.request, hook.allow(self.given or {})
+
+    def answer(self, replies: Sequence[str | None]) -> "Reply":
+        """Return the reply to the request."""
+        given = {
+            query.id: {"answers": [] if reply is None else [reply]} for query, reply in zip(self.questions, replies, strict=True)
+        }
+        if self.given is not None:
+            return self.request, hook.deny(msgspec.json.encode({"answers": given}).decode())
+        return self.request, {"answers": given}
+
+
+class Strange(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that nobody knows how to judge: it is refused."""
+
+    request: Id
+    method: str
+    why: str
+
+    def answer(self) -> "Reply":
+        """Return the reply to the request."""
+        if self.method == HOOK:
+            return self.request, hook.deny(f"adjourn refuses it: {self.why}")
+        return self.request, Unanswerable(code=-32601, message=f"adjourn refuses {self.method}: {self.why}")
+
+
+class Unanswerable(msgspec.Struct, frozen=True, kw_only=True):
+    """What is answered to a request that nobody knows."""
+
+    code: int
+    message: str
+
+
+class Harmless(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of the model that does nothing but talk to Codex itself."""
+
+    request: Id
+    given: dict[str, Any]
+
+    def answer(self) -> "Reply":
+        """Return the reply to the request."""
+        return self.request, hook.allow(self.given)
+
+
+Reply = tuple[Id, dict[str, Any] | Unanswerable | hook.Answer]
+Request = Wanted | Questions | Strange | Harmless
+
+
+def read_request(message: Message, *, thread: str, items: Mapping[str, Item]) -> Request:
+    """Return what a request is about, with the help of what was said of its item before."""
+    request, method = message.id if message.id is not None else "", message.method or ""
+    try:
+        params = msgspec.json.decode(message.params, type=dict[str, Any])
+        if params.get("session_id" if method == HOOK else "threadId") != thread:
+            return Strange(request=request, method=method, why="it belongs to another thread")
+        return _READERS[method](request, params, items)
+    except (LookupError, TypeError, AttributeError, msgspec.MsgspecError, Misuse) as error:
+        return Strange(request=request, method=method, why=f"it cannot be read ({error!r})")
+
+
+def _command(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+    del items
+    command, item = params.get("command"), str(params.get("itemId"))
+    if not isinstance(command, str) or params.get("kind", "command") != "command":
+        return Strange(request=request, method=COMMAND, why="it names no command")
+    arguments = {**shell_arguments(command), "cwd": params.get("cwd")}
+    return Wanted(request=request, item=item, tool=SHELL_TOOL, arguments=arguments, words=params.get("reason") or "")
+
+
+def shell_arguments(command: str) -> dict[str, Any]:
+    """Return a command line as a policy reads it: the text that a shell gets, and which shell."""
+    words = words_of(command)
+    if len(words) == len(("bash", "-lc", "text")) and words[1] in _SHELL_TEXT:
+        return {"command": words[2], "shell": list(words[:2])}
+    return {"command": list(words)}
+
+
+def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what makes two commands the same, however the shell is written."""
+    shell, *option = arguments.get("shell") or ("",)
+    return arguments.get("command"), arguments.get("cwd"), shell.rpartition("/")[2], option
+
+
+def words_of(command: str) -> Sequence[str]:
+    """Return the words of a command line as Codex quotes them."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return [command]
+
+
+def _change(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+    item, words = items.get(params["itemId"]), params.get("reason") or ""
+    if item is None or not item.changes or params.get("grantRoot"):
+        return Strange(request=request, method=CHANGE, why="it does not say what would change")
+    changes = [msgspec.to_builtins(change) for change in item.changes]
+    return Wanted(request=request, item=item.id, tool=PATCH_TOOL, arguments={"changes": changes}, words=words, method=CHANGE)
+
+
+class _Meta(msgspec.Struct):
+    codex_approval_kind: str = ""
+    tool_params: dict[str, Any] | None = None
+
+
+def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+    meta = msgspec.convert(params.get("_meta") or {}, _Meta)
+    asked = [item for item in items.values() if _is_asked_about(item, str(params.get("serverName")), meta)]
+    if meta.codex_approval_kind != "mcp_tool_call" or len(asked) != 1:
+        return Strange(request=request, method=ELICITATION, why="it is not about one known tool call")
+    tool = f"mcp__{asked[0].server}__{asked[0].tool}"
+    return Wanted(request=request, item=asked[0].id, tool=tool, arguments=meta.tool_params or {}, method=ELICITATION)
+
+
+def _is_asked_about(item: Item, server: str, meta: _Meta) -> bool:
+    is_of_server = item.type == "mcpToolCall" and item.server == server and item.is_under_way
+    return is_of_server and (item.arguments or {}) == (meta.tool_params or {})
+
+
+def _questions(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+    del items
+    asked = msgspec.convert(params["questions"], tuple[Query, ...])
+    return Questions(request=request, item=params["itemId"], questions=asked)
+
+
+def _hooked(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+    del items
+    asked = msgspec.convert(params, hook.Request)
+    if asked.tool_name in _HARMLESS:
+        return Harmless(request=request, given=asked.tool_input)
+    if asked.tool_name == "request_user_input":
+        queries = msgspec.convert(asked.tool_input["questions"], tuple[Query, ...])
+        return Questions(request=request, item=asked.tool_use_id, questions=queries, given=asked.tool_input)
+    tool, given = _TOOLS.get(asked.tool_name, asked.tool_name), asked.tool_input
+    arguments = given | {"cwd": asked.cwd} if tool == SHELL_TOOL else given
+    if tool == PATCH_TOOL:
+        arguments = {"patch": given["command"], "cwd": asked.cwd}
+    return Wanted(request=request, item=asked.tool_use_id, tool=tool, arguments=arguments, method=HOOK, given=given)
+
+
+_READERS = {HOOK: _hooked, COMMAND: _command, CHANGE: _change, ELICITATION: _elicitation, QUESTIONS: _questions}

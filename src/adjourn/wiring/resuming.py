@@ -1,0 +1,55 @@
+"""Whether a task of an agent can still be resumed, and why not."""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from adjourn.controller.whole import Controller
+from adjourn.core.driving import Look
+from adjourn.core.errors import CannotResume
+from adjourn.core.states import TaskState
+from adjourn.core.task import Run, Task
+
+_LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})
+_WITH_SESSIONS = ("claude",)  # whose session lies outside of the store
+
+
+def looks_at(controller: Controller, task: Task) -> list[Look]:
+    """Look at all that a resume of the task would need; nothing where it needs nothing but the store."""
+    run = _last_run(controller, task)
+    if task.spec.runner not in _WITH_SESSIONS or task.state not in _LEFT or run is None or run.session_id != task.session_id:
+        return []
+    look: Any = import_module(f"adjourn.runners.{task.spec.runner}.resuming").looks
+    found: Iterator[Look] = look(
+        task.spec.setup,
+        of=task.session_id,
+        ref=run.session_ref,
+        documents=partial(controller.kept, task.id),
+        environment=os.environ,
+    )
+    return [*found, _workspace(task)]
+
+
+def require_resumable(controller: Controller, task: Task) -> None:
+    """Refuse to go on where it cannot be, before anything is recorded or started; nothing is begun anew in its place."""
+    broken = [look for look in looks_at(controller, task) if not look.fine]
+    run = _last_run(controller, task)
+    if not broken or run is None:
+        return
+    why = "; ".join(f"{look.thing}: {look.says}" for look in broken)
+    ref = f"session {run.session_ref}" if run.session_ref else "no session"
+    sentence = f"task {task.id} (run {run.id}) cannot be resumed: {task.spec.runner}, {ref}: {why}"
+    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+
+
+def _last_run(controller: Controller, task: Task) -> Run | None:
+    with controller.store.read() as view:
+        return view.run(task.id, task.runs) if task.runs else None
+
+
+def _workspace(task: Task) -> Look:
+    is_there = os.path.isdir(task.spec.workspace)
+    says = task.spec.workspace if is_there else f"{task.spec.workspace} is not there any more"
+    return Look(thing="workspace", fine=is_there, says=says)

@@ -1,0 +1,168 @@
+"""Models that talk nonsense and servers that falter: a sentence, and never a lost transcript."""
+
+import contextlib
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.agent.desk import command, desk, finish, out_of_order, say, use
+from tests.e2e.shell import until
+from tests.model.script import Fault, ToolUse, Turn
+
+
+def test_nonsense_of_a_model_is_answered_and_the_work_goes_on(tmp_path: Path) -> None:
+    """An unknown tool, arguments that are no JSON or do not fit, and forty calls at once: nobody is asked about any of it."""
+    nonsense = (
+        ToolUse(name="launch_rocket", id="unknown"),
+        ToolUse(name="run_command", arguments='{"command": "ech', id="broken"),
+        ToolUse(name="run_command", arguments={"cmd": "ls"}, id="other"),
+        ToolUse(name="read_file", arguments={"path": "../../etc/passwd"}, id="outside"),
+        ToolUse(name="edit_file", arguments={"path": "none", "old": "a", "new": "b"}, id="missing"),
+    )
+    forty = use(*(ToolUse(name="list_files", id=f"look_{number}") for number in range(40)))
+    with desk(tmp_path, use(*nonsense), forty, finish()) as person:
+        person.agent_run(expect=0)
+        results = person.results()
+    assert "there is no tool launch_rocket" in results["unknown"]
+    assert "not a JSON object" in results["broken"]
+    assert "command" in results["other"]
+    assert "outside of the workspace" in results["outside"]
+    assert "No such file" in results["missing"]
+    assert len(results) == 45
+    assert out_of_order(person.sent()) is None
+
+
+def test_nonsense_beside_a_call_that_waits_is_answered_when_that_is_decided(tmp_path: Path) -> None:
+    calls = (ToolUse(name="launch_rocket", id="bad"), command("echo ran", "good"), ToolUse(name="list_files", id="look"))
+    with desk(tmp_path, use(*calls), finish()) as person:
+        person.as_told(person.agent_run(expect=10), expect=0)
+    assert list(person.results()) == ["bad", "good", "look"]
+    assert person.results()["good"] == "ran"
+
+
+@pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=429, retry_after="0"), Fault(drop_after=2)], ids=repr)
+def test_a_fault_that_passes_is_waited_out(tmp_path: Path, fault: Fault) -> None:
+    with desk(tmp_path, Turn(text="Hello.", faults=(fault,))) as person:
+        assert person.json("run", "hello", expect=0)["final_message"] == "Hello."
+        assert len(person.transcript(person.json("tasks")["tasks"][0]["task_id"])) == 2
+
+
+def test_a_wrong_key_pauses_where_a_person_is_at_hand_and_fails_where_none_is(tmp_path: Path) -> None:
+    """A-R22."""
+    denied = Turn(text="Hello.", faults=(Fault(status=401), Fault(status=401)))
+    with desk(tmp_path, use(command("echo ran >> log.txt", "tc_1")), denied) as person:
+        paused = person.agent_run(expect=10)
+        stuck = person.resumed(paused, "--approve", "tc_1", expect=10)
+        assert stuck["agent_message"] == "the model's server says 401: scripted fault 401"
+        assert (stuck["state"], stuck["pause_reason"]["type"]) == ("paused", "user_interrupt")
+        failed = person.json("run", "hello", expect=1)
+        assert failed["error"]["message"] == "the model's server says 401: scripted fault 401"
+        assert person.as_told(stuck, expect=10)["agent_message"] == "Hello."
+        assert person.lines("log.txt") == ["ran", "ran"]  # once in each of the two tasks
+
+
+def test_a_server_that_is_not_there_is_told_in_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    with contextlib.closing(socket.socket()) as unused, desk(tmp_path) as person:
+        unused.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        stuck = person.agent_run("--base-url", nowhere, "--option", "tries=1", expect=10)
+        assert "the model's server cannot be reached" in stuck["agent_message"]
+        assert [message["role"] for message in person.transcript(stuck["task_id"])] == ["user"]
+
+
+def test_limits_end_the_work_with_a_sentence(tmp_path: Path) -> None:
+    with desk(tmp_path, use(command("true")), say("no")) as person:
+        failed = person.json("run", "--max-tokens", "100", "hello", expect=1)
+    assert failed["error"]["message"] == "it used 110 tokens, and it may use 100"
+
+
+def test_an_interrupt_pauses_at_once_while_the_model_thinks(tmp_path: Path) -> None:
+    """Row 23 of part 2: SIGTERM is the first Ctrl+C."""
+    with desk(tmp_path, Turn(text="Hello.", delay=30)) as person:
+        began = time.monotonic()
+        process = person.start("run", "--pause-on-approval", "hello", "--output", "json")
+        until(lambda: bool(person.model.requests), what="the model is asked")
+        process.terminate()
+        out, _ = process.communicate(timeout=20)
+        assert process.returncode == 10, out
+        assert time.monotonic() - began < 20
+        task = person.json("tasks")["tasks"][0]["task_id"]
+        assert [(run["state"], run["resumable"]) for run in person.runs(task)] == [("paused", True)]
+
+
+def test_a_command_that_takes_too_long_is_stopped_and_the_model_told(tmp_path: Path) -> None:
+    with desk(tmp_path, use(command("echo begun; sleep 60", "slow", timeout=0.3)), finish()) as person:
+        person.as_told(person.agent_run(expect=10), expect=0)
+    assert person.results()["slow"].startswith("begun\n[")
+    assert "it took too long and was stopped" in person.results()["slow"]
+
+
+def test_a_call_that_is_interrupted_has_failed_and_is_never_run_by_its_old_approval(tmp_path: Path) -> None:
+    with desk(tmp_path, use(command("echo ran >> log.txt; sleep 60", "slow")), finish()) as person:
+        paused = person.agent_run(expect=10)
+        process = person.start("resume", paused["task_id"], "--approve", "slow", "--output", "json")
+        until(lambda: person.lines("log.txt") == ["ran"], what="the tool runs")
+        process.terminate()
+        assert process.wait(20) == 10, process.communicate()
+        close(process)
+        assert person.json("resume", paused["task_id"], expect=0)["state"] == "succeeded"
+        assert person.lines("log.txt") == ["ran"]
+    assert "interrupted" in person.results()["slow"]
+
+
+def close(process: object) -> None:
+    """Close the pipes of a process that has left."""
+    for name in ("stdout", "stderr"):
+        getattr(process, name).close()
+
+
+def test_bad_words_at_the_command_line_start_nothing(tmp_path: Path) -> None:
+    """A-R60."""
+    with desk(tmp_path) as person:
+        bad: list[tuple[list[str], str]] = [
+            (["run", "--model", "gpt", "hello"], "openai:NAME or anthropic:NAME"),
+            (["run", "--max-steps", "many", "hello"], "max_steps"),
+            (["run", "--option", "colour=red", "hello"], "no setting colour"),
+            (["run", "--option", "model", "hello"], "KEY=VALUE"),
+            (["run", "--on-text", "sing", "hello"], "on_text"),
+            (["run", "--mcp", "none.json", "hello"], "No such file"),
+            (["run", "  "], "the prompt is empty"),
+            (["run", "--model", "openai:x", "--", "ls"], "an agent takes one prompt"),
+            (["run", "--pause-on-aproval", "hello"], "no such option"),
+        ]
+        for words, sentence in bad:
+            assert sentence in person.adjourn(*words, expect=2).err, words
+        assert person.model.requests == []
+        assert person.json("tasks")["tasks"] == []
+
+
+def test_the_agents_own_processes_do_nothing_for_a_person(tmp_path: Path) -> None:
+    with desk(tmp_path) as person:
+        assert "a part of adjourn's own" in person.adjourn("_agent", expect=2).err
+        assert "a part of adjourn's own" in person.adjourn("_tool", "x.tc_1", expect=2).err
+
+
+def test_a_project_cannot_set_up_the_agent(tmp_path: Path) -> None:
+    with desk(tmp_path, say("Done.")) as person:
+        (person.store / "config.toml").write_text('[agent]\nbase_url = "http://127.0.0.1:9/"\n')
+        assert person.json("run", "hello", expect=0)["final_message"] == "Done."
+        shown = person.json("config")["agent"]
+    origins = {each["key"]: each["origin"] for each in shown}
+    assert origins["base_url"] == "ADJOURN_AGENT_BASE_URL"
+
+
+def test_settings_say_where_they_come_from(tmp_path: Path) -> None:
+    with desk(tmp_path) as person:
+        config = tmp_path / ".config" / "adjourn" / "config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text('[agent]\nmodel = "anthropic:mine"\nmax_steps = 7\n')
+        shown = {each["key"]: each for each in person.json("config", "--option", "tries=2")["agent"]}
+        assert (shown["model"]["value"], shown["model"]["origin"]) == ("openai:scripted", "ADJOURN_AGENT_MODEL")
+        assert (shown["max_steps"]["value"], shown["max_steps"]["origin"]) == (7, str(config))
+        assert (shown["tries"]["value"], shown["tries"]["origin"]) == ("2", "the command line")
+        assert shown["stream"]["origin"] == "default"
+        assert "max_steps" in person.adjourn("config").out
+        config.write_text("[agent]\ncolour = 1\n")
+        assert "`[agent] colour` is unknown" in person.adjourn("config", expect=2).err

@@ -1,0 +1,82 @@
+"""The life of an agent's task: it stops for a person, leaves, and comes back with the answer."""
+
+from pathlib import Path
+
+import msgspec
+
+from tests.agent.desk import command, desk, finish, out_of_order, say, use
+
+
+def test_the_three_invocations_of_the_rfc_are_one_task(tmp_path: Path) -> None:
+    """A-R1 A-R3 A-R5 A-R12 A-R21 A-R23 A-R36 A-R40 A-R43 A-R45 A-R46 A-R50 A-R56 A-R61."""
+    script = [
+        use(command("echo applied >> log.txt", "tc_1"), text="I'm about to apply the terraform changes."),
+        say("Applied. Shall I switch the traffic?"),
+        finish("Deployment complete."),
+    ]
+    with desk(tmp_path, *script) as person:
+        first = person.adjourn("-a", "--pause-on-approval", "deploy", "--output", "json", expect=10).doc
+        assert person.processes() == {}
+        assert person.lines("log.txt") == []
+        second = person.adjourn("-c", first["checkpoint_id"], "--approve", "tc_1", "--output", "json", expect=10).doc
+        assert person.lines("log.txt") == ["applied"]
+        assert second["pause_reason"]["type"] == "input_required"
+        third = person.adjourn("-c", second["checkpoint_id"], "yes, proceed", "--output", "json", expect=0).doc
+    assert third["outcome"] == "completed"
+    assert first["task_id"] == second["task_id"] == third["task_id"]
+    assert len({first["checkpoint_id"], second["checkpoint_id"], third["checkpoint_id"]}) == 3
+    assert [message["role"] for message in person.sent()] == ["user", "assistant", "tool", "assistant", "user"]
+    assert person.sent()[-1]["content"] == "yes, proceed"
+    assert out_of_order(person.sent()) is None
+
+
+def test_a_pause_is_one_json_object_with_the_keys_of_the_rfc(tmp_path: Path) -> None:
+    """A-R14 A-R24 A-R25 A-R26 A-R31 A-R33 A-R34 A-R35 A-R49 A-R54."""
+    turn = use(command("terraform apply", "tc_1"), text="I'm about to apply the terraform changes to production.")
+    with desk(tmp_path, turn) as person:
+        paused = person.agent_run(expect=10)
+    assert paused["outcome"] == "paused"
+    assert paused["pause_reason"]["type"] == "tool_approval_required"
+    call = {"id": "tc_1", "name": "run_command", "arguments": {"command": "terraform apply"}}
+    assert paused["pause_reason"]["pending_tool_calls"] == [call]
+    assert paused["agent_message"] == "I'm about to apply the terraform changes to production."
+    assert paused["resume_hint"] == f"adjourn -c {paused['checkpoint_id']} --approve tc_1"
+    assert paused["session_id"]
+    assert paused["paused_at"]
+    for place in ("session/pause.json", f"session/{paused['task_id']}/pause.json"):
+        assert msgspec.json.decode((person.store / place).read_bytes()) == paused
+
+
+def test_a_completion_is_one_json_object_with_the_keys_of_the_rfc(tmp_path: Path) -> None:
+    """A-R22 A-R28 A-R29 A-R30."""
+    with desk(tmp_path, use(command("true", "tc_1")), finish("Deployment complete.")) as person:
+        done = person.as_told(person.agent_run(expect=10), expect=0)
+    assert {key: done[key] for key in ("outcome", "final_message", "steps_taken")} == {
+        "outcome": "completed",
+        "final_message": "Deployment complete.",
+        "steps_taken": 2,
+    }
+    assert done["checkpoint_id"]
+    assert done["session_id"]
+
+
+def test_words_without_a_call_pause_with_a_type_of_their_own(tmp_path: Path) -> None:
+    """A-R11 A-R15 A-R16 A-R17 A-R27."""
+    with desk(tmp_path, say("Which region?"), finish()) as person:
+        paused = person.agent_run(expect=10)
+        assert paused["pause_reason"]["type"] == "input_required"
+        assert paused["pause_reason"]["pending_tool_calls"] == []
+        assert paused["agent_message"] == "Which region?"
+        assert person.resumed(paused, "eu-west-1", expect=0)["final_message"] == "Deployment complete."
+    offered = {tool["function"]["name"] for tool in person.model.asked[0].body["tools"]}
+    assert offered.isdisjoint({"ask", "request_human_input"})
+
+
+def test_without_the_flag_all_tools_run_and_words_are_the_end(tmp_path: Path) -> None:
+    """A-R78 A-R81."""
+    with desk(tmp_path, use(command("echo ran >> log.txt")), say("Done.")) as person:
+        done = person.json("run", "deploy", expect=0)
+        assert done["final_message"] == "Done."
+        assert person.lines("log.txt") == ["ran"]
+        asked = person.model.asked[0].body["tools"]
+    assert "finish" not in {tool["function"]["name"] for tool in asked}

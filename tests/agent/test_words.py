@@ -1,0 +1,94 @@
+"""What an agent's words are, how its work ends, and what is left of it: the transcript, its forks and restarts."""
+
+from pathlib import Path
+
+from tests.agent.desk import command, desk, finish, out_of_order, say, use
+from tests.model.script import ToolUse
+
+
+def test_a_person_can_accept_an_agents_words_without_a_process(tmp_path: Path) -> None:
+    """Row 1 of part 2: completion is reachable."""
+    with desk(tmp_path, say("All is deployed.")) as person:
+        paused = person.agent_run(expect=10)
+        done = person.resumed(paused, "--accept", expect=0)
+        assert (done["outcome"], done["final_message"]) == ("completed", "All is deployed.")
+        assert len(person.runs(paused["task_id"])) == 1
+
+
+def test_words_can_be_the_end_with_the_gate_still_on(tmp_path: Path) -> None:
+    """Row 1 of part 2."""
+    with desk(tmp_path, use(command("true", "tc_1")), say("Done.")) as person:
+        paused = person.agent_run("--on-text", "complete", expect=10)
+        assert person.resumed(paused, "--approve", "tc_1", expect=0)["final_message"] == "Done."
+
+
+def test_questions_are_asked_by_a_tool_only_in_the_clarification_profile(tmp_path: Path) -> None:
+    """Row 4 of part 2."""
+    question = ToolUse(name="ask", arguments={"question": "Where?", "choices": ["eu", "us"]}, id="q")
+    with desk(tmp_path, use(question), finish()) as person:
+        paused = person.agent_run("--option", "clarify=true", expect=10)
+        assert paused["pause_reason"]["questions"] == [{"question_id": "q", "text": "Where?", "choices": ["eu", "us"]}]
+        person.resumed(paused, "eu", expect=0)
+    assert person.results() == {"q": "eu"}
+
+
+def test_a_conversation_reads_like_one_and_can_be_had_as_messages(tmp_path: Path) -> None:
+    with desk(tmp_path, use(command("echo '\x1b[2Jhidden'", "tc_1"), text="Let me see."), finish("Seen.")) as person:
+        task = person.as_told(person.agent_run(expect=10), expect=0)["task_id"]
+        shown = person.adjourn("show", task, "--transcript").out
+        messages = person.transcript(task)
+        usage = person.json("show", task, "--transcript")["usage"]
+    assert shown.startswith("person\n  deploy to staging\n\nmodel (scripted)\n  agent │ Let me see.\n  tc_1 run_command\n")
+    assert "\x1b" not in shown
+    assert "result of tc_1 run_command" in shown
+    assert [(message["role"], message["v"]) for message in messages] == [
+        ("user", 1),
+        ("assistant", 1),
+        ("tool", 1),
+        ("assistant", 1),
+        ("tool", 1),
+    ]
+    assert out_of_order(messages) is None
+    assert (usage["input"], usage["output"]) == (200, 20)
+
+
+def test_a_task_can_be_forked_at_any_checkpoint(tmp_path: Path) -> None:
+    """The RFC's checkpoints hold all that is needed (A-R4); each of them can be begun from."""
+    script = [use(command("echo ran >> log.txt", "tc_1")), say("And now?"), finish("The end.")]
+    with desk(tmp_path, *script) as person:
+        first = person.agent_run(expect=10)
+        second = person.resumed(first, "--approve", "tc_1", expect=10)
+        person.resumed(second, "go on", expect=0)
+        fork = person.json("fork", first["task_id"], "--at", second["checkpoint_id"], expect=10)
+        assert fork["task_id"] != first["task_id"]
+        assert fork["agent_message"] == "And now?"
+        assert person.resumed(fork, "another way", expect=0)["final_message"] == "The end."
+        assert [message["content"] for message in person.sent() if message["role"] == "user"][-1] == "another way"
+        gated = person.json("fork", first["task_id"], "--at", first["checkpoint_id"], expect=10)
+        assert [call["name"] for call in gated["pause_reason"]["pending_tool_calls"]] == ["run_command"]
+        assert person.lines("log.txt") == ["ran"]
+        person.adjourn("fork", first["task_id"], "--at", "zzz", expect=3)
+        other = person.json("run", "--", "true")["task_id"]
+        assert "has no conversation" in person.adjourn("fork", other, expect=2).err
+
+
+def test_a_restart_begins_anew_and_keeps_what_was(tmp_path: Path) -> None:
+    with desk(tmp_path, say("And now?"), finish("The end.")) as person:
+        first = person.agent_run(expect=10)
+        again = person.json("restart", first["task_id"], expect=10)
+        assert again["session_id"] != first["session_id"]
+        assert [message["role"] for message in person.sent()] == ["user"]
+        assert person.resumed(again, "go on", expect=0)["steps_taken"] == 2
+        assert len(person.transcript(first["task_id"])) == 5
+        assert len(person.json("show", first["task_id"], "--transcript", "--full")["messages"]) == 7
+
+
+def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None:
+    """A-R4, and row 1 of part 2: flag, limits and model are inherited; nothing of the old process is needed."""
+    with desk(tmp_path, use(command("true", "a")), use(command("true", "b")), say("no")) as person:
+        paused = person.agent_run("--max-steps", "2", expect=10)
+        other = {"ADJOURN_AGENT_MODEL": "anthropic:other", "ADJOURN_AGENT_BASE_URL": "http://127.0.0.1:9/"}
+        again = person.resumed(paused, "--approve", "a", expect=10, env=other)
+        assert [call["id"] for call in again["pause_reason"]["pending_tool_calls"]] == ["b"]
+        ended = person.resumed(again, "--approve", "b", expect=10, env=other)
+        assert "--max-steps allows no more" in ended["agent_message"]

@@ -1,0 +1,298 @@
+"""The whole of adjourn around a fake Claude Code: what runs everywhere, and the ways in which things go wrong."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.claude.scene import GATED, Fake, bash
+from tests.e2e.shell import until
+from tests.model.script import Fault, ToolUse, Turn
+
+DONE = Turn(text="All done.")
+
+
+def made(*names: str, again: str = "") -> tuple[ToolUse, ...]:
+    return tuple(bash(f"echo {name} >> made.txt", name=f"toolu_{name}{again}") for name in names)
+
+
+ONE = Turn(text="I make it.", calls=made("A"))
+
+
+def test_a_call_waits_and_runs_once_when_approved(fake: Fake) -> None:  # D-R17, D-R20, D-R46, D-R61
+    fake.play([ONE, DONE])
+    fake.run()
+    assert fake.lines() == []
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]
+    assert fake.calls() == {"toolu_A": "done"}
+
+
+def test_a_resume_names_its_session_in_one_word_and_says_nothing_where_a_call_waits(fake: Fake) -> None:  # D-R22 to D-R24, D-R62
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    fake.resume()
+    start, resume = fake.argv()
+    session = fake.shell.runs(fake.task)[0]["provider_session_ref"]
+    assert start[0] == resume[0] == str(fake.work)
+    assert f"--session-id={session}" in start
+    assert start[-2:] == ["--", "do it"]
+    assert resume[-1] == f"--resume={session}"
+    assert not {"--continue", "-c", "--fork-session", "--last"} & {*start, *resume}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_batch_is_held_whole_and_each_decision_counts_once(fake: Fake, *, whole: bool) -> None:  # A-R13
+    others = Turn(text="Others.", calls=made("B", "C", again="2"))
+    once_more = Turn(text="Once more.", calls=made("A", again="2"))
+    fake.play([Turn(text="Three.", calls=made("A", "B", "C")), others, once_more, DONE], whole=whole)
+    fake.run()
+    assert fake.lines() == []
+    assert len(fake.asks()) == 3
+    fake.resume("--approve", "toolu_A", "--approve", "toolu_C", expect=10)
+    assert fake.lines() == ["A", "C"]
+    assert [ask["tool_call_id"] for ask in fake.asks()] == ["toolu_A2"]
+    fake.resume("--reject-all")
+    assert fake.lines() == ["A", "C"]
+
+
+def test_what_the_policy_lets_pass_runs_and_what_it_never_allows_does_not(fake: Fake) -> None:
+    config = fake.work / ".config" / "adjourn"
+    config.mkdir(parents=True)
+    (config / "policy.toml").write_text(
+        'never = "reject"\n[[rule]]\nargs = ["touch", "*"]\naction = "auto"\n[[rule]]\nargs = ["rm", "**"]\naction = "never"\n'
+    )
+    fake.play([Turn(text="Both.", calls=(bash("touch here", name="toolu_A"), bash("rm -rf home", name="toolu_B"))), DONE])
+    fake.run(expect=0)
+    assert (fake.work / "here").exists()
+    assert fake.calls() == {"toolu_A": "done", "toolu_B": "rejected"}
+
+
+def test_without_the_flag_calls_run_and_only_the_forbidden_is_turned_down(fake: Fake) -> None:  # part 2, row 26
+    fake.play([ONE, DONE])
+    fake.shell.adjourn("run", "--runner", "claude", "do it")
+    assert fake.lines() == ["A"]
+
+
+def test_an_edited_call_runs_as_the_person_wrote_it_and_the_model_is_told(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run()
+    ask = fake.asks()[0]["id"]
+    editor = fake.shell.script('sed -i "s/echo A/echo edited/" "$1"', name="editor.sh")
+    fake.shell.adjourn("approve", ask, "--edit", env={"EDITOR": str(fake.work / editor), "VISUAL": ""})
+    fake.resume()
+    assert fake.lines() == ["edited"]
+
+
+def test_a_call_inside_a_subagent_is_denied_and_nobody_is_asked(fake: Fake) -> None:  # trap 3
+    fake.play(
+        [Turn(text="Sub.", calls=(ToolUse(name="Bash", id="toolu_S", arguments={"command": "echo sub >> made.txt"}),)), DONE]
+    )
+    text = fake._script.read_text().replace('"id":"toolu_S"', '"id":"toolu_S","agent_id":"a1"')
+    fake._script.write_text(text)
+    fake.run(expect=0)
+    assert fake.lines() == []
+    assert fake.asks() == []
+
+
+# --- what goes wrong ------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_without_its_marker_is_resumed_by_words_and_the_approval_still_counts_once(fake: Fake) -> None:
+    fake.play([ONE, Turn(text="Again.", calls=made("A", again="2")), DONE])
+    fake.run()
+    fake.approve_all()
+    fake.faults("no marker")
+    fake.resume()
+    assert fake.lines() == ["A"]
+    assert fake.argv()[-1][-1].startswith("A person has decided")
+
+
+def test_a_session_that_is_gone_is_an_error_that_names_all_there_is_to_know(fake: Fake) -> None:  # D-R18, D-R25, D-R53, D-R54
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    fake.faults("no session")
+    fake.resume(expect=1)
+    run = fake.shell.runs(fake.task)[-1]
+    said = fake.shell.json("show", fake.task)["error"]["message"]
+    for part in (
+        fake.task,
+        run["run_id"],
+        "claude",
+        run["provider_session_ref"],
+        "No conversation found",
+        f"adjourn restart {fake.task}",
+    ):
+        assert part in said
+    assert fake.lines() == []
+    assert len(fake.argv()) == 3  # by its id, by the copy, and nothing else
+
+
+def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes(fake: Fake) -> None:  # D-R53
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    task, program = fake.task, fake.shell.environment["ADJOURN_CLAUDE"]
+    os.rename(program, f"{program}.gone")
+    missing = fake.resume(expect=6)
+    os.rename(f"{program}.gone", program)
+    fake.shell.environment["FAKE_VERSION"] = "2.1.80"
+    old = fake.resume(expect=6)
+    assert "cannot be started" in missing.err
+    assert "2.1.89 or newer" in old.err
+    for refused in (missing, old):
+        assert f"adjourn restart {task}" in refused.err
+    assert "it cannot be resumed" in fake.shell.adjourn("show", task).out
+    fake.shell.environment["FAKE_VERSION"] = "2.2.0"
+    shown = fake.shell.adjourn("show", task).out
+    assert "it can be resumed" in shown
+    assert "it was 2.1.325 when the task left" in shown
+    fake.resume()
+    assert fake.lines() == ["A"]
+
+
+def test_a_new_task_with_no_program_fails_with_a_sentence(fake: Fake) -> None:
+    done = fake.run(expect=1, options=("--option", "program=/nonexistent/claude"))
+    assert "/nonexistent/claude cannot be started" in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    "words", ["--continue", "-c", "--resume=x", "-r x", "--dangerously-skip-permissions", "--bare", "--settings={}", "--"]
+)
+def test_arguments_that_would_take_the_gate_away_are_refused(fake: Fake, words: str) -> None:  # D-R23
+    refused = fake.run(expect=2, options=("--option", f"arguments={words}"))
+    assert "adjourn holds its gate" in refused.err
+    assert fake.argv() == []
+
+
+def test_extra_arguments_and_the_model_are_said_again_on_every_resume(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run(options=("--option", "arguments=--add-dir '/a b'", "--option", "model=opus"))
+    fake.approve_all()
+    fake.resume()
+    for words in fake.argv():
+        assert words[1:5] == ["--add-dir", "/a b", "--model", "opus"]
+
+
+def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> None:
+    fake.play([Turn(text="x", faults=(Fault(status=500),))])
+    done = fake.run(expect=1)
+    assert "api_error (HTTP 500): overloaded" in done.out
+
+
+def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:  # trap 6
+    fake.play([Turn(text="Slow.", calls=(bash("echo began >> made.txt; sleep 9", name="toolu_A"),)), DONE])
+    fake.run()
+    fake.approve_all()
+    fake.faults("dies at a tool")
+    fake.resume(expect=10)
+    assert fake.shell.processes() == {}
+    assert fake.calls() == {"toolu_A": "uncertain"}
+    fake.faults("")
+    fake.shell.adjourn("settle", fake.asks()[0]["id"], "it-did-not")
+    fake.resume()
+    assert fake.lines() == ["began"]
+
+
+def test_a_result_that_nobody_tells_leaves_the_call_uncertain(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    fake.faults("tells no result")
+    fake.resume(expect=10)
+    assert fake.calls() == {"toolu_A": "uncertain"}
+
+
+def test_a_program_that_lingers_at_a_deferral_is_told_to_leave(fake: Fake) -> None:  # trap 4
+    fake.faults("stays")
+    fake.play([ONE, DONE])
+    began = time.monotonic()
+    fake.run()
+    assert time.monotonic() - began < 30
+    assert fake.shell.processes() == {}
+
+
+@pytest.mark.parametrize("fault", ["", "ignores the signal"])
+def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, fault: str) -> None:  # D-R10 to D-R13, D-R58, D-R59
+    fake.faults(fault)
+    fake.play([Turn(text="Slow.", delay=60.0)])
+    process = fake.shell.start(*GATED, "--grace", "2", "do it")
+    until(lambda: bool(fake.session_files()), what="the session is on disk")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 10
+    assert f"Paused. Resume with: adjourn resume {fake.task}".encode() in out
+    assert f"Restart with: adjourn restart {fake.task}".encode() in out
+    assert fake.shell.processes() == {}
+    run = fake.shell.runs(fake.task)[0]
+    assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+    fake.faults("")
+    fake.play([Turn(text="Done.")])
+    fake.resume()
+    assert fake.argv()[-1][-1].startswith("You were paused by a person")
+
+
+def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake) -> None:  # D-R8, D-R18, D-R47, D-R64
+    program = fake.shell.script('[ "$1" = --version ] && echo "2.1.325 (Claude Code)" || sleep 60', name="slow")
+    process = fake.shell.start(*GATED, "--option", f"program={fake.work / program}", "do it")
+    until(lambda: bool(fake.shell.json("tasks")["tasks"]), what="there is a task")
+    until(lambda: "provider_session_ref" in fake.shell.runs(fake.task)[0], what="it has a session")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 10
+    run = fake.shell.runs(fake.task)[0]
+    assert (run["state"], run["resumable"]) == ("paused", False)
+    refused = fake.resume(expect=6)
+    for part in (fake.task, run["run_id"], "claude", run["provider_session_ref"], f"adjourn restart {fake.task}"):
+        assert part in refused.err
+
+
+def test_a_call_whose_files_changed_since_it_was_approved_is_asked_about_again(fake: Fake) -> None:
+    fake.shell.script("echo approved >> made.txt", name="tool.sh")
+    fake.play([Turn(text="I run it.", calls=(bash("./tool.sh", name="toolu_A"),)), DONE])
+    fake.run()
+    fake.approve_all()
+    fake.shell.script("echo other >> made.txt", name="tool.sh")
+    fake.resume(expect=10)
+    assert fake.lines() == []
+    assert len(fake.asks()) == 1
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["other"]
+
+
+def test_a_pause_while_asks_are_open_asks_again_on_resume(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.shell.adjourn("pause", fake.task, expect=None)
+    done = fake.resume(expect=10)
+    assert len(fake.asks()) == 1
+    assert "Traceback" not in done.err
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]
+
+
+def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(fake: Fake) -> None:  # trap 8
+    fake.faults("asks nobody")
+    fake.play([ONE, Turn(text="Slow.", delay=30.0), DONE])
+    done = fake.run(expect=1)
+    assert "Claude Code ran toolu_A without asking: its hooks are switched off" in done.out
+    assert fake.shell.processes() == {}
+
+
+def test_a_message_that_never_ends_lets_nothing_through(fake: Fake) -> None:
+    fake.faults("never stops")
+    fake.play([ONE, DONE])
+    process = fake.shell.start(*GATED, "do it")
+    until(lambda: any(" _hook" in words for words in fake.shell.processes().values()), what="the hook asks")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 10
+    assert fake.lines() == []
+    assert fake.asks() == []

@@ -1,0 +1,217 @@
+"""The parts of the Claude Code runner that need no process: command lines, the stream, batches, questions, sessions."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from adjourn.core.errors import AdjournError, CannotResume, Misuse
+from adjourn.runners.claude import session, setup
+from adjourn.runners.claude.fingerprint import CWD, arguments_in, fingerprint, input_of
+from adjourn.runners.claude.hook import Request
+from adjourn.runners.claude.questions import Asked, Option, questions_in
+from adjourn.runners.claude.resuming import installed_version
+from adjourn.runners.claude.setup import Setup, plain_ref, read_setup, resume_argv, start_argv, version_of
+from adjourn.runners.claude.stream import Began, Called, Result, Returned, Said, Stopped, events_of
+from adjourn.runners.claude.turns import SETTLING, Turns
+
+SESSION = str(uuid4())
+HOSTILE = [
+    "",
+    "--continue",
+    "-c",
+    "last",
+    "../../etc/passwd",
+    f"{SESSION} --continue",
+    SESSION.upper(),
+    f"{{{SESSION}}}",
+    f"{SESSION}\n",
+]
+
+
+@pytest.mark.parametrize("ref", HOSTILE)
+def test_a_ref_that_is_no_plain_id_is_never_passed_on(ref: str) -> None:  # D-R19, D-R24: another provider's ref, or an option
+    with pytest.raises(CannotResume):
+        plain_ref(ref)
+    with pytest.raises(CannotResume):
+        resume_argv(Setup(), ref=f"/tmp/{ref}.jsonl", prompt=None, hook="h")
+
+
+def test_a_resume_says_all_again_and_names_the_session_in_one_word() -> None:  # D-R22, D-R23
+    kept = Setup(program="/opt/claude", arguments=("--add-dir", "x"), model="opus")
+    start = start_argv(kept, session=SESSION, prompt="--help me", hook="h")
+    resume = resume_argv(kept, ref=SESSION, prompt=None, hook="h")
+    assert start[:-3] == resume[:-1]
+    assert start[-3:] == [f"--session-id={SESSION}", "--", "--help me"]
+    assert resume[-1] == f"--resume={SESSION}"
+    assert start[start.index("--permission-mode") + 1] == "dontAsk"
+
+
+def test_a_prompt_that_no_argument_can_hold_goes_another_way() -> None:
+    argv = start_argv(Setup(), session=SESSION, prompt="x" * 200_000, hook="h")
+    assert max(map(len, argv)) < 10_000
+    assert not setup.fits_a_word("é" * 60_000)
+
+
+@pytest.mark.parametrize("words", ["-c", "-pc", "-r", "--continue", "--resume=x", "--bare", "--safe-mode", "--", "--settings x"])
+def test_what_would_take_the_gate_away_is_refused(words: str) -> None:
+    with pytest.raises(Misuse):
+        read_setup({"arguments": words}, {})
+
+
+def test_unknown_options_and_open_quotes_are_refused() -> None:
+    for given in ({"colour": "red"}, {"arguments": "'"}):
+        with pytest.raises(Misuse):
+            read_setup(given, {})
+    assert read_setup({}, {"ADJOURN_CLAUDE": "/opt/claude"}).program == "/opt/claude"
+
+
+def test_nothing_of_an_outer_session_is_handed_down() -> None:
+    assert setup.environment({"CLAUDECODE": "1", "HOME": "/h"}) == {"HOME": "/h", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+
+
+@pytest.mark.parametrize(("text", "version"), [("2.1.325 (Claude Code)\n", (2, 1, 325)), ("claude", ()), ("", ()), ("2.1.x", ())])
+def test_a_version_is_read_or_unknown(text: str, version: tuple[int, ...]) -> None:
+    assert version_of(text) == version
+
+
+def test_a_program_that_is_another_is_refused() -> None:
+    with pytest.raises(AdjournError, match=r"2\.1\.89 or newer"):
+        installed_version("/bin/echo")
+    with pytest.raises(AdjournError, match="cannot be started"):
+        installed_version("/nonexistent")
+
+
+# --- the stream -----------------------------------------------------------------------------------------------------------
+
+
+def line(**what: object) -> bytes:
+    return msgspec.json.encode({"session_id": SESSION, "parent_tool_use_id": None, **what})
+
+
+def called(name: str, *, message: str = "m1", stop: str | None = None, parent: str | None = None) -> bytes:
+    block = {"type": "tool_use", "id": name, "name": "Bash", "input": {"command": name}}
+    told = {"id": message, "role": "assistant", "content": [block], "stop_reason": stop}
+    return line(type="assistant", message=told, parent_tool_use_id=parent)
+
+
+def streamed(kind: str, **what: object) -> bytes:
+    return line(type="stream_event", event={"type": kind, **what})
+
+
+@pytest.mark.parametrize(
+    "noise", [b"", b"hello", b"[]", b"7", b"{", b'{"type":"assistant","message":7}', b"\xff", b'{"type":"new"}']
+)
+def test_what_is_no_event_tells_nothing(noise: bytes) -> None:
+    assert events_of(noise) == []
+
+
+def test_events_are_read_as_they_are() -> None:
+    assert events_of(streamed("message_start", message={"id": "m1"})) == [Began("m1")]
+    assert events_of(streamed("message_stop")) == [Stopped()]
+    assert events_of(called("A")) == [Called("m1", "A", "Bash", {"command": "A"}, is_whole=False)]
+    text = {"id": "m1", "content": [{"type": "text", "text": "hi"}]}
+    assert events_of(line(type="assistant", message=text)) == [Said("hi")]
+    block = {"type": "tool_result", "tool_use_id": "A", "content": "made", "is_error": False}
+    assert events_of(line(type="user", message={"content": [block]})) == [Returned("A", is_error=False, content=b'"made"')]
+
+
+def test_what_a_subagent_calls_is_not_a_call_of_the_message() -> None:
+    assert events_of(called("S", parent="toolu_T")) == []
+
+
+def test_success_is_only_what_says_so_in_every_field() -> None:
+    good = Result(subtype="success", terminal_reason="completed")
+    assert good.is_success
+    for bad in (
+        Result(subtype="success", is_error=True, terminal_reason="api_error"),
+        Result(subtype="error_max_turns"),
+        Result(subtype="success", terminal_reason="hook_stopped"),
+        Result(subtype="success", stop_reason="tool_deferred", terminal_reason="tool_deferred"),
+    ):
+        assert not bad.is_success
+
+
+# --- batches --------------------------------------------------------------------------------------------------------------
+
+
+def heard(*lines: bytes, now: float = 100.0) -> Turns:
+    turns = Turns()
+    for each in lines:
+        for event in events_of(each):
+            turns.hear(event, now=now)
+    return turns
+
+
+def test_a_message_that_streams_is_whole_at_its_stop_and_not_before() -> None:  # trap 2
+    lines = [streamed("message_start", message={"id": "m1"}), called("A"), called("B")]
+    turn = heard(*lines).turn_of("A")
+    assert turn is not None
+    assert turn.rest(1e9) == float("inf")
+    whole = heard(*lines, streamed("message_stop")).turn_of("A")
+    assert whole is not None
+    assert whole.rest(100.0) == 0
+    assert [each.call for each in whole.calls] == ["A", "B"]
+
+
+def test_a_message_that_does_not_stream_is_whole_when_it_has_settled() -> None:  # trap 1
+    turn = heard(called("A", stop="tool_use"), called("B", stop="tool_use")).turn_of("B")
+    assert turn is not None
+    assert turn.rest(100.0) == pytest.approx(SETTLING)
+    assert turn.rest(100.0 + SETTLING) == 0
+    assert [each.call for each in turn.calls] == ["A", "B"]
+
+
+def test_a_message_that_broke_off_never_counts() -> None:
+    turns = heard(streamed("message_start", message={"id": "m1"}), called("A"), streamed("message_start", message={"id": "m2"}))
+    turn = turns.turn_of("A")
+    assert turn is not None
+    assert turn.is_abandoned
+
+
+# --- calls, questions, sessions -------------------------------------------------------------------------------------------
+
+
+def request(**what: object) -> Request:
+    told = {"session_id": SESSION, "cwd": "/w", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "A"}
+    return msgspec.convert(told | what, Request)
+
+
+def test_calls_are_the_same_by_tool_input_and_directory_whatever_they_are_called() -> None:
+    one = fingerprint(request(), workspace="/w")
+    assert one == fingerprint(request(tool_use_id="B"), workspace="/w")
+    others = [request(cwd="/x"), request(tool_input={"command": "ls "}), request(tool_name="Shell")]
+    assert one not in {fingerprint(other, workspace="/w") for other in others}
+
+
+def test_a_directory_that_is_not_the_workspace_is_shown_and_not_run() -> None:
+    shown = arguments_in(request(cwd="/elsewhere"), workspace="/w")
+    assert shown[CWD] == "/elsewhere"
+    assert input_of(msgspec.json.encode({"tool": "Bash", "arguments": shown})) == {"command": "ls"}
+
+
+def test_an_answer_is_a_number_a_label_or_words() -> None:
+    asked = Asked("Which?", options=[Option("Red"), Option("Blue", "the sky")])
+    assert [asked.meaning(reply) for reply in ("1", " blue ", "3", "green")] == ["Red", "Blue", "3", "green"]
+    several = Asked("Which?", multi_select=True, options=asked.options)
+    assert [several.meaning(reply) for reply in ("1, blue", "1, green")] == ["Red, Blue", "1, green"]
+    assert "2. Blue -- the sky" in asked.prompt()
+
+
+@pytest.mark.parametrize("arguments", [{}, {"questions": 7}, {"questions": [{}]}])
+def test_what_is_no_question_is_refused(arguments: dict[str, object]) -> None:
+    with pytest.raises(Misuse):
+        questions_in(arguments)
+
+
+def test_a_session_is_resumable_when_what_the_person_said_is_in_it(tmp_path: Path) -> None:  # D-R37
+    said = msgspec.json.encode({"type": "user", "sessionId": SESSION, "message": {"content": "do it"}})
+    assert session.is_resumable(SESSION, b'{"type":"queue"}\n' + said + b'\n{"type":"assi')
+    for broken in (b"", b'{"type":"queue"}\n', said[:-5], said.replace(SESSION.encode(), str(uuid4()).encode())):
+        assert not session.is_resumable(SESSION, broken)
+    place = tmp_path / ".claude" / "projects" / "-w"
+    place.mkdir(parents=True)
+    (place / f"{SESSION}.jsonl").write_bytes(said)
+    assert session.read(SESSION, session.files_of(SESSION, {"HOME": str(tmp_path)})) == said
+    assert session.files_of(SESSION, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "x")}) == []

@@ -1,0 +1,115 @@
+"""Ctrl+C stops the real Claude Code in good order, leaves nothing running, and a resume goes on in the same session."""
+
+import signal
+import statistics
+import subprocess
+import time
+
+import pytest
+
+from tests.claude.scene import GATED, Scene, bash, blocks, history
+from tests.e2e.shell import until
+from tests.model.script import Turn
+from tests.model.server import Model
+
+DONE = Turn(text="All done.")
+
+
+def begin(real: Scene, *words: str) -> "subprocess.Popen[bytes]":
+    """Start Claude Code in the background."""
+    return real.shell.start(*(words or GATED), *(() if words else ("do it",)))
+
+
+def interrupt(process: "subprocess.Popen[bytes]", *, times: int = 1) -> tuple[int, str, float]:
+    """Press Ctrl+C, and return the exit code, what was said, and how long it took."""
+    began = time.monotonic()
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert b"Traceback" not in err
+    return process.returncode, (out + err).decode(), time.monotonic() - began
+
+
+def asked(model: Model, count: int) -> None:
+    until(lambda: len(model.asked) >= count, what=f"the model was asked {count} times")
+
+
+def test_a_pause_while_the_model_thinks_is_resumed_with_an_unbroken_history(real: Scene) -> None:  # D-R8, D-R14, D-R17, D-R59
+    first = Turn(text="I look.", calls=(bash("cat made.txt", name="toolu_A"),))
+    with real.model([first, Turn(text="Slowly.", delay=3.0), DONE]) as model:
+        (real.work / "made.txt").write_text("here\n")
+        real.run()
+        real.approve_all()
+        process = begin(real, "resume", real.task)
+        asked(model, 2)
+        code, said, _ = interrupt(process)
+        assert code == 10
+        assert f"adjourn resume {real.task}" in said
+        assert real.shell.processes() == {}
+        run = real.shell.runs(real.task)[-1]
+        assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+        assert run["provider_session_ref"] == real.session_files()[0].stem
+        model.script = model.script.__class__(turns=(first, DONE))
+        real.resume()
+    before, after = blocks(model.asked[1]), blocks(model.asked[-1])
+    assert after[: len(before)] == before
+    assert [said.partition(" and")[0] for _, said in after[len(before) :]] == [
+        "No response requested.",
+        "You were paused by a person",
+    ]
+
+
+def test_a_pause_in_the_midst_of_a_tool_kills_it_and_never_says_that_a_person_rejected_it(real: Scene) -> None:
+    slow = Turn(text="I wait.", calls=(bash("echo began >> made.txt; sleep 30; echo ended >> made.txt", name="toolu_A"),))
+    with real.model([slow, DONE]) as model:
+        real.run()
+        real.approve_all()
+        process = begin(real, "resume", real.task)
+        until(lambda: real.lines() == ["began"], what="the tool runs")
+        code, _, seconds = interrupt(process)
+        assert code == 10
+        print(f"paused in {seconds:.2f} s")
+        assert seconds < 10
+        assert real.shell.processes() == {}
+        assert real.shell.runs(real.task)[-1]["resumable"] is True
+        real.resume()
+    assert real.lines() == ["began"]
+    assert b"doesn't want to proceed" not in b"".join(history(model.asked[-1]))
+
+
+def test_a_pause_before_the_session_is_on_disk_can_only_be_restarted(real: Scene) -> None:  # D-R18, D-R47, D-R53, D-R64
+    with real.model([Turn(text="Never.", delay=5.0)]):
+        process = begin(real)
+        until(lambda: bool(real.shell.json("tasks")["tasks"]), what="there is a task")
+        code, said, _ = interrupt(process)
+        assert code == 10
+        assert f"adjourn restart {real.task}" in said or "adjourn resume" in said
+        run = real.shell.runs(real.task)[-1]
+        if run["resumable"]:
+            pytest.skip("the session was on disk in time")
+        refused = real.resume(expect=6)
+    for part in (real.task, run["run_id"], "claude", f"adjourn restart {real.task}"):
+        assert part in refused.err
+
+
+def test_two_interrupts_at_once_end_it_at_once(real: Scene) -> None:  # D-R12, D-R13
+    with real.model([Turn(text="Never.", delay=20.0)]) as model:
+        process = begin(real)
+        asked(model, 1)
+        code, _, _ = interrupt(process, times=2)
+        assert code == 10
+        assert real.shell.processes() == {}
+        assert real.shell.runs(real.task)[-1]["state"] == "paused"
+
+
+@pytest.mark.serial
+def test_a_pause_takes_less_than_two_seconds(real: Scene) -> None:
+    took = []
+    with real.model([Turn(text="Slowly.", delay=30.0)]) as model:
+        for count in range(1, 4):
+            process = begin(real)
+            asked(model, count)
+            took.append(interrupt(process)[2])
+            assert real.shell.processes() == {}
+    print("pause:", [f"{seconds:.2f} s" for seconds in took])
+    assert statistics.median(took) < 2

@@ -1,0 +1,87 @@
+"""What the real Claude Code asks a person is answered through adjourn; what its subagents want is never lost in silence."""
+
+import pytest
+
+from tests.claude.scene import Scene, bash, history
+from tests.model.script import ToolUse, Turn
+
+DONE = Turn(text="All done.")
+OPTIONS = [{"label": "Postgres", "description": "a server"}, {"label": "SQLite", "description": "a file"}]
+ASKS = ToolUse(
+    id="toolu_Q",
+    name="AskUserQuestion",
+    arguments={"questions": [{"question": "Which database?", "header": "Database", "multiSelect": False, "options": OPTIONS}]},
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "read"), [("2", "SQLite"), ("postgres", "Postgres"), ("neither, use a map", "neither, use a map")]
+)
+def test_a_question_is_answered_by_number_by_label_or_in_other_words(real: Scene, reply: str, read: str) -> None:  # D-R15
+    with real.model([Turn(text="One thing.", calls=(ASKS,)), DONE]) as model:
+        real.run()
+        ask = real.asks()[0]
+        assert (ask["kind"], ask["prompt"].splitlines()[0]) == ("question", "Which database?")
+        real.resume(reply)
+    assert read.encode() in history(model.asked[-1])[-1]
+    assert len(real.shell.runs(real.task)) == 2
+
+
+def test_a_question_beside_a_call_waits_with_it_and_keeps_its_answer(real: Scene) -> None:
+    both = (bash("echo A >> made.txt", name="toolu_A"), ASKS)
+    repeated = ToolUse(id="toolu_Q2", name="AskUserQuestion", arguments=ASKS.arguments)
+    with real.model([Turn(text="Two things.", calls=both), Turn(text="Again.", calls=(repeated,)), DONE]) as model:
+        real.run()
+        assert sorted(ask["kind"] for ask in real.asks()) == ["approval", "question"]
+        approval, question = sorted(real.asks(), key=lambda ask: str(ask["kind"]))
+        real.shell.adjourn("approve", approval["id"])
+        real.shell.adjourn("answer", question["id"], "SQLite")
+        real.resume()
+    assert real.lines() == ["A"]
+    assert b"SQLite" in history(model.asked[-1])[-1]
+
+
+def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Scene) -> None:  # trap 3
+    turns = [
+        Turn(text="I have it looked at.", calls=(_delegates("toolu_T", turn=2),)),
+        DONE,
+        Turn(text="I look.", calls=(bash("echo sub >> made.txt", name="toolu_S"),)),
+        Turn(text="I could not."),
+    ]
+    with real.model(turns) as model:
+        real.run()
+        real.approve_all()
+        real.resume()
+    assert real.lines() == []
+    assert real.asks() == []
+    denied = [request for request in model.asked if b"nobody can be asked from inside a subagent" in b"".join(history(request))]
+    assert denied
+
+
+def _delegates(name: str, *, turn: int) -> ToolUse:
+    what = {"description": "look", "prompt": f"begin at turn {turn} and look around", "subagent_type": "general-purpose"}
+    return ToolUse(id=name, name="Task", arguments=what)
+
+
+def _let_pass(real: Scene) -> None:
+    config = real.work / ".config" / "adjourn"
+    config.mkdir(parents=True)
+    rules = ['args = ["touch", "*"]', 'tool = "Task"', 'tool = "Agent"']
+    (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
+
+
+def test_subagents_and_theirs_do_what_the_policy_lets_pass(real: Scene) -> None:
+    _let_pass(real)
+    turns = [
+        Turn(text="I have it done.", calls=(_delegates("toolu_T", turn=2),)),
+        DONE,
+        Turn(text="I do it.", calls=(bash("touch here", name="toolu_S"), _delegates("toolu_U", turn=4))),
+        Turn(text="Done below."),
+        Turn(text="I, too.", calls=(bash("touch deeper", name="toolu_V"),)),
+        Turn(text="Done at the bottom."),
+    ]
+    with real.model(turns):
+        real.run(expect=0)
+    assert (real.work / "here").exists()
+    assert (real.work / "deeper").exists()
+    assert real.calls() == dict.fromkeys(("toolu_T", "toolu_S", "toolu_U", "toolu_V"), "done")

@@ -1,0 +1,152 @@
+"""A person's shell in which Codex works: an empty home, a dummy key, and a model that plays a script."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from adjourn.stores.sqlite.store import SqliteStore
+from tests.e2e.shell import Document, Done, Shell
+from tests.model.script import ToolUse, Turn
+from tests.model.server import Model, Request, playing
+
+GATED = ("run", "--runner", "codex", "--pause-on-approval")
+PLAIN_MODEL, SCRIPTING_MODEL = "gpt-5.5", "gpt-6-sol"  # one calls tools, the other writes scripts that do
+
+_CONFIG = """
+model = "{model}"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}"
+env_key = "DUMMY_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+
+
+def shell(command: str, *, name: str | None = None, **more: object) -> ToolUse:
+    """Return a call of the shell."""
+    return ToolUse(name="exec_command", arguments={"cmd": command, **more}, id=name)
+
+
+def patch(text: str, *, name: str | None = None) -> ToolUse:
+    """Return a call that changes files."""
+    return ToolUse(name="apply_patch", arguments=f"*** Begin Patch\n{text}\n*** End Patch\n", id=name)
+
+
+def script(text: str, *, name: str | None = None) -> ToolUse:
+    """Return a script that makes calls of its own."""
+    return ToolUse(name="exec", arguments=text, id=name)
+
+
+class Scene:
+    """A workspace, a home, a Codex, and the model that it talks to."""
+
+    def __init__(self, place: Path, program: str) -> None:
+        self.home = place / "home"
+        self.work = place / "work"
+        self.home.mkdir()
+        self.work.mkdir()
+        self.shell = Shell(self.work)
+        self.shell.environment |= {"HOME": str(self.home), "ADJOURN_CODEX": program, "DUMMY_KEY": "dummy"}
+        self.shell.environment["ADJOURN_STORE"] = str(self.shell.store)
+        for name in ("CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"):
+            self.shell.environment.pop(name, None)
+
+    @contextlib.contextmanager
+    def model(self, turns: Sequence[Turn], *, model: str = PLAIN_MODEL, more: str = "") -> Iterator[Model]:
+        """Let a model play these turns."""
+        with playing(turns) as playing_model:
+            self.configure(playing_model.openai, model=model, more=more)
+            yield playing_model
+
+    def configure(self, url: str, *, model: str = PLAIN_MODEL, more: str = "") -> None:
+        """Write what Codex reads of its user's settings."""
+        self.codex_home.mkdir(exist_ok=True)
+        (self.codex_home / "config.toml").write_text(_CONFIG.format(url=url, model=model) + more)
+
+    def allow(self, rules: str) -> None:
+        """Write a user's own policy."""
+        place = Path(self.shell.environment["XDG_CONFIG_HOME"]) / "adjourn"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "policy.toml").write_text(rules)
+
+    @property
+    def codex_home(self) -> Path:
+        """Where Codex keeps its sessions."""
+        return self.home / ".codex"
+
+    def run(self, prompt: str = "do it", *, expect: int | None = 10, options: Sequence[str] = ()) -> Done:
+        """Have Codex work on a prompt, gated."""
+        return self.shell.adjourn(*GATED, *options, prompt, expect=expect)
+
+    @property
+    def task(self) -> str:
+        """The newest task."""
+        task: str = self.shell.json("tasks")["tasks"][0]["task_id"]
+        return task
+
+    def asks(self) -> list[Document]:
+        """Return the open asks."""
+        return self.shell.inbox()
+
+    def shown(self) -> str:
+        """Return all that a person can see of the newest task."""
+        return self.shell.adjourn("show", self.task, "--full").out
+
+    def approve_all(self) -> None:
+        """Approve all that waits."""
+        self.shell.adjourn("approve", *[ask["id"] for ask in self.asks()])
+
+    def resume(self, *words: str, expect: int | None = 0) -> Done:
+        """Go on with the newest task."""
+        return self.shell.adjourn("resume", self.task, *words, expect=expect)
+
+    def lines(self, name: str = "made.txt") -> list[str]:
+        """Return what tools wrote."""
+        return self.shell.lines(name)
+
+    def session_files(self) -> list[Path]:
+        """Return the files of Codex's threads."""
+        return sorted(self.codex_home.glob("sessions/*/*/*/*.jsonl"))
+
+    def calls(self) -> dict[str, str]:
+        """Return the calls of the newest task by name, with how each stands."""
+        store = SqliteStore(str(self.shell.store))
+        with contextlib.closing(store), store.read() as view:
+            return {call.tool_call_id: call.state.value for call in view.calls(self.task)}
+
+    def report(self, run: int) -> Document:
+        """Return what a run of the newest task said of itself."""
+        store = SqliteStore(str(self.shell.store))
+        with contextlib.closing(store), store.read() as view:
+            return msgspec.json.decode(view.document(self.task, f"report:{run}") or b"{}", type=Document)
+
+    def kill_driver(self) -> None:
+        """Kill the process that drives Codex, and nothing else."""
+        for process in psutil.process_iter(["cmdline", "environ"]):
+            words, about = process.info["cmdline"] or [], process.info["environ"] or {}
+            if words[-1:] == ["_codex"] and about.get("ADJOURN_STORE") == str(self.shell.store):
+                process.kill()
+
+
+def said(request: Request) -> list[Document]:
+    """Return the items of a request's conversation, in order."""
+    items: list[Document] = request.body["input"]
+    return items
+
+
+def outputs(request: Request) -> dict[str, str]:
+    """Return what the model was told of its calls, by their names."""
+    return {item["call_id"]: _text(item["output"]) for item in said(request) if item.get("type", "").endswith("_call_output")}
+
+
+def _text(output: str | list[Document]) -> str:
+    return output if isinstance(output, str) else "".join(str(part.get("text", "")) for part in output)

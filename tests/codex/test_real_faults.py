@@ -1,0 +1,135 @@
+"""What can go wrong around the real Codex is told in a sentence, and leaves nothing running and nothing done twice."""
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from adjourn.runners.codex import hook
+from tests.codex.scene import Scene, shell
+from tests.codex.test_real_pause import interrupted, started
+from tests.e2e.shell import until
+from tests.model.script import Fault, Turn, Usage
+
+MAKES = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), usage=Usage(input=100, output=10))
+AGAIN = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),), usage=Usage(input=200, output=20))
+DONE = Turn(text="All done.", usage=Usage(input=300, output=30))
+
+
+def test_an_api_that_is_not_there_ends_the_run_with_a_reason(real: Scene) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    real.configure(f"http://127.0.0.1:{port}/v1")
+    began = time.monotonic()
+    done = real.run(expect=1)
+    assert time.monotonic() - began < 40
+    assert "Failed:" in done.out
+    assert len(done.err) > 10
+
+
+@pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=401), Fault(drop_after=1), Fault(garbage="<html>")])
+def test_an_api_that_fails_ends_the_run_with_a_reason_and_the_thread_can_be_resumed(real: Scene, fault: Fault) -> None:
+    with real.model([Turn(text="At last.", faults=(fault,) * 4)]):
+        done = real.run(expect=1)
+        assert "Failed:" in done.out
+        (run,) = real.shell.runs(real.task)
+        assert run["state"] == "failed"
+        assert run["provider_session_ref"]
+
+
+def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
+    with real.model([Turn(text="At last.", delay=30.0)]):
+        done = real.run(expect=1, options=("--option", "silence=2"))
+    assert "said nothing for 2 s" in done.err
+
+
+def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
+    done = real.shell.adjourn("run", "--runner", "codex", "--option", "program=/no/such/codex", "do it", expect=1)
+    assert "/no/such/codex" in done.err
+    assert "@openai/codex" in done.err
+
+
+@pytest.mark.parametrize(
+    "option", ["colour=red", "sandbox=none", "silence=0", "arguments=--last", "arguments=-c approval_policy=never", "arguments='"]
+)
+def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real: Scene, option: str) -> None:
+    real.shell.adjourn("run", "--runner", "codex", "--option", option, "do it", expect=2)
+    assert real.shell.json("tasks")["tasks"] == []
+
+
+def test_the_tokens_of_a_run_are_its_own_though_codex_counts_on(real: Scene) -> None:
+    with real.model([MAKES, AGAIN, DONE]):
+        real.run()
+        real.approve_all()
+        real.resume()
+    first, second = (real.report(number) for number in (1, 2))
+    assert (first["input_tokens"], first["output_tokens"]) == (100, 10)
+    assert (second["input_tokens"], second["output_tokens"]) == (500, 50)
+
+
+def test_ctrl_c_twice_at_once_leaves_nothing_running(real: Scene) -> None:  # D-R12
+    slow = Turn(calls=(shell("trap '' INT TERM; echo one >> made.txt; sleep 60", name="call_A"),))
+    with real.model([slow, DONE]):
+        process = started(real)
+        until(lambda: real.lines() == ["one"], what="the command runs")
+        process.send_signal(2)
+        interrupted(process)
+        assert real.shell.end() == {}
+
+
+def test_a_driver_that_is_killed_leaves_a_call_that_is_uncertain_and_visible(real: Scene) -> None:
+    slow = Turn(calls=(shell("echo one >> made.txt; sleep 60", name="call_A"),))
+    with real.model([slow, DONE]) as model:
+        process = started(real)
+        until(lambda: real.lines() == ["one"], what="the command runs")
+        real.kill_driver()
+        process.communicate(timeout=30)
+        assert process.returncode == 10
+        assert real.calls()["call_A"] == "uncertain"
+        assert [ask["kind"] for ask in real.asks()] == ["uncertain"]
+        real.shell.adjourn("settle", f"{real.task}.call_A", "it-ran")
+        real.resume()
+        assert real.lines() == ["one"]
+        assert "It ran" in str(model.asked[-1].body["input"])
+
+
+YES = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'
+FAILS = {
+    "exits 1": "exit 1",
+    "exits 3": "exit 3",
+    "exits 10": "exit 10",
+    "exits 127": "exit 127",
+    "is killed": "kill -9 $$",
+    "is terminated": "kill -15 $$",
+    "complains": "echo broken >&2; exit 1",
+    "prints garbage and fails": "head -c 100000 /dev/urandom; exit 1",
+    "says yes and is killed": f"echo '{YES}'; kill -9 $$",
+    "is no program": None,
+    "cannot be executed": "",
+}
+
+
+@pytest.mark.parametrize("breakage", FAILS)
+def test_a_hook_that_fails_is_a_no_even_where_nothing_else_would_ask(real: Scene, breakage: str) -> None:
+    broken, text = real.home / "broken adjourn", FAILS[breakage]
+    if text is not None:
+        broken.write_text(f"#!/bin/sh\ncat >/dev/null\n{text}\n")
+        broken.chmod(0o700 if text else 0o600)
+    setting = hook.override(hook.hook_command(str(broken)))
+    words = ["exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", "-c", setting, "do it"]
+    with real.model([MAKES, DONE]) as model:
+        real.shell.run(real.shell.environment["ADJOURN_CODEX"], *words)
+        assert len(model.asked) == 2
+    assert real.lines() == []
+
+
+def test_a_thread_name_that_is_none_is_never_handed_to_codex(tmp_path: Path) -> None:
+    from adjourn.core.errors import CannotResume
+    from adjourn.runners.codex.program import require_thread
+
+    for name in ("--last", "-c", "", "my thread", "01A1E2ED-BB69-7B21-B740-FB01AE121ED9", str(tmp_path), "../x"):
+        with pytest.raises(CannotResume):
+            require_thread(name)
+    require_thread("01a1e2ed-bb69-7b21-b740-fb01ae121ed9")

@@ -1,0 +1,139 @@
+"""The real Codex is paused by Ctrl+C at any moment, and goes on in the same thread as if nothing had happened."""
+
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.codex.scene import Scene, outputs, said, shell
+from tests.e2e.shell import until
+from tests.model.script import Turn
+
+DONE = Turn(text="All done.")
+SLOW = Turn(text="All done.", delay=3.0)
+
+
+def started(scene: Scene, *options: str) -> "subprocess.Popen[bytes]":
+    """Start Codex on a prompt, gated."""
+    return scene.shell.start("run", "--runner", "codex", *options, "do it")
+
+
+def interrupted(process: "subprocess.Popen[bytes]") -> str:
+    """Press Ctrl+C and return what was said before it left."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 10, (out, err)
+    return out.decode()
+
+
+def test_ctrl_c_during_a_model_call_leaves_the_request_as_it_was(real: Scene) -> None:  # D-R1, D-R8, D-R59
+    with real.model([SLOW]) as model:
+        process = started(real)
+        until(lambda: len(model.requests) > 0 and model.requests[-1].turn == 0, what="the model is asked")
+        time.sleep(0.3)
+        said_so = interrupted(process)
+        assert "adjourn resume" in said_so
+        (run,) = real.shell.runs(real.task)
+        assert run["state"] == "paused"
+        assert run["pause_reason"] == "user_interrupt"
+        assert run["resumable"] is True
+        assert real.shell.end() == {}
+        real.resume()
+        before, after = [request.body for request in model.requests if request.turn == 0]
+    assert _without_noise(after) == _without_noise(before)
+
+
+def _without_noise(body: dict[str, object]) -> dict[str, object]:
+    """Leave out what names the connection and not the conversation."""
+    return {key: value for key, value in body.items() if key != "client_metadata"}
+
+
+def test_ctrl_c_during_a_command_ends_it_and_says_that_it_may_have_run_in_part(real: Scene) -> None:  # D-R5, D-R11
+    slow = Turn(calls=(shell("echo one >> made.txt; echo begun; sleep 60; echo two >> made.txt", name="call_A"),))
+    with real.model([slow, DONE]) as model:
+        process = started(real)
+        until(lambda: real.lines() == ["one"], what="the command runs")
+        interrupted(process)
+        assert real.shell.end() == {}
+        assert real.calls()["call_A"] == "failed"
+        real.resume()
+    assert real.lines() == ["one"]
+    assert "may have partially run" in outputs(model.asked[-1])["call_A"]
+    assert "aborted" not in str(said(model.asked[-1]))
+
+
+def test_ctrl_c_before_there_is_anything_to_resume_says_so(real: Scene) -> None:  # D-R13, D-R18, D-R47, D-R53
+    with real.model([SLOW]):
+        process = started(real)
+        until(lambda: any(real.shell.store.glob("runs/*/shim.json")), what="the shim is there")
+        interrupted(process)
+        (run,) = real.shell.runs(real.task)
+        if not run["resumable"]:
+            refused = real.resume(expect=6)
+            assert "adjourn restart" in refused.err
+            assert "codex" in refused.err
+
+
+def test_a_paused_task_moved_to_another_home_goes_on(real: Scene, tmp_path: Path) -> None:
+    makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
+    again = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),))
+    with real.model([makes, again, DONE]) as model:
+        real.run()
+        real.approve_all()
+        before = said(model.asked[0])
+        elsewhere = tmp_path / "elsewhere"
+        (elsewhere / ".codex").mkdir(parents=True)
+        shutil.copy(real.codex_home / "config.toml", elsewhere / ".codex")
+        shutil.rmtree(real.home)
+        real.shell.environment["HOME"] = str(elsewhere)
+        real.resume()
+    assert real.lines() == ["hi"]
+    assert said(model.asked[-1])[: len(before)] == before
+
+
+def test_a_session_file_that_was_cut_off_is_put_back(real: Scene) -> None:
+    makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
+    with real.model([makes, DONE]) as model:
+        real.run()
+        (file,) = real.session_files()
+        whole = file.read_bytes()
+        file.write_bytes(whole[: len(whole) // 2])
+        real.shell.adjourn("reject", real.asks()[0]["id"])
+        real.resume()
+    assert outputs(model.asked[-1])["call_A"] == "TOOL_CALL_REJECTED"
+
+
+def test_without_the_file_and_without_a_copy_the_task_is_not_resumed(real: Scene) -> None:  # D-R19, D-R24, D-R25, D-R54, D-R64
+    from adjourn.stores.sqlite.store import SqliteStore
+
+    makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
+    with real.model([makes, DONE]) as model:
+        real.run()
+        for file in real.session_files():
+            file.unlink()
+        store = SqliteStore(str(real.shell.store))
+        with store.change() as change:
+            change.keep_document(real.task, "session", None)
+        store.close()
+        real.approve_all()
+        refused = real.resume(expect=1)
+        assert "adjourn restart" in refused.out + refused.err
+        assert len(model.asked) == 1
+        real.shell.adjourn("restart", real.task, expect=10)  # D-R28, D-R31, D-R32, D-R65
+        first, _, third = real.shell.runs(real.task)
+        assert first["provider_session_ref"] != third["provider_session_ref"]
+
+
+def test_of_two_who_resume_at_once_one_goes_on_and_the_call_runs_once(real: Scene) -> None:
+    makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
+    again = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),))
+    with real.model([makes, again, DONE]):
+        real.run()
+        real.approve_all()
+        both = [real.shell.start("resume", real.task) for _ in range(2)]
+        codes = sorted(process.wait(timeout=60) for process in both)
+        for process in both:
+            process.communicate()
+    assert real.lines() == ["hi"]
+    assert codes[0] == 0

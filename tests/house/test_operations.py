@@ -1,0 +1,28 @@
+"""One controller below every surface: it alone moves tasks, by operations that have their names."""
+
+import pytest
+
+from adjourn.controller.whole import Controller
+from tests.house.project import PACKAGE
+
+OPERATIONS = {
+    "cli/execute.py": "execution.execute_ready(",
+    "cli/pause.py": "controller.pause(",
+    "cli/resume.py": "controller.resume(",
+    "cli/restart.py": "controller.restart(",
+}
+
+
+@pytest.mark.parametrize("file", OPERATIONS)
+def test_a_surface_calls_the_operations_of_the_controller(file: str) -> None:
+    """D-R55: ExecuteReady, PauseActiveRun, ResumeTask and RestartTask, each in one place below every surface."""
+    assert OPERATIONS[file] in (PACKAGE / file).read_text()
+    for name in ("pause", "resume", "restart", "begin_item"):
+        assert callable(getattr(Controller, name))
+
+
+def test_only_the_controller_and_what_is_beneath_it_writes_to_the_store() -> None:
+    """D-R57: no surface opens a transaction, so that none can differ."""
+    beneath = ("controller", "stores", "ports", "deliver.py")  # that one keeps its own place in the trail, and moves no task
+    files = [path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in beneath]
+    assert [str(path.relative_to(PACKAGE)) for path in files if ".change()" in path.read_text()] == []

@@ -1,0 +1,173 @@
+"""Ctrl+C while a plan is executed, at a real terminal: one pause, nothing else starts, and how to go on."""
+
+import os
+import random
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import adjourn
+from tests.e2e.shell import until
+from tests.e2e.terminal import CTRL_C, Terminal
+from tests.plans.planner import Planner, noted
+
+pytestmark = pytest.mark.serial
+
+PACKAGE = str(Path(adjourn.__file__).parent)
+ROUNDS = 8
+
+
+@contextmanager
+def terminal(shell: Planner, *words: str) -> Iterator[Terminal]:
+    """Open a terminal with a command in it."""
+    there = Terminal(shell, *words)
+    try:
+        yield there
+    finally:
+        there.close()
+
+
+def interruptible(shell: Planner, *words: str) -> dict[str, object]:
+    """Return a task that counts its interrupts."""
+    return {"id": "work", "command": [shell.agent("interrupts.py"), *words]}
+
+
+def test_ctrl_c_pauses_the_task_that_runs_and_starts_no_other(shell: Planner) -> None:
+    """D-R1, D-R5, D-R6, D-R8, D-R9, D-R10, D-R59, D-R60: exit code 10, and exactly these lines."""
+    shell.plan(noted("before"), interruptible(shell), noted("after", "work"), noted("free"))
+    with terminal(shell, "execute") as person:
+        person.sees("ready")
+        person.type(CTRL_C)
+        assert person.ends() == 10
+        said = "\n".join(person.lines)
+    task = shell.task("work")
+    assert re.search(rf"^Paused\. Resume with: adjourn resume {task}$", said, re.MULTILINE)
+    assert re.search(rf"^Restart with: adjourn restart {task}$", said, re.MULTILINE)
+    assert re.search(r"^Then: adjourn execute plan\.toml$", said, re.MULTILINE)
+    assert shell.lines("interrupts") == ["SIGINT"]
+    assert shell.effects == ["before"]
+    assert shell.states() == {"before": "succeeded", "work": "paused", "after": "pending", "free": "ready"}
+    (run,) = shell.runs(task)
+    assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+    assert shell.processes() == {}
+
+
+def test_going_on_takes_an_explicit_action(shell: Planner) -> None:
+    """D-R6, D-R7, D-R14, D-R17, D-R61: execute alone starts nothing while a task is paused; resume, then execute, goes on."""
+    script = "echo work >> effects; if [ -e go ]; then exit 0; fi; echo ready; sleep 300"
+    shell.plan({"id": "work", "run": script}, noted("after", "work"), noted("free"))
+    with terminal(shell, "execute") as person:
+        person.sees("ready")
+        person.type(CTRL_C)
+        assert person.ends() == 10
+    again = shell.adjourn("execute", expect=10)
+    assert f"Paused. Resume with: adjourn resume {shell.task('work')}" in again.out
+    assert shell.effects == ["work"]
+    (shell.place / "go").touch()
+    shell.adjourn("resume", shell.task("work"))
+    assert shell.effects == ["work", "work"]
+    shell.execute()
+    assert shell.effects == ["work", "work", "after", "free"]
+    one, two = shell.runs(shell.task("work"))
+    assert two["resumed_from_run_id"] == one["run_id"]
+
+
+@pytest.mark.parametrize("verb", ["restart", "cancel"])
+def test_a_paused_task_can_be_restarted_or_given_up(shell: Planner, verb: str) -> None:
+    """D-R28, D-R32, D-R65"""
+    script = "if [ -e go ]; then exit 0; fi; echo ready; sleep 300"
+    shell.plan({"id": "work", "run": script}, noted("after", "work"), noted("free"))
+    with terminal(shell, "execute") as person:
+        person.sees("ready")
+        person.type(CTRL_C)
+        assert person.ends() == 10
+    (shell.place / "go").touch()
+    shell.adjourn(verb, shell.task("work"))
+    found = shell.execute(expect=0 if verb == "restart" else 1)
+    assert found["outcome"] == ("completed" if verb == "restart" else "failed")
+    assert shell.effects == (["after", "free"] if verb == "restart" else ["free"])
+
+
+def test_a_second_ctrl_c_kills_at_once(shell: Planner) -> None:
+    """D-R12, D-R13: the record is paused all the same, and nothing else starts."""
+    shell.plan(interruptible(shell, "stubborn"), noted("free"))
+    with terminal(shell, "execute") as person:
+        person.sees("ready")
+        person.type(CTRL_C)
+        until(lambda: shell.lines("interrupts") == ["SIGINT"], what="the first interrupt arrived")
+        person.type(CTRL_C)
+        assert person.ends() == 10
+    (run,) = shell.runs(shell.task("work"))
+    assert (run["state"], run["signal"]) == ("paused", 9)
+    assert shell.states()["free"] == "ready"
+
+
+def test_a_pause_from_elsewhere_stops_the_plan_too(shell: Planner) -> None:
+    """D-R6: `adjourn pause TASK`, and SIGTERM as well, are pauses like any other."""
+    for name, stop in (("a", "pause"), ("b", "sigterm")):
+        shell.plan({"id": "work", "run": f"touch {name}.asleep; sleep 300"}, noted("free"), name=f"{name}.toml")
+        execute = shell.start("execute", f"{name}.toml")
+        until((shell.place / f"{name}.asleep").exists, what="it works")
+        if stop == "pause":
+            shell.adjourn("pause", shell.task("work", f"{name}.toml"))
+        else:
+            execute.send_signal(signal.SIGTERM)
+        out, _ = execute.communicate(timeout=30)
+        assert execute.returncode == 10
+        assert b"Paused. Resume with: adjourn resume " in out
+    assert shell.effects == []
+
+
+def test_ctrl_c_at_any_moment_leaves_a_plan_that_goes_on(shell: Planner) -> None:
+    """D-R1, D-R6: never two tasks at once, none begun twice by itself, no process left, and in the end all is done."""
+    dice = random.Random(11)
+    names = [f"t{number}" for number in range(6)]
+    line = "mkdir alone || exit 9; echo {0} >> effects; sleep 0.05; rmdir alone"
+    shell.plan(*({"id": name, "run": f"trap 'rmdir alone; exit 130' INT; {line.format(name)}"} for name in names))
+    for _ in range(ROUNDS):
+        with terminal(shell, "execute") as person:
+            person.listen(dice.uniform(0.05, 0.9))
+            person.type(CTRL_C)
+            code = person.ends()
+        assert code in {0, 10, 130, -2}, person.raw
+        assert PACKAGE not in person.raw.decode(), "Python's own start may complain, adjourn may not"
+        assert shell.processes() == {}
+        for task in shell.json("tasks", "--state", "paused")["tasks"] if shell.store.exists() else ():
+            shell.adjourn("resume", task["task_id"])
+    shell.execute()
+    assert list(dict.fromkeys(shell.effects)) == names
+    for name in names:
+        assert shell.effects.count(name) == sum(run["state"] != "failed" for run in runs_that_began(shell, name))
+
+
+def runs_that_began(shell: Planner, name: str) -> list[dict[str, object]]:
+    """Return the runs of an item whose process got as far as its first line."""
+    return [run for run in shell.runs(shell.task(name)) if _has_begun(shell, str(run["run_id"]))]
+
+
+def _has_begun(shell: Planner, run: str) -> bool:
+    result = shell.store / "runs" / run / "result.json"
+    return result.exists() and b'"started":false' not in result.read_bytes()
+
+
+def test_the_lock_is_free_when_whoever_held_it_is_gone(shell: Planner) -> None:
+    """D-R51: a killed execute leaves its task running; the next one sees that through, and starts nothing beside it."""
+    shell.plan({"id": "work", "run": "echo work >> effects; touch asleep; while [ ! -e go ]; do sleep 0.02; done"}, noted("b"))
+    execute = shell.start("execute")
+    until((shell.place / "asleep").exists, what="it works")
+    execute.send_signal(signal.SIGKILL)
+    execute.communicate(timeout=30)
+    again = shell.start("execute")
+    time.sleep(0.3)
+    assert shell.effects == ["work"]
+    (shell.place / "go").touch()
+    out, err = again.communicate(timeout=30)
+    assert again.returncode == 0, (out, err)
+    assert shell.effects == ["work", "b"]
+    assert len(shell.runs(shell.task("work"))) == 1
+    assert os.listdir(shell.store / "plans")
