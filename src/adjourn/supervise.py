@@ -33,11 +33,13 @@ from adjourn.process.local import LocalProcesses, run_directory
 from adjourn.process.look import search_path
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About, supervisor_lock
+from adjourn.process.warmth import Warmth
 
 OUTPUT_MS = 100
 COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
+_PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
 _AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
@@ -159,6 +161,7 @@ class Supervisor:
         start_heart: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
+        self._warmth: Warmth | None = None
         self._forks = forks
         self._root = root
         self._path = path
@@ -172,6 +175,10 @@ class Supervisor:
         self._heart = start_heart(self.name) if start_heart else None
         self._unopened: list[Run] = []
 
+    def keep_warm(self, warmth: Warmth) -> None:
+        """Fork our own agent from where its slow modules are imported already."""
+        self._warmth = warmth
+
     def close(self) -> None:
         """Stop being a supervisor."""
         if self._heart:
@@ -179,6 +186,8 @@ class Supervisor:
         with suppress(FileNotFoundError):
             os.unlink(self._lock_path)
         self._lock.close()
+        if self._warmth:
+            self._warmth.drop()
         self._forks.close()
 
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
@@ -271,6 +280,14 @@ class Supervisor:
             self._watch(active, signals, watcher)
         finally:
             active.leave()
+        return self._end_patiently(active)
+
+    def _end_patiently(self, active: Active) -> Task:
+        """Report how a run ended, also where the database is away for a moment: the result is on disk, the lease is renewed."""
+        for pause in _PATIENCE if self._heart else ():
+            with suppress(StoreProblem):
+                return self.end(active)
+            time.sleep(pause)
         return self.end(active)
 
     def _has_its_reply(self, task: Task) -> bool:
@@ -318,13 +335,24 @@ class Supervisor:
 
     def _prepare(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         try:
-            shim = self._forks.fork_shim(self._spec(claimed, deadline=deadline))
+            shim = self._forked(claimed.task, self._spec(claimed, deadline=deadline))
         except (ShimFailed, OSError) as error:
             self._controller.fail_to_start(claimed.run, why=str(error), tries=self._tries)
             sentence = f"task {claimed.task.id} could not be started: {error}"
             raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
         self._keep_alive(claimed.run, deadline)
         return shim
+
+    def _forked(self, task: Task, spec: ShimSpec) -> Shim:
+        """Fork a shim; for our own agent from the warm server, if there is one and it is ready."""
+        is_ours = task.spec.runner == "agent" and spec.argv[0] == "adjourn"
+        warm = self._warmth.server() if self._warmth and is_ours else None
+        if self._warmth and warm:
+            try:
+                return warm.fork_shim(msgspec.structs.replace(spec, entry=self._warmth.entry))
+            except ShimFailed:
+                self._warmth.drop()
+        return self._forks.fork_shim(spec)
 
     def _spec(self, claimed: Claimed, *, deadline: float | None) -> ShimSpec:
         """Build what the shim starts from the stored bytes, and from nothing else."""
@@ -432,7 +460,7 @@ class Supervisor:
         if claimed is None:
             return
         try:
-            shim = self._forks.fork_shim(self._spec_of_call(active.run, claimed))
+            shim = self._forked(*self._spec_of_call(active.run, claimed))
         except (ShimFailed, OSError) as error:
             self._controller.finish_call(active.run, claimed, CallResult(ok=False, error=f"it could not be started: {error}"))
             return
@@ -450,7 +478,7 @@ class Supervisor:
         else:
             active.begin(execution)
 
-    def _spec_of_call(self, run: Run, call: Call) -> ShimSpec:
+    def _spec_of_call(self, run: Run, call: Call) -> tuple[Task, ShimSpec]:
         """Build what the shim of an agent's call starts from the stored bytes, and from nothing else."""
         with self._controller.store.read() as view:
             task = view.task(run.task_id)
@@ -459,7 +487,7 @@ class Supervisor:
         environment = child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace)
         arguments = arguments_of(call.body)
         words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
-        return ShimSpec(
+        return task, ShimSpec(
             run_dir=private_directory(run_directory(self._root, call.place)),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
@@ -485,7 +513,7 @@ class Supervisor:
 
     def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
-        wish = self.is_unwanted(active)
+        wish = self._is_unwanted_still(active, before=False)
         poll = select.poll()
         for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
@@ -497,14 +525,20 @@ class Supervisor:
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
                     watcher(active.place, active.told)
-                with suppress(StoreProblem):  # it may come back while the run lasts: what the run did is on disk
+                with suppress(StoreProblem):  # it may come back while the run lasts
                     if self.tend(active):
                         return
-                    if ear.fileno() in ready or not ready:
-                        ear.drain()
-                        wish = self.is_unwanted(active)
+                if ear.fileno() in ready or not ready:
+                    ear.drain()
+                    wish = self._is_unwanted_still(active, before=wish)
         finally:
             ear.close()
+
+    def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
+        try:
+            return self.is_unwanted(active)
+        except StoreProblem:
+            return before  # looked at again, as long as the run lasts
 
     def is_unwanted(self, active: Active) -> bool:
         """Say whether somebody wants the run to stop."""
@@ -523,8 +557,18 @@ class Supervisor:
             self._heart.forget(active.run.id)
 
     def end(self, active: Active) -> Task:
-        """Report how a run ended whose shim is gone."""
+        """Report how a run ended whose shim is gone. Until that is in the store, nobody else may say what became of it."""
+        try:
+            ended = self._end(active)
+        except StoreProblem:
+            raise  # it is told again
+        except AdjournError:
+            self.forget(active)
+            raise
         self.forget(active)
+        return ended
+
+    def _end(self, active: Active) -> Task:
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)

@@ -27,7 +27,7 @@ def open_worker(
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
-    controller, supervisor = open_supervising(root, about, tries=settings.retries)
+    controller, supervisor = open_supervising(root, about, tries=settings.retries, is_worker=True)
     known = _identity(root)
     if is_shared(root):
         from adjourn.wiring.shared import log_waits

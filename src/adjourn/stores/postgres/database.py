@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
+from logging import NullHandler, getLogger
 from typing import Any
 
 import psycopg
@@ -25,6 +26,8 @@ class Database:
         self._waiting = patience.waiting if patience else nullcontext
         self._prepares = prepares
         self._connection: psycopg.Connection[Values] | None = None
+        if not (log := getLogger("psycopg")).handlers:
+            log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
 
     @property
     def name(self) -> str:
