@@ -287,6 +287,7 @@ class Supervisor:
         claimed = mine or self._controller.claim(task.id, supervisor=self.name)
         if isinstance(claimed, Task):
             return claimed  # what was let through has changed: a person is asked again
+        exchange.note_before(self._controller, claimed.task)
         shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
