@@ -10,9 +10,15 @@ SHARES = ("ci", "full")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for the long sweeps; CI's share of them is the default."""
     parser.addoption("--sweep", choices=SHARES, default="ci", help="how much of a long sweep to run: CI's share, or all of it")
-    parser.addoption(
-        "--on", choices=("sqlite", "postgres"), default="sqlite", help="the store that tests/e2e has the program use"
-    )
+    parser.addoption("--on", choices=("sqlite", "postgres"), default="sqlite", help="the store that the program uses in a Shell")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about the files of one machine's store, where the store is a database."""
+    if config.getoption("--on") == "postgres":
+        for item in items:
+            for mark in item.iter_markers("one_machine"):
+                item.add_marker(pytest.mark.skip(reason=f"of one machine: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session")

@@ -71,6 +71,7 @@ class Worker:
         stops = signals.taken()
         self._heed(stops)
         try:
+            self._supervisor.give_back()
             self._report_again()
             self._settle()
             if not stops:
@@ -176,6 +177,13 @@ class Worker:
                     self._end(fd)
             except StoreProblem as error:
                 self._log("store_error", run=active.run.id, error=error.sentence)
+            except Conflict as error:
+                self._log("taken_away", run=active.run.id, error=error.sentence)
+                self._supervisor.let_go(self._unwatched(fd))
+
+    def _unwatched(self, fd: int) -> Active:
+        self._poll.unregister(fd)
+        return self._active.pop(fd)
 
     def _patience(self) -> float:
         now = time.monotonic()
@@ -185,8 +193,7 @@ class Worker:
         return min([self._settings.poll_interval, *(max(moment - now, 0.01) for moment in moments)])
 
     def _end(self, fd: int) -> None:
-        active = self._active.pop(fd)
-        self._poll.unregister(fd)
+        active = self._unwatched(fd)
         active.leave()
         try:
             self._report(active)

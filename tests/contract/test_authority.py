@@ -38,6 +38,9 @@ HAS: dict[str, frozenset[Scope]] = {
 class Config:
     """An authoriser with a table; whoever is not in it is unknown."""
 
+    def caller(self) -> str:
+        return "uid:1000"
+
     def rights(self, by: Principal) -> Rights:
         if by.name == "uid:666":
             raise RuntimeError("the authoriser is ill")

@@ -41,6 +41,9 @@ class Keys:
 class Listed:
     """Everybody but the courier may do everything: a courier needs no right of its own."""
 
+    def caller(self) -> str:
+        return COURIER.name
+
     def rights(self, by: Principal) -> Rights:
         return NONE if by == COURIER else Rights(scopes=ALL)
 

@@ -4,7 +4,6 @@ import os
 import sys
 from pathlib import Path
 
-from adjourn.core.ask import Principal
 from adjourn.core.task import OnRejection, Spec
 from adjourn.wiring.supervision import open_supervisor
 
@@ -22,9 +21,7 @@ def main(root: str, prompt: str, *flags: str) -> int:
         pause_on_approval="--ask" in flags,
         on_rejection=OnRejection.TELL,
     )
-    task = controller.start(
-        spec, by=Principal(name=f"uid:{os.getuid()}"), supervisor=None if "--queue" in flags else supervisor.name
-    )
+    task = controller.start(spec, by=controller.principal(), supervisor=None if "--queue" in flags else supervisor.name)
     if "--queue" not in flags:
         task = supervisor.run(task)
     print(task.id, task.state)

@@ -71,7 +71,7 @@ def test_a_call_runs_once_whenever_its_supervisor_is_killed(shell: Shell, seed: 
     answers = [[f"echo {step}{call} >> log; sleep 0.05" for call in "ab"] for step in range(3)]
     words = [sys.executable, str(START), str(shell.store), prompt(*answers)]
     process = subprocess.Popen(words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL)
-    until((shell.store / "adjourn.db").exists, what="the store is there")
+    until((shell.store / ("supervisors" if shell.database else "adjourn.db")).exists, what="the store is there")
     time.sleep(random.Random(seed).uniform(0.1, 1.2))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 AGENTS = Path(__file__).resolve().parent.parent / "agents"
 ADJOURN = Path(sys.executable).parent / "adjourn"
 SECONDS = 60
+_BEYOND_THE_GATE = """
+SELECT 1 FROM call JOIN task ON task.no = call.no >> 20 WHERE call.state NOT IN ('approved', 'claimed') AND task.id =
+"""
 
 Document = dict[str, Any]
 
@@ -60,6 +64,8 @@ class Shell:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.store = place / ".adjourn"
+        self.database: str | None = None  # the URL of a store that machines share
+        self.me = f"uid:{os.getuid()}"
         self.environment = {
             name: value
             for name, value in os.environ.items()
@@ -137,6 +143,38 @@ class Shell:
         (self.place / name).chmod(0o700)
         return f"./{name}"
 
+    @property
+    def project(self) -> Path:
+        """Where the project keeps its policy, whatever the store is."""
+        place = self.place / ".adjourn"
+        place.mkdir(mode=0o700, exist_ok=True)
+        return place
+
+    def share(self, url: str) -> None:
+        """Have the program keep its tasks in PostgreSQL, and its files in a place of their own."""
+        from psycopg.conninfo import conninfo_to_dict
+
+        from adjourn.stores.postgres.store import PostgresStore
+
+        home = str(self.place.with_name(f"{self.place.name}-state"))
+        self.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": home}
+        self.store = Path(_place_for(url, home))
+        self.database = url
+        self.me = f"db:{conninfo_to_dict(url)['user']}"
+        PostgresStore(url).close()
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Say something to the store's database past the program; both kinds of store have the same tables."""
+        if self.database is None:
+            import apsw
+
+            return list(apsw.Connection(str(self.store / "adjourn.db")).execute(statement))
+        import psycopg
+
+        with psycopg.connect(self.database, options="-csearch_path=adjourn", autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
     # --- short ways to what tests look at ---------------------------------------------------------------------------
 
     def paused(self, *command: str) -> Document:
@@ -147,6 +185,8 @@ class Shell:
         """Run a command detached, wait until it works, and return the task's id."""
         task: str = self.json("run", "--detach", *options, "--", *command)["task_id"]
         until((self.store / "runs" / f"{task}.1" / "shim.json").exists, what="the shim is there")
+        if self.database:  # over a network the gate opens a while after the shim is there
+            until(lambda: bool(self.sql(f"{_BEYOND_THE_GATE} '{task}'")), what="its gate is open")
         return task
 
     def state(self, task: str) -> str:
@@ -198,6 +238,14 @@ class Shell:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return left
+
+
+def _place_for(url: str, home: str) -> str:
+    from adjourn.wiring.shared import place_for
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", home)
+        return place_for(url)
 
 
 def parent_of(pid: int) -> int:

@@ -7,12 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-import apsw
 import pytest
 
-from adjourn.core.ask import Principal
 from adjourn.core.task import Spec
-from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell
 from tests.e2e.signer import waiting
@@ -61,9 +58,7 @@ def test_an_edited_trail_is_told_with_the_first_broken_event(shell: Shell) -> No
     task, ask = waiting(shell)
     (kept,) = receipts(shell, "approve", ask)
     place = int(kept.partition(":")[0])
-    db = apsw.Connection(str(shell.store / "adjourn.db"))
-    db.execute("UPDATE event SET body = (SELECT body FROM event WHERE no = 1) WHERE no = ?", (place,))
-    db.close()
+    shell.sql(f"UPDATE event SET body = (SELECT body FROM event WHERE no = 1) WHERE no = {place}")  # noqa: S608 -- a number
     said = shell.adjourn("audit", "verify", "--receipt", kept, expect=1).out
     assert f"Broken at event {place} (task_created of task {task})" in said
     assert "does not hold" in said
@@ -71,6 +66,7 @@ def test_an_edited_trail_is_told_with_the_first_broken_event(shell: Shell) -> No
     assert (document["outcome"], document["audit"]["broken"]["place"]) == ("broken", place)
 
 
+@pytest.mark.one_machine("it swaps the file of the database")
 def test_a_store_that_was_swapped_for_an_older_copy_is_found_by_a_receipt(shell: Shell) -> None:
     _, ask = waiting(shell)
     shell.adjourn("store", "backup", "older")
@@ -143,9 +139,10 @@ def hostile_trail(place: Path) -> list[str]:
     """Put every hostile string into a trail, as who did it, as a kind and as a fact."""
     words = [*HOSTILE, "=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")', '","=1', "a\nb"]
     words = [word.encode("utf-8", "replace").decode() for word in words if len(word) < 10_000]
-    store = SqliteStore(str(place))
+    controller = open_controller(str(place))
     spec = Spec(runner="command", argv=("true",), workspace="/")
-    task = open_controller(str(place)).start(spec, by=Principal(name=f"uid:{place.stat().st_uid}"))
+    task = controller.start(spec, by=controller.principal())
+    store = controller.store
     with store.change() as tx:
         for word in words:
             tx.append(an_event(task.id, by=word, facts={"said": word}))
@@ -175,7 +172,7 @@ def test_no_hostile_string_gets_through_a_csv_and_all_come_back_from_json_lines(
 @pytest.mark.timeout(600)
 def test_a_hundred_thousand_events_are_verified_with_progress_on_a_terminal(shell: Shell) -> None:
     hostile_trail(shell.store)
-    store = SqliteStore(str(shell.store))
+    store = open_controller(str(shell.store)).store
     with store.read() as view:
         task = view.tasks(limit=1)[0].id
     with store.change() as tx:

@@ -1,11 +1,11 @@
 """Bad input: a clear sentence, the right exit code, nothing lost."""
 
 import re
-import sqlite3
 
 import pytest
 
 from tests.e2e.shell import Shell
+from tests.stores import on_lasting_store
 
 STRANGE = [
     "../../x",
@@ -32,9 +32,9 @@ BY_ASK = [("approve",), ("reject",)]
 
 
 @pytest.fixture(scope="module")
-def occupied(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def occupied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """Return a shell whose store has something in it that must not be hit."""
-    shell = Shell(tmp_path_factory.mktemp("occupied"))
+    shell = on_lasting_store(request, Shell(tmp_path_factory.mktemp("occupied")))
     shell.adjourn("run", "--", shell.agent("approved.sh"), expect=10)
     shell.adjourn("run", "--", shell.agent("deploy.sh"), expect=10)
     return shell
@@ -52,6 +52,7 @@ def test_a_strange_id_is_not_found(occupied: Shell, name: str) -> None:
     assert len(occupied.inbox()) == 2
 
 
+@pytest.mark.one_machine("a database is there before adjourn is")
 def test_a_strange_id_in_a_store_that_is_not_there_makes_none(shell: Shell) -> None:
     for verb in ("show", "approve", "resume", "wait", "logs"):
         told = shell.adjourn(verb, "nobody", expect=3)
@@ -76,6 +77,7 @@ def test_an_ambiguous_prefix_names_all_that_it_could_mean(shell: Shell) -> None:
     assert len(shell.inbox()) == sum(map(len, asks.values()))
 
 
+@pytest.mark.one_machine("a database has its place on this machine once it was named")
 def test_a_run_without_a_command_or_without_dashes_says_how_to_say_it(shell: Shell) -> None:
     for words in (("run",), ("run", "--"), ("run", "--", "")):
         assert "adjourn run -- COMMAND" in shell.adjourn(*words, expect=2).err
@@ -111,6 +113,7 @@ def test_words_that_make_no_sense_are_a_usage_error(shell: Shell, words: tuple[s
     assert told.out == ""
 
 
+@pytest.mark.one_machine("in PostgreSQL the moments of tasks lie in bodies, where no statement can move them")
 def test_rows_from_the_future_disturb_nobody(shell: Shell) -> None:
     """The clock jumped back: times are shown as now, never negative, and every verb works."""
     manifest = shell.paused(shell.agent("approved.sh"))
@@ -136,15 +139,22 @@ def test_rows_from_the_distant_past_are_just_old(shell: Shell) -> None:
     assert shell.lines("effects") == ["done with approved"]
 
 
+MOMENTS_IN_SQLITE = """
+SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
+WHERE t.type = 'table' AND t.name NOT LIKE 'event%' AND c.name LIKE '%\\_at' ESCAPE '\\'
+"""
+MOMENTS_IN_POSTGRES = """
+SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'adjourn' AND column_name LIKE '%\\_at'
+"""
+
+
 def shift(shell: Shell, *, years: int) -> None:
-    """Move every moment in the store."""
-    db = sqlite3.connect(shell.store / "adjourn.db", isolation_level=None)
-    for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'event%'").fetchall():
-        for column in [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1].endswith("_at")]:
-            db.execute(f"UPDATE {table} SET {column} = {column} + ?", (years * 31_557_600_000,))  # noqa: S608 -- our own names
-    db.close()
+    """Move every moment that stands in a column of the store."""
+    for table, column in shell.sql(MOMENTS_IN_POSTGRES if shell.database else MOMENTS_IN_SQLITE):
+        shell.sql(f"UPDATE {table} SET {column} = {column} + {years * 31_557_600_000}")  # noqa: S608 -- our own names
 
 
+@pytest.mark.one_machine("a shared store is found from anywhere")
 def test_a_directory_that_is_gone_is_told(shell: Shell) -> None:
     for words in ("run -- true", "inbox"):
         told = shell.line(f"mkdir gone && cd gone && rmdir ../gone && adjourn {words}", expect=1)

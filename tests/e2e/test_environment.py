@@ -83,6 +83,7 @@ def test_a_run_works_where_it_was_started_with_the_persons_environment(shell: Sh
 
 
 @pytest.mark.parametrize("where", ["given", "variable", "nearest", "git root", "here"])
+@pytest.mark.one_machine("a database is where its URL says")
 def test_the_store_is_where_one_would_look_for_it(shell: Shell, tmp_path: Path, where: str) -> None:
     """--store, ADJOURN_STORE, the nearest .adjourn upwards, else the git root, else here."""
     deep = tmp_path / "a" / "b"

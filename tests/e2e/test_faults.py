@@ -37,6 +37,7 @@ def refused(shell: Shell, code: int, *sentence: str, verbs: tuple[tuple[str, ...
     assert not (shell.place / "effects").exists()
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_newer_store_is_refused_before_anything_is_written(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     execute(shell.store / "adjourn.db", "PRAGMA user_version = 99")
@@ -46,6 +47,7 @@ def test_a_newer_store_is_refused_before_anything_is_written(shell: Shell) -> No
     assert before["adjourn.db"] == after["adjourn.db"]
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_database_of_another_program_is_refused(shell: Shell) -> None:
     shell.store.mkdir(mode=0o700)
     execute(shell.store / "adjourn.db", "CREATE TABLE precious (x)")
@@ -62,6 +64,7 @@ def execute(path: Path, statement: str) -> None:
     db.close()
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_damaged_store_says_so(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     for path in shell.store.glob("adjourn.db*"):
@@ -71,6 +74,7 @@ def test_a_damaged_store_says_so(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("left", [1, 100, 511])
+@pytest.mark.one_machine("it is about the file of the database")
 def test_what_is_left_of_a_store_is_not_taken_for_a_new_one(shell: Shell, left: int) -> None:
     """Else the inbox would say that nothing waits."""
     shell.paused(shell.agent("approved.sh"))
@@ -78,6 +82,7 @@ def test_what_is_left_of_a_store_is_not_taken_for_a_new_one(shell: Shell, left: 
     refused(shell, 1, "not a whole database", "backup")
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_an_empty_database_beside_a_log_is_not_taken_for_a_new_one(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     os.truncate(shell.store / "adjourn.db", 0)
@@ -85,6 +90,7 @@ def test_an_empty_database_beside_a_log_is_not_taken_for_a_new_one(shell: Shell)
     refused(shell, 1, "not a whole database", "backup")
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_an_empty_database_is_a_new_store(shell: Shell) -> None:
     """It is how one begins: whoever makes it may be killed before the first table."""
     shell.store.mkdir(mode=0o700)
@@ -102,6 +108,7 @@ def test_too_few_descriptors_are_told_in_a_sentence(shell: Shell, limit: int) ->
     assert not (shell.place / "effects").exists()
 
 
+@pytest.mark.one_machine("it is about the file of the database")
 def test_a_store_with_a_page_overwritten_says_so_or_works(shell: Shell) -> None:
     """Never a traceback, and never a silent success."""
     manifest = shell.paused(shell.agent("approved.sh"))
@@ -115,6 +122,7 @@ def test_a_store_with_a_page_overwritten_says_so_or_works(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link", "fifo"])
+@pytest.mark.one_machine("a database is no directory")
 def test_a_store_that_is_no_directory_is_refused(shell: Shell, kind: str) -> None:
     """Also a symbolic link: what it points to was not chosen by whoever works here."""
     (shell.place / "elsewhere").mkdir(mode=0o700)
@@ -142,6 +150,7 @@ def test_a_named_place_that_cannot_be_is_refused(shell: Shell) -> None:
     assert not shell.store.exists() or place == ""
 
 
+@pytest.mark.one_machine("who may use a database is for the database to say")
 def test_somebody_elses_store_is_refused(shell: Shell) -> None:
     """A-R82: whoever owns the store decides in it."""
     if os.geteuid() != 0:
@@ -173,6 +182,7 @@ def test_another_user_can_neither_read_nor_decide(shell: Shell) -> None:
     assert shell.inbox()[0]["state"] == "pending"
 
 
+@pytest.mark.one_machine("a database does not lie on the disk of the workspace")
 def test_a_read_only_store_is_told_and_nothing_is_lost(disk: Shell) -> None:
     manifest = disk.paused(disk.agent("approved.sh"))
     make_read_only(disk.place)
@@ -190,6 +200,7 @@ def test_a_read_only_store_is_told_and_nothing_is_lost(disk: Shell) -> None:
     assert disk.lines("effects") == ["done with approved"]
 
 
+@pytest.mark.one_machine("a database does not lie on the disk of the workspace")
 def test_a_full_disk_is_told_and_nothing_is_lost(disk: Shell) -> None:
     """What was acknowledged before stays; what could not be written is not acknowledged."""
     manifest = disk.paused(disk.agent("approved.sh"))
@@ -212,6 +223,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(disk: Shell) -> None:
 
 
 @pytest.mark.parametrize(("ending", "state"), [("exit 0", "succeeded"), ("exit 90", "waiting"), ("exit 3", "failed")])
+@pytest.mark.one_machine("a database does not lie on the disk of the workspace")
 def test_a_disk_that_fills_up_while_the_command_runs_loses_no_result(disk: Shell, ending: str, state: str) -> None:
     """The room for the result is taken beforehand: the next command finds it, and nothing is started twice."""
     fill_up = "dd if=/dev/zero of=filler bs=4096 2>/dev/null; dd if=/dev/zero bs=1 count=4096 2>/dev/null >> filler"
@@ -224,6 +236,7 @@ def test_a_disk_that_fills_up_while_the_command_runs_loses_no_result(disk: Shell
     assert disk.lines("starts") == ["start"]
 
 
+@pytest.mark.one_machine("a database does not lie in the workspace")
 def test_a_store_that_vanishes_under_a_run_is_no_traceback(shell: Shell) -> None:
     done = shell.adjourn("run", "--", "sh", "-c", "rm -rf .adjourn; exit 0", expect=None)
     done.must(done.code)
@@ -233,7 +246,8 @@ def test_a_store_that_vanishes_under_a_run_is_no_traceback(shell: Shell) -> None
 def test_files_that_were_deleted_by_hand_cost_only_themselves(shell: Shell) -> None:
     """The store is the truth; files are copies."""
     manifest = shell.paused(shell.agent("approved.sh"))
-    shell.line("rm -rf .adjourn/runs .adjourn/session .adjourn/supervisors .adjourn/wake .adjourn/.gitignore .adjourn/write.lock")
+    for name in ("runs", "session", "supervisors", "wake", ".gitignore", "write.lock"):
+        shell.line(f"rm -rf {shell.store}/{name}")
     assert len(shell.inbox()) == 1
     shell.adjourn("logs", manifest["task_id"])
     shell.line(manifest["resume_hint"])

@@ -11,6 +11,7 @@ GIT = ("git", "-c", "user.name=mallory", "-c", "user.email=m@example.com")
 
 
 @pytest.mark.parametrize("words", [("worker", "--once"), ("resume", "TASK"), ("restart", "TASK"), ("run", "--", "true")])
+@pytest.mark.one_machine("a repository brings files, no database")
 def test_nothing_is_started_out_of_a_store_that_a_repository_brought_along(
     shell: Shell, tmp_path: Path, words: tuple[str, ...]
 ) -> None:

@@ -166,6 +166,7 @@ def approve_by_sql(shell: Shell, *, level: str) -> list[str]:
     return inside(shell, f"{sys.executable} forge.py {shell.store}; echo $? >> codes")
 
 
+@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
 def test_whoever_writes_into_the_database_can_decide_and_the_audit_shows_it(shell: Shell) -> None:
     """The true outcome at L0: the command runs. The trail tells of no decision, and `verify` says so."""
     task, ask = waiting(shell)
@@ -177,6 +178,7 @@ def test_whoever_writes_into_the_database_can_decide_and_the_audit_shows_it(shel
     assert shell.lines("effects") == ["done with approved"]
 
 
+@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
 def test_whoever_claims_a_signature_in_the_database_opens_no_gate(shell: Shell) -> None:
     task, _ = waiting(shell)
     assert approve_by_sql(shell, level="L2") == ["0"]
@@ -193,7 +195,7 @@ def test_a_helper_of_the_same_user_outside_the_run_can_decide(shell: Shell) -> N
     inside(shell, f"echo 'adjourn approve {ask}' > door")
     assert helper.wait(30) == 0
     decided: Document = shell.json("show", task)["asks"][0]
-    assert (decided["state"], decided["settled_by"], decided["level"]) == ("approved", f"uid:{os.getuid()}", "L0")
+    assert (decided["state"], decided["settled_by"], decided["level"]) == ("approved", shell.me, "L0")
 
 
 def test_an_agent_can_name_itself_in_a_config_of_its_own_user(shell: Shell) -> None:
@@ -250,7 +252,7 @@ WEAKER = '[[rule]]\ntool = "*"\naction = "auto"\n'
 def test_an_agent_that_weakens_the_projects_policy_stops_everything_and_lets_nothing_through(shell: Shell) -> None:
     task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
     (shell.place / "weaker.toml").write_text(WEAKER)
-    inside(shell, f"cp weaker.toml {shell.store}/policy.toml")
+    inside(shell, f"cp weaker.toml {shell.project}/policy.toml")
     said = shell.adjourn("run", "--pause-on-approval", "--", "touch", "done", expect=None)
     assert said.code not in {0, 10}
     assert "auto" in said.err

@@ -3,12 +3,13 @@
 import pytest
 
 from tests.e2e.shell import Shell
+from tests.stores import on_lasting_store
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def crowd(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """Return a shell whose store has five waiting tasks and one that is done."""
-    shell = Shell(tmp_path_factory.mktemp("crowd"))
+    shell = on_lasting_store(request, Shell(tmp_path_factory.mktemp("crowd")))
     for number in range(5):
         shell.adjourn("run", "--", "sh", "-c", "exit 90", f"word {number}", expect=10)
     shell.adjourn("run", "--", "true")

@@ -1,7 +1,6 @@
 """`adjourn ask` inside a script: the answer if there is one, else a pause."""
 
 import json
-import os
 
 import pytest
 
@@ -96,7 +95,7 @@ def test_an_answer_is_there_for_machines_too(shell: Shell) -> None:
     paused = {"schema_version": 1, "outcome": "paused", "ask_id": ask["id"], "answer": None, "settled_by": None}
     assert json.loads(said.read_text()) == paused
     shell.adjourn("resume", task, "that")
-    assert json.loads(said.read_text()) == paused | {"outcome": "answered", "answer": "that", "settled_by": f"uid:{os.getuid()}"}
+    assert json.loads(said.read_text()) == paused | {"outcome": "answered", "answer": "that", "settled_by": shell.me}
 
 
 def test_outside_of_a_run_there_is_nobody_to_ask(shell: Shell) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.core.ask import Principal
 from adjourn.core.task import Spec
 from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell
@@ -119,7 +118,7 @@ def test_a_listing_says_what_a_rule_matches_and_would_have_matched(shell: Shell)
 def test_only_the_last_hundred_calls_are_looked_at(shell: Shell) -> None:
     controller = open_controller(str(shell.store))
     for _ in range(103):
-        controller.start(Spec(runner="command", argv=("ls",), workspace=str(shell.place)), by=Principal(name="uid:0"))
+        controller.start(Spec(runner="command", argv=("ls",), workspace=str(shell.place)), by=controller.principal())
     controller.store.close()
     matched = added(shell, "--", "ls")["matched"]
     assert (len(matched["calls"]), matched["of"]) == (100, 100)

@@ -258,7 +258,7 @@ def test_a_decision_on_a_withdrawn_or_settled_ask_is_told(shell: Shell, signers:
     _, other = waiting(shell)
     path = saved(shell, signers, other)
     shell.adjourn("reject", other)
-    assert "rejected by uid:" in shell.adjourn("decide", str(path), expect=4).err
+    assert f"rejected by {shell.me}" in shell.adjourn("decide", str(path), expect=4).err
 
 
 def test_a_replayed_decision_starts_nothing_a_second_time(shell: Shell, signers: Signers) -> None:
@@ -308,6 +308,7 @@ FORGED_ROWS = {
 
 
 @pytest.mark.parametrize("what", FORGED_ROWS)
+@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
 def test_what_was_changed_in_the_database_after_the_signature_opens_no_gate(shell: Shell, signers: Signers, what: str) -> None:
     task, _ = queued(shell, signers)
     db = apsw.Connection(str(shell.store / "adjourn.db"))
@@ -336,6 +337,7 @@ def test_a_policy_that_wants_signatures_lets_nothing_else_through(shell: Shell, 
     assert (shell.place / "done").exists()
 
 
+@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
 def test_a_signature_that_the_policy_wants_cannot_be_left_out_in_the_database(shell: Shell, signers: Signers) -> None:
     """Neither by forging the decision, nor by forging the terms of the ask as well: the policy is asked again."""
     (signers.folder / "policy.toml").write_text(SIGNED)

@@ -1,15 +1,20 @@
 """Machines that share a store: each has files and locks of its own."""
 
 import contextlib
+import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import Shell, until
+from tests.postgres import Server
 
+Roles = Callable[[str], str]
 LEASE = 3  # seconds, the shortest that is allowed
 
 
@@ -82,3 +87,25 @@ def machine(database: str, tmp_path: Path) -> Iterator[Callable[[str], Machine]]
     for each in machines:
         assert each.end() == {}
     assert Shell(work).end() == {}
+
+
+@pytest.fixture
+def as_role(postgres: Server, database: str) -> Iterator[Roles]:
+    """Return what makes a login with one of the roles, and its address."""
+    owner = PostgresStore(database)
+    owner.make_roles()
+    owner.make_roles()
+    owner.close()
+    logins: list[str] = []
+
+    def make(role: str) -> str:
+        login = f"{role}_{os.getpid()}"
+        postgres.do(f"CREATE ROLE {login} LOGIN IN ROLE adjourn_{role}")
+        logins.append(login)
+        return database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{login}@", 1)
+
+    yield make
+    for login in logins:
+        postgres.do(f"DROP ROLE {login}")
+    for table in ("ask", "call", "task"):
+        postgres.do(f"DROP TRIGGER guard ON adjourn.{table}", str(conninfo_to_dict(database)["dbname"]))

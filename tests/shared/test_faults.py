@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -215,7 +214,7 @@ def test_the_clock_is_the_databases_whatever_the_machine_says(
 
 @pytest.mark.serial
 def test_a_server_that_dies_and_comes_back_has_lost_nothing_that_was_acknowledged() -> None:
-    own = _own_server()
+    own = own_server("mortal")
     with own.empty_database() as url:
         store = PostgresStore(url)
         office = desk(store)
@@ -230,7 +229,8 @@ def test_a_server_that_dies_and_comes_back_has_lost_nothing_that_was_acknowledge
         store.close()
 
 
-def _own_server() -> Any:
+def own_server(name: str) -> Server:
+    """Return a server that nobody else uses and that may be killed."""
     if os.environ.get("ADJOURN_TEST_POSTGRES"):
         missing("a server that may be killed")
-    return server_at(Path(gettempdir()) / f"adjourn-postgres-mortal-{os.getpid()}")
+    return server_at(Path(gettempdir()) / f"adjourn-postgres-{name}-{os.getpid()}")

@@ -1,7 +1,6 @@
 """What the database lets an agent, an approver and a worker do, whatever program they use."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -12,34 +11,10 @@ from adjourn.core.errors import StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import ASKS_90, DONE, ME, Office
-from tests.postgres import Server
+from tests.shared.conftest import Roles
 from tests.shared.desk import desk
-from tests.shared.test_faults import name_of
 
 pytestmark = pytest.mark.xdist_group("roles")  # they belong to the whole server: one at a time
-Roles = Callable[[str], str]
-
-
-@pytest.fixture
-def as_role(postgres: Server, database: str) -> Iterator[Roles]:
-    """Return what makes a login with one of the roles, and its address."""
-    owner = PostgresStore(database)
-    owner.make_roles()
-    owner.make_roles()
-    owner.close()
-    logins: list[str] = []
-
-    def make(role: str) -> str:
-        login = f"{role}_{os.getpid()}"
-        postgres.do(f"CREATE ROLE {login} LOGIN IN ROLE adjourn_{role}")
-        logins.append(login)
-        return database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{login}@", 1)
-
-    yield make
-    for login in logins:
-        postgres.do(f"DROP ROLE {login}")
-    for table in ("ask", "call", "task"):
-        postgres.do(f"DROP TRIGGER guard ON adjourn.{table}", name_of(database))
 
 
 @pytest.fixture

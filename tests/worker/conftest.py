@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.shell import Shell, until
+from tests.stores import on_store
 
 StartWorker = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     """Return a shell in a directory of its own; afterwards no process of it may be left."""
-    shell = Shell(tmp_path)
+    shell = on_store(request, Shell(tmp_path))
     yield shell
     assert shell.end() == {}
 

@@ -14,7 +14,7 @@ import pytest
 
 from adjourn.core.events import first_broken
 from adjourn.process.shim import adopt, read_record
-from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell, until
 
 SHARES = {"ci": (30, 15.0), "full": (200, 120.0)}  # tasks, seconds
@@ -118,7 +118,7 @@ def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_as
 
 def opened_gates(shell: Shell, tasks: list[str]) -> Counter[str]:
     """Count, by the audit trail, how often each run was let through its gate."""
-    store = SqliteStore(str(shell.store))
+    store = open_controller(str(shell.store)).store
     with store.read() as view:
         assert first_broken(view.trail()) is None
         happened = [event for task in tasks for event in view.events(task)]

@@ -31,6 +31,7 @@ def leave_no_room_in_the_log(shell: Shell) -> None:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+@pytest.mark.one_machine("a database does not lie on the disk of the workspace")
 def test_a_worker_outlives_an_error_of_the_store_and_reports_when_it_can(disk: Shell, tmp_path: Path) -> None:
     """C-R13: the error is logged, and the next row is looked at."""
     disk.json("run", "--", "true")

@@ -41,7 +41,7 @@ def _from_webhook(session: Session, name: str) -> list[Ask]:
     from adjourn.wiring import now
     from adjourn.wiring.principals import secret_of_webhook
 
-    by = Principal(name=f"webhook:{name}", inside_run=session.principal.inside_run)
+    by = Principal(name=f"webhook:{name}", inside_run=session.inside_run)
     key = secret_of_webhook(name)
     request = read_request(_stdin())
     require_genuine(request, key, now=now() // 1000)

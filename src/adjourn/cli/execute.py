@@ -36,10 +36,11 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     session.use_store_of(found.workspace)
     specs = specs_of(found, review=review, parent_run=enclosing_run(session))
     with supervising(session) as (controller, supervisor), executing(session.root, found), deferred_signals() as signals:
+        by = controller.principal(inside_run=session.inside_run)
         if anew:
-            controller.begin_plan_anew(found.path, by=session.principal)
+            controller.begin_plan_anew(found.path, by=by)
         onlooker = Stage(session, controller)
-        execution = Execution(controller, supervisor, found, specs=specs, by=session.principal, onlooker=onlooker)
+        execution = Execution(controller, supervisor, found, specs=specs, by=by, onlooker=onlooker)
         for note in _notes(session, execution.progress()):
             session.warn(f"adjourn: {note}")
         progress = execution.execute_ready(signals)

@@ -32,4 +32,4 @@ def command(session: Session, *, task: str, at: str | None, detach: bool) -> int
 def _forked(session: Session, controller: Controller, text: str, at: str | None, *, supervisor: str | None = None) -> Task:
     task = controller.find(text)
     require_workspace(controller, task)
-    return controller.fork(task.id, at=at, by=session.principal, supervisor=supervisor)
+    return controller.fork(task.id, at=at, by=controller.principal(inside_run=session.inside_run), supervisor=supervisor)

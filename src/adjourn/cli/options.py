@@ -84,10 +84,10 @@ def _keep_verbose(context: click.Context, _: click.Parameter, value: bool) -> No
 
 _store = click.option(
     "--store",
-    metavar="DIR",
+    metavar="DIR|URL",
     callback=_keep_store,
     expose_value=False,
-    help="The store's directory (default: the nearest .adjourn).",
+    help="The store's directory (default: the nearest .adjourn), or a postgresql:// URL.",
 )
 _output = click.option(
     "--output",

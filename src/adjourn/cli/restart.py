@@ -31,4 +31,5 @@ def _queued(session: Session, controller: Controller, text: str, *, supervisor: 
     task = controller.find(text)
     stays = os.path.isdir(task.spec.workspace)
     workspace = task.spec.workspace if stays else os.getcwd()
-    return controller.restart(task.id, by=session.principal, workspace=workspace, supervisor=supervisor)
+    by = controller.principal(inside_run=session.inside_run)
+    return controller.restart(task.id, by=by, workspace=workspace, supervisor=supervisor)

@@ -70,7 +70,8 @@ def _queued(
 
         require_resumable(controller, task)
     require_workspace(controller, task)
-    found = controller.resume(task.id, resumption, by=session.principal, named=text, supervisor=supervisor)
+    by = controller.principal(inside_run=session.inside_run)
+    found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
         say_receipts(session, controller, task)
     return found

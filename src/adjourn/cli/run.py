@@ -140,7 +140,7 @@ def enclosing_run(session: Session) -> str | None:
 
 
 def _started(controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None) -> Task:
-    return controller.start(spec, by=session.principal, key=_key(spec), supervisor=supervisor)
+    return controller.start(spec, by=controller.principal(inside_run=session.inside_run), key=_key(spec), supervisor=supervisor)
 
 
 def _key(spec: Spec) -> str:

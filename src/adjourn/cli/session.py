@@ -11,14 +11,13 @@ from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded
 from adjourn.core.render import prose
-from adjourn.wiring import find_root, has_responses, open_desk
+from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # starting is a hot path: a short verb needs the desk only
     from adjourn.controller.whole import Controller
 
-_SHIM = "adjourn-shim"
 _UNBOUNDED = 100_000
 
 
@@ -93,9 +92,16 @@ class Session:
             )
 
     @property
+    def inside_run(self) -> str | None:
+        """The run that this command is part of, if any."""
+        return enclosing_run()
+
+    @property
     def principal(self) -> Principal:
-        """Who is at the other end: the user of this process, and the run it is part of, if any."""
-        return Principal(name=f"uid:{os.getuid()}", inside_run=os.environ.get("ADJOURN_RUN_ID") or _enclosing_shim())
+        """Who is at the other end, as the store says, and the run it is part of, if any."""
+        if self.has_store:
+            return self.desk.principal(inside_run=self.inside_run)
+        return Principal(name=f"uid:{os.getuid()}", inside_run=self.inside_run)
 
     @property
     def has_colour(self) -> bool:
@@ -190,18 +196,3 @@ class Session:
 def _silence_stdout() -> None:
     """Keep the interpreter from complaining about a closed stdout when it ends."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- it lives until the process ends
-
-
-def _enclosing_shim() -> str | None:
-    """Return the shim among our ancestors, if there is one: clearing the environment does not leave a run."""
-    pid = os.getppid()
-    while pid > 1:
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                before, _, after = file.read().rpartition(")")
-        except OSError:
-            return None
-        if before.partition("(")[2] == _SHIM:
-            return f"pid {pid}"
-        pid = int(after.split()[1])
-    return None

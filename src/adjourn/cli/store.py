@@ -7,7 +7,7 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.errors import Conflict
-from adjourn.wiring.controller import back_up
+from adjourn.wiring.controller import back_up, name_of
 
 
 @click.group("store", no_args_is_help=False)
@@ -26,7 +26,7 @@ def backup(session: Session, *, target: str) -> None:
     if session.wants_json:
         session.document({"schema_version": 1, "backup": path, "bytes": os.path.getsize(path)})
     else:
-        session.say(f"Backed up {session.root} to {path} ({os.path.getsize(path):,} bytes).")
+        session.say(f"Backed up {name_of(session.root)} to {path} ({os.path.getsize(path):,} bytes).")
 
 
 @verb("migrate")
@@ -35,7 +35,10 @@ def migrate(session: Session, *, source: str | None) -> None:
     """Bring the store's schema up to date; with --from, move a store of one machine into a database that machines share."""
     if source is None:
         session.controller.store.close()  # whoever opens a store brings it up to date
-        session.say(f"{session.root} is up to date.")
+        if session.wants_json:
+            session.document({"schema_version": 1, "store": name_of(session.root)})
+        else:
+            session.say(f"{name_of(session.root)} is up to date.")
         return
     from adjourn.wiring.migration import migrate as move
 
@@ -44,16 +47,20 @@ def migrate(session: Session, *, source: str | None) -> None:
     if session.wants_json:
         session.document({"schema_version": 1, "from": os.path.abspath(source), **counts})
     else:
-        session.say(f"Moved {', '.join(f'{count} {name}' for name, count in counts.items())}, and compared each of them.")
+        told = ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in counts.items())
+        session.say(f"Moved {told}, and compared each of them.")
         session.say(f"{source} leads to the database from now on; what it kept is put aside there.")
 
 
 @verb("roles")
 def roles(session: Session) -> None:
     """Make the roles adjourn_agent, adjourn_approver and adjourn_worker in the database: it holds each to what it may do."""
-    from adjourn.wiring.migration import make_roles
+    from adjourn.wiring.migration import ROLES, make_roles
 
     make_roles(session.controller)
+    if session.wants_json:
+        session.document({"schema_version": 1, "roles": list(ROLES)})
+        return
     session.say("Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:")
     session.say("  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;")
 

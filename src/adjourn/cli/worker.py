@@ -52,7 +52,7 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
     """
     if status:
         return _say_status(session)
-    if session.principal.inside_run:
+    if session.inside_run:
         raise NotAllowed(
             "a worker inside a run would end with it, and all it runs", way_out="start it from a terminal of your own"
         )

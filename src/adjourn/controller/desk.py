@@ -50,6 +50,10 @@ class Desk:
         """The store, for reading."""
         return self._store
 
+    def principal(self, *, inside_run: str | None = None) -> Principal:
+        """Return who speaks to us: whoever the channel says it is."""
+        return Principal(name=self._trust.caller(), inside_run=inside_run)
+
     @contextmanager
     def _steps(self) -> Generator[Steps, None, None]:
         with self._store.change() as tx:

@@ -21,6 +21,10 @@ class Trust:
     def __init__(self, authoriser: Authoriser) -> None:
         self._authoriser = authoriser
 
+    def caller(self) -> str:
+        """Return the name of whoever speaks to us."""
+        return self._authoriser.caller()
+
     def rights(self, by: Principal) -> Rights:
         """Return what somebody may do."""
         try:

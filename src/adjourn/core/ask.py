@@ -41,13 +41,13 @@ class Verdict(StrEnum):
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who acts, as the channel says; never as a field of the message says."""
 
-    name: str  # `uid:N`, `key:NAME`, `webhook:NAME`, `file:uid:N`
+    name: str  # `uid:N`, `db:LOGIN`, `key:NAME`, `webhook:NAME`, `file:uid:N`
     inside_run: str | None = None
 
     @property
     def is_user(self) -> bool:
-        """Whether it is a user of this machine, at a command line."""
-        return self.name.startswith("uid:")
+        """Whether it is a user of this machine, or of a database that machines share, at a command line."""
+        return self.name.startswith(("uid:", "db:"))
 
     @property
     def is_signer(self) -> bool:

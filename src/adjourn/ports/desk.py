@@ -23,7 +23,11 @@ class Supervisors(Protocol):
 
 
 class Authoriser(Protocol):
-    """Knows who has which scopes; whom it does not know has none."""
+    """Knows who speaks through a channel, and who has which scopes; whom it does not know has none."""
+
+    def caller(self) -> str:
+        """Return the name of whoever is at the other end, as the channel says."""
+        ...
 
     def rights(self, by: Principal) -> Rights:
         """Return what somebody may do; to raise is to deny."""

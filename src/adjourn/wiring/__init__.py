@@ -7,17 +7,18 @@ from contextlib import contextmanager
 
 from adjourn.controller.desk import Desk
 from adjourn.core.call import Command
-from adjourn.core.errors import StoreProblem
+from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.surroundings import Surroundings
 from adjourn.process import supervisors
 from adjourn.process.supervisors import About, LocalSupervisors
-from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring.authority import FileAuthoriser
 
 __all__ = ["About", "find_root", "has_responses", "has_worker", "is_shared", "living", "new_id", "now", "open_desk"]
 
 STORE = ".adjourn"
-_SHARED = ("postgresql://", "postgres://")
+URLS = ("postgresql://", "postgres://")  # of stores that machines share
+_CONNECTION_WORDS = ("://", "host=", "dbname=", "password=")  # how a database is named elsewhere
+_SHIM = "adjourn-shim"
 ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -38,17 +39,25 @@ def find_root(given: str | None, *, start: str | None = None) -> str:
 
     Of a store that machines share, it is the place of its files on this machine.
     """
-    if given and given.startswith(_SHARED):
+    if given and given.startswith(URLS):
         with postgres_is_there():
             from adjourn.wiring.shared import place_for
         return place_for(given)
     if given:
+        _refuse_connections(given)
         return os.path.abspath(given)
     here = start or os.getcwd()
     above = _upwards(here)
     found = next((place for place in above if os.path.lexists(os.path.join(place, STORE))), None)
     repository = next((place for place in above if os.path.lexists(os.path.join(place, ".git"))), None)
     return os.path.join(found or repository or here, STORE)
+
+
+def _refuse_connections(given: str) -> None:
+    """Refuse to take for a directory what was meant to name a database, and may hold a password."""
+    if any(word in given for word in _CONNECTION_WORDS):
+        sentence = "a store is a directory, or a URL that begins with postgresql://"
+        raise Misuse(sentence, way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE")
 
 
 def _upwards(place: str) -> list[str]:
@@ -74,6 +83,25 @@ def postgres_is_there() -> Generator[None, None, None]:
         ) from error
 
 
+def enclosing_run() -> str | None:
+    """Return the run that this process is part of, if any: clearing the environment does not leave it."""
+    return os.environ.get("ADJOURN_RUN_ID") or _enclosing_shim()
+
+
+def _enclosing_shim() -> str | None:
+    pid = os.getppid()
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                before, _, after = file.read().rpartition(")")
+        except OSError:
+            return None
+        if before.partition("(")[2] == _SHIM:
+            return f"pid {pid}"
+        pid = int(after.split()[1])
+    return None
+
+
 def living(root: str) -> dict[str, About]:
     """Return the supervisors that are alive, on all machines, and what each says of itself."""
     if is_shared(root):
@@ -92,6 +120,8 @@ def open_desk(root: str) -> Desk:
     """Open the store and return what takes decisions; it starts no run and settles none."""
     if is_shared(root):
         return _open_shared_desk(root)
+    from adjourn.stores.sqlite.store import SqliteStore  # a shared store does without
+
     return Desk(
         SqliteStore(root),
         clock=now,
@@ -104,7 +134,7 @@ def open_desk(root: str) -> Desk:
 
 def _open_shared_desk(root: str) -> Desk:
     with postgres_is_there():
-        from adjourn.wiring.shared import open_shared
+        from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
     store = open_shared(root)
     return Desk(
         store,
@@ -112,7 +142,7 @@ def _open_shared_desk(root: str) -> Desk:
         new_id=new_id,
         supervisors=supervisors.SharedSupervisors(root),
         look=_look,
-        authoriser=FileAuthoriser(root),
+        authoriser=DatabaseAuthoriser(root, store),
     )
 
 

@@ -13,6 +13,10 @@ class FileAuthoriser:
     def __init__(self, root: str) -> None:
         self._root = root
 
+    def caller(self) -> str:
+        """Return the user of this process."""
+        return f"uid:{os.getuid()}"
+
     def rights(self, by: Principal) -> Rights:
         """Return what somebody may do."""
         owner = os.stat(self._root).st_uid

@@ -7,17 +7,18 @@ from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
 from adjourn.ports.runs import Gate, Runner
 from adjourn.process.local import LocalProcesses, SharedProcesses
-from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import find_root, is_shared, new_id, now, postgres_is_there
+from adjourn.wiring import is_shared, new_id, now, postgres_is_there
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 DRIVERS = ("agent", "claude", "codex")
 
 
-def open_controller(root: str) -> Controller:
-    """Open the store and return what applies the rules. Whoever opens it first settles what dead supervisors left."""
+def open_controller(root: str, *, as_worker: bool = False) -> Controller:
+    """Open the store and return what applies the rules. A part of adjourn inside a run speaks for the worker that runs it."""
     if is_shared(root):
-        return _open_shared_controller(root)
+        return _open_shared_controller(root, as_worker=as_worker)
+    from adjourn.stores.sqlite.store import SqliteStore  # a shared store does without
+
     return Controller(
         SqliteStore(root),
         clock=now,
@@ -30,18 +31,18 @@ def open_controller(root: str) -> Controller:
     )
 
 
-def _open_shared_controller(root: str) -> Controller:
+def _open_shared_controller(root: str, *, as_worker: bool) -> Controller:
     with postgres_is_there():
-        from adjourn.wiring.shared import open_shared
-    store = open_shared(root)
+        from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
+    store = open_shared(root, as_worker=as_worker)
     return Controller(
         store,
         clock=store.now,
         new_id=new_id,
         find_runner=find_runner,
         processes=SharedProcesses(root, left_by=_left_by),
-        open_gate=lambda: _gate(find_root(None)),  # the project's policy lies in the project
-        authoriser=FileAuthoriser(root),
+        open_gate=lambda: _gate(root),
+        authoriser=DatabaseAuthoriser(root, store),
         signatures=FileSignatures(root),
     )
 
@@ -79,8 +80,19 @@ def find_runner(name: str) -> Runner:
     raise Misuse(f"no runner {name}", way_out="adjourn run --help")
 
 
+def name_of(root: str) -> str:
+    """Return what people call a store: its directory, or the database."""
+    if not is_shared(root):
+        return root
+    from adjourn.wiring.shared import named
+
+    return named(root)
+
+
 def back_up(controller: Controller, target: str) -> None:
     """Copy the store into a new file, which is a store of one machine."""
+    from adjourn.stores.sqlite.store import SqliteStore
+
     store = controller.store
     if isinstance(store, SqliteStore):
         store.back_up(target)

@@ -149,10 +149,11 @@ def _permissions(root: str) -> Findings:
         yield _fine("permissions", f"only uid {found.st_uid} can use {root}")
 
 
-def _database(root: str) -> str:
-    from adjourn.wiring.shared import described
+def _database(root: str) -> Findings:
+    from adjourn.wiring.shared import described, described_rights
 
-    return described(root)
+    yield _fine("database", f"{described(root)} can be used")
+    yield _fine("level", described_rights(root))
 
 
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
@@ -164,9 +165,9 @@ def _in_the_store(root: str) -> Findings:
     try:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
+            yield _fine("level", _level(root))
         else:
-            yield _fine("database", f"{_database(root)} can be used")
-        yield _fine("level", _level(root))
+            yield from _database(root)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
         yield from _outboxes(controller)

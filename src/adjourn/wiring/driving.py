@@ -3,18 +3,19 @@
 import os
 import select
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Question
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
-from adjourn.core.errors import NotInsideARun
+from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.files import private_directory
 from adjourn.process.local import run_directory
 from adjourn.runners.driver import FOR_NOW
+from adjourn.wiring import find_root
 from adjourn.wiring.controller import open_controller
 
 _LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
@@ -62,11 +63,13 @@ class Driver:
         try:
             while True:
                 ear.drain()
-                held = self.batch()
-                if not _moves(held):
-                    return held
+                with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
+                    held = self.batch()
+                    if not _moves(held):
+                        return held
                 if not poll.poll(_LOOK_MS):
-                    self._leave_if_adrift()
+                    with suppress(StoreProblem):
+                        self._leave_if_adrift()
         finally:
             ear.close()
 
@@ -132,10 +135,11 @@ def _moves(held: Sequence[Held]) -> bool:
 @contextmanager
 def driving() -> Generator[Driver, None, None]:
     """Open the store of the run that this process drives."""
-    run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
-    if not run_id or not root:
+    run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
+    if not run_id or not store:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"')
-    controller = open_controller(root)
+    root = find_root(store)
+    controller = open_controller(root, as_worker=True)
     try:
         yield Driver(controller, root=root, run_id=run_id)
     finally:

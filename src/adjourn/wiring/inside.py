@@ -35,7 +35,7 @@ from adjourn.core.clarification import (
 from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
-from adjourn.wiring import now
+from adjourn.wiring import find_root, now
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.redaction import open_redactor
 from adjourn.wiring.settings import read_settings
@@ -85,9 +85,10 @@ class Inside:
     @contextmanager
     def open(cls, *, verbose: bool | None = None) -> Generator["Inside", None, None]:
         """Open the store of the run that this process is part of."""
-        run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
-        if not run_id or not root:
+        run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
+        if not run_id or not store:
             raise NotInsideARun("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-COMMAND")
+        root = find_root(store)
         controller = open_controller(root)
         try:
             yield cls(controller, root=root, run_id=run_id, verbose=verbose)

@@ -18,6 +18,7 @@ from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import ADDRESS, is_shared, living
 
 MOVED = f"{DATABASE}.moved"
+ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker")
 
 
 def migrate(source: str, target: str) -> Everything:

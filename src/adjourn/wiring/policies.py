@@ -10,6 +10,7 @@ from adjourn.core.judgement import Never
 from adjourn.core.policy import NO_POLICY, Allowance, Include, Policy, Source
 from adjourn.core.rule import Rule
 from adjourn.core.toml import Problem
+from adjourn.wiring import find_root, is_shared
 from adjourn.wiring.user_files import config_directory, is_trusted
 
 POLICY = "policy.toml"
@@ -66,7 +67,7 @@ def rules_path() -> str:
 
 def origins(root: str, workspace: str) -> list[Origin]:
     """Return the files that may hold rules for a workspace, whether they are there or not."""
-    project = os.path.join(root, POLICY)
+    project = os.path.join(find_root(None) if is_shared(root) else root, POLICY)  # the project's policy lies in the project
     nearest = _nearest(workspace)
     found = [Origin(user_path(), is_project=False), Origin(project, is_project=True)]
     return found if nearest in {None, project} else [*found, Origin(nearest or "", is_project=True)]

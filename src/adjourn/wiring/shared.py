@@ -3,51 +3,102 @@
 import os
 import socket
 import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import msgspec
 
+from adjourn.core.ask import Principal
+from adjourn.core.authority import ALL, Rights, Scope
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
+from adjourn.core.render import prose
 from adjourn.files import private_directory, write_whole
 from adjourn.ports.leases import Heart
+from adjourn.ports.store import Store
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import About
 from adjourn.stores.postgres.database import shown
 from adjourn.stores.postgres.install import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
-from adjourn.wiring import ADDRESS
+from adjourn.wiring import ADDRESS, URLS, enclosing_run
+from adjourn.wiring.authority import FileAuthoriser
 
+NOWHERE = "off"
+SCOPES_OF = {
+    "adjourn_agent": (Scope.REQUEST,),
+    "adjourn_approver": (Scope.REQUEST, Scope.ANSWER, Scope.APPROVE),
+    "adjourn_worker": (Scope.REQUEST, Scope.ADMIN),
+}
+"""What each role is trusted with; what of that it can do is for the database to say."""
 _OTHERS = 0o077
+_SECRET = ("password=", "sslpassword=")
+SEEN = "seen.json"  # how far the database was when somebody here last looked
 
 
 class Address(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Where the database is; where to listen, if a pooler stands before it; and how long a lease lasts."""
+    """Where the database is, and how it is to be used."""
 
     url: str
-    listen: str | None = None
+    listen: str | None = None  # where to listen, if a pooler stands before it; empty: nowhere
+    inside: str | None = None  # the URL of processes inside a run, if they have one of their own
     lease: float = LEASE
 
 
 def place_for(url: str) -> str:
     """Return where this machine keeps the files of a shared store: one directory for each database and user of it."""
-    parts = urlsplit(url)
-    name = f"{parts.username or ''}@{parts.hostname or ''}:{parts.port or ''}{parts.path}?{parts.query}"
     home = os.environ.get("XDG_STATE_HOME", "")
     base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".local", "state")
-    place = os.path.join(base, "adjourn", sha256(name.encode("utf-8", "surrogateescape")).hex()[:16])
-    _keep_address(place, Address(url=url, listen=os.environ.get("ADJOURN_LISTEN") or None, lease=_lease()))
+    place = os.path.join(base, "adjourn", sha256(_identity(url).encode("utf-8", "surrogateescape")).hex()[:16])
+    _keep_address(place, _address(url, _former(place) or Address(url=url)))
     return place
 
 
-def _lease() -> float:
+def _identity(url: str) -> str:
+    """Return what tells databases and their users apart. Passwords change, and are no part of it."""
     try:
-        length = float(os.environ.get("ADJOURN_LEASE") or LEASE)
+        parts = urlsplit(url)
+    except ValueError:
+        raise Misuse("the URL of the store is none", way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE") from None
+    user, _, hosts = parts.netloc.rpartition("@")
+    query = [word for word in parts.query.split("&") if not word.startswith(_SECRET)]
+    return f"{user.partition(':')[0]}@{hosts}{parts.path}?{'&'.join(query)}"
+
+
+def _former(place: str) -> Address | None:
+    try:
+        return address_of(place)
+    except StoreRefused:
+        raise
+    except StoreProblem:
+        return None  # there is none, or one that makes no sense
+
+
+def _address(url: str, former: Address) -> Address:
+    """Return what the environment says. What it does not mention stays: a short command takes nothing from a worker."""
+    listen = os.environ.get("ADJOURN_LISTEN")
+    inside = os.environ.get("ADJOURN_INSIDE")
+    for name, value in (("ADJOURN_LISTEN", listen if listen != NOWHERE else ""), ("ADJOURN_INSIDE", inside)):
+        if value and not value.startswith(URLS):
+            raise Misuse(f"{name} is a postgresql:// URL", way_out=f"unset {name}")
+    return Address(
+        url=url,
+        listen=former.listen if listen is None else "" if listen == NOWHERE else listen or None,
+        inside=former.inside if inside is None else inside or None,
+        lease=_lease(former.lease),
+    )
+
+
+def _lease(former: float) -> float:
+    try:
+        length = float(os.environ.get("ADJOURN_LEASE") or former)
     except ValueError:
         length = 0.0
     if not 3 <= length <= 3600:  # noqa: PLR2004 -- from what a slow network allows to what anybody waits for
         raise Misuse("ADJOURN_LEASE is a number of seconds from 3 to 3600", way_out="unset ADJOURN_LEASE")
-    return length
+    return float(int(length))  # the engine counts whole seconds: no shim may count on more than it does
 
 
 def _keep_address(place: str, address: Address) -> None:
@@ -82,15 +133,73 @@ def address_of(place: str) -> Address:
         raise StoreProblem(f"{place}/{ADDRESS} cannot be read: {error}", way_out="name the store by its URL once") from error
 
 
-def open_shared(place: str) -> PostgresStore:
-    """Open the database of a place."""
+def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
+    """Open the database of a place; inside a run with the URL that is meant for that, unless a part of adjourn asks."""
     address = address_of(place)
-    return PostgresStore(address.url, listen_url=address.listen, lease=address.lease)
+    seen = os.path.join(place, SEEN)
+    if address.inside and not as_worker and enclosing_run():
+        # The URL to listen at is the worker's: where a pooler made that necessary, whoever is inside looks instead.
+        listen = None if address.listen is None else ""
+        return PostgresStore(address.inside, listen_url=listen, lease=address.lease, seen=seen, say=_say)
+    return PostgresStore(address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say)
+
+
+def _say(sentence: str) -> None:
+    """Tell whoever waits at a terminal, or reads what it said, why nothing happens."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"adjourn: {prose(sentence)}\n")
+        sys.stderr.flush()
+
+
+def log_waits(store: Store, log: Callable[..., None]) -> None:
+    """Have a worker tell of waits as it tells of everything else."""
+
+    def say(sentence: str) -> None:
+        log("store_slow", error=sentence)
+
+    if isinstance(store, PostgresStore) and store.patience:
+        store.patience.say = say
+
+
+class DatabaseAuthoriser(FileAuthoriser):
+    """Knows whoever is here by the database's word, and everybody else by the config of the user of this machine."""
+
+    def __init__(self, place: str, store: PostgresStore) -> None:
+        super().__init__(place)
+        self._store = store
+
+    def caller(self) -> str:
+        """Return the login that the database let in."""
+        return f"db:{self._store.login[0]}"
+
+    def rights(self, by: Principal) -> Rights:
+        """Return what somebody may do: what a login may is for its roles to say, where there are roles."""
+        if by.name != self.caller():
+            return super().rights(by)
+        _, roles = self._store.login
+        return Rights(scopes=ALL if roles is None else frozenset(scope for role in roles for scope in SCOPES_OF.get(role, ())))
 
 
 def described(place: str) -> str:
     """Return which database it is, without its password, and which engine it has."""
-    return f"{shown(address_of(place).url)} (Absurd {ENGINE})"
+    return f"{named(place)} (Absurd {ENGINE})"
+
+
+def named(place: str) -> str:
+    """Return which database it is, without its password."""
+    return shown(address_of(place).url)
+
+
+def described_rights(place: str) -> str:
+    """Return who we are there, and how the database tells those who decide from those who ask."""
+    store = open_shared(place)
+    try:
+        name, roles = store.login
+    finally:
+        store.close()
+    if roles is None:
+        return f"L0 for what db:{name} started, else L1: every login may decide; `adjourn store roles` tells them apart"
+    return f"L0 for what db:{name} started, else L1: this login has {', '.join(sorted(roles)) or 'no role of adjourn'}"
 
 
 def start_heart(place: str, about: About, *, supervisor: str) -> Heart:

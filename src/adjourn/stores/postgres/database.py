@@ -1,7 +1,8 @@
 """One connection to PostgreSQL, with types of our own, and what goes wrong with it as a sentence."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from logging import NullHandler, getLogger
 from typing import Any
 
 import psycopg
@@ -9,6 +10,7 @@ from psycopg import RawCursor, errors
 from psycopg.conninfo import conninfo_to_dict
 
 from adjourn.core.errors import AdjournError, StoreProblem, StoreRefused
+from adjourn.stores.postgres.patience import Patience
 
 Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
 
@@ -19,10 +21,13 @@ _SILENCE_MS = 20_000  # how long a server may leave our words unacknowledged bef
 class Database:
     """A connection that is made when it is needed, and again after it broke."""
 
-    def __init__(self, url: str, *, prepares: bool = True) -> None:
+    def __init__(self, url: str, *, prepares: bool = True, patience: Patience | None = None) -> None:
         self._url = url
+        self._waiting = patience.waiting if patience else nullcontext
         self._prepares = prepares
         self._connection: psycopg.Connection[Values] | None = None
+        if not (log := getLogger("psycopg")).handlers:
+            log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
 
     @property
     def name(self) -> str:
@@ -44,32 +49,40 @@ class Database:
         """The connection, made if need be."""
         if self._connection is None or self._connection.closed:
             self.close()
-            self._connection = psycopg.connect(
-                self._url,
-                autocommit=True,
-                cursor_factory=RawCursor,
-                prepare_threshold=5 if self._prepares else None,
-                connect_timeout=_PATIENCE,
-                tcp_user_timeout=_SILENCE_MS,
-                keepalives_idle=10,
-                application_name="adjourn",
-            )
+            with self._waiting():
+                self._connection = self._connected()
         return self._connection
+
+    def _connected(self) -> "psycopg.Connection[Values]":
+        return psycopg.connect(
+            self._url,
+            autocommit=True,
+            cursor_factory=RawCursor,
+            prepare_threshold=5 if self._prepares else None,
+            connect_timeout=_PATIENCE,
+            tcp_user_timeout=_SILENCE_MS,
+            keepalives_idle=10,
+            application_name="adjourn",
+        )
 
     def all(self, statement: bytes, *values: object) -> list[Values]:
         """Run a statement and return its rows, if it has any."""
-        cursor = self.connection.execute(statement, values)
+        connection = self.connection
+        with self._waiting():
+            cursor = connection.execute(statement, values)
         return cursor.fetchall() if cursor.description else []
 
     def many(self, statement: bytes, rows: list[Values]) -> int:
         """Run a statement once for each of the rows, without waiting in between, and return how many it found."""
-        with self.connection.cursor() as cursor:
+        with self.connection.cursor() as cursor, self._waiting():
             cursor.executemany(statement, rows)
             return cursor.rowcount
 
     def last(self, statements: bytes) -> list[Values]:
         """Run statements in one go and return the rows of the last."""
-        cursor = self.connection.execute(statements)
+        connection = self.connection
+        with self._waiting():
+            cursor = connection.execute(statements)
         while cursor.nextset():
             pass
         return cursor.fetchall() if cursor.description else []
@@ -83,7 +96,11 @@ class Database:
 
 def shown(url: str) -> str:
     """Return a database's address without its password."""
-    words = conninfo_to_dict(url)
+    try:
+        words = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        said = str(error).partition(': "')[0]  # what is quoted behind may be a part of the password
+        raise StoreProblem(f"the URL of the store cannot be used: {said}", way_out="check the URL of the store") from None
     host = words.get("host") or words.get("hostaddr") or "localhost"
     where = f"{host}:{words['port']}" if words.get("port") else str(host)
     return f"the database {words.get('dbname') or ''} at {where}"

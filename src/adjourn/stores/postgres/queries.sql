@@ -280,7 +280,8 @@ UPDATE adjourn.task SET head = $2 WHERE no = $1;
 SELECT adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
-SELECT pg_notify('adjourn', ''), pg_current_xact_id()::text;
+SELECT pg_notify('adjourn', ''), pg_current_xact_id()::text, no, seal FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true;
 
 -- name: events
 SELECT body FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no;
@@ -394,7 +395,7 @@ ON CONFLICT (name) DO UPDATE SET alive_until = excluded.alive_until;
 DELETE FROM adjourn.supervisor WHERE name = $1;
 
 -- name: beat
-SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
+SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2, $3) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
 
 -- name: living
 SELECT name, machine, host, body FROM adjourn.supervisor WHERE alive_until > clock_timestamp() ORDER BY name;
@@ -404,3 +405,9 @@ DELETE FROM adjourn.supervisor WHERE alive_until < clock_timestamp() - interval 
 
 -- name: clean_queues
 SELECT absurd.cleanup_tasks(queue_name, $1, 1000) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
+
+-- name: login
+SELECT
+    session_user::text,
+    EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'guard' AND tgrelid = to_regclass('adjourn.ask')),
+    ARRAY(SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'adjourn\_%' AND pg_has_role(session_user, oid, 'MEMBER'))

@@ -312,14 +312,15 @@ BEGIN
     END LOOP;
 END $$;
 
--- Extends the leases of a supervisor's runs, and returns those that it still holds.
-CREATE FUNCTION adjourn.beat(holder text, seconds integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+-- Extends the leases of a supervisor's runs of these tasks, and returns those that it still holds.
+CREATE FUNCTION adjourn.beat(holder text, seconds integer, tasks text[]) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 DECLARE
     held record;
 BEGIN
     FOR held IN
         SELECT run.no, task.pool, task.engine_run FROM adjourn.run JOIN adjourn.task ON task.no = run.no >> 20
-        WHERE run.supervisor = holder AND run.state = 'running' AND task.engine_run IS NOT NULL ORDER BY run.no
+        WHERE task.id = ANY(tasks) AND run.supervisor = holder AND run.state = 'running' AND task.engine_run IS NOT NULL
+        ORDER BY run.no
     LOOP
         BEGIN
             PERFORM absurd.extend_claim(adjourn.queue_of(held.pool), held.engine_run, seconds);

@@ -125,13 +125,13 @@ class Steps:
             self._unsealed = []
             self._run("seal_events", list(tasks), [event_body(event) for event in events], list(links))
 
-    def finish(self) -> str:
-        """Write what was kept back until the end, and return the number of the transaction, which is about to commit."""
+    def finish(self) -> tuple[str, int | None, bytes | None]:
+        """Write what was kept back until the end, and return the transaction's number and the newest place and seal."""
         for no, head in self._heads.values():
             self._later("update_head", no, head)
         self._seal()
-        ((_, number),) = self._all("notify")
-        return str(number)
+        ((_, number, place, seal),) = self._all("notify")
+        return str(number), place, seal
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 
 import psycopg
 
@@ -14,13 +15,19 @@ from adjourn.stores.postgres.database import Database, shown, translated
 from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import make_roles, require_schema
 from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.patience import Patience, Say
+from adjourn.stores.postgres.seen import Seen
 from adjourn.stores.postgres.steps import SQL
 from adjourn.stores.postgres.trail import TrailRows
 
 LEASE = 30.0  # seconds
-_MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_MOMENT = b"""SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, no, seal FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"""
+_SEAL = b"SELECT seal FROM adjourn.event WHERE no = $1"
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _MOMENT
-_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _MOMENT
+# Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no statement of ours is.
+_SILENCE = b"SET LOCAL idle_in_transaction_session_timeout = '10s'; "
+_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _SILENCE + _MOMENT
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
 _READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
 
@@ -32,22 +39,27 @@ class Rows(EngineRows, AskRows, TrailRows):
 class PostgresStore:
     """Keeps tasks in a database that several machines share."""
 
-    def __init__(self, url: str, *, listen_url: str | None = None, lease: float = LEASE) -> None:
+    def __init__(
+        self, url: str, *, listen_url: str | None = None, lease: float = LEASE, seen: str | None = None, say: Say | None = None
+    ) -> None:
         self.lease = lease
         self._url = url
-        self._listen_url = listen_url or url
-        # Whoever names another URL for listening has a pooler at the first one, which need not know prepared statements.
+        self._listen_url = url if listen_url is None else listen_url or None
+        # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
         with translated("the store"):
             self.name = shown(url)
-        self._db = Database(url, prepares=listen_url is None)
+        self.patience = Patience(self.name, say) if say else None
+        self._db = Database(url, prepares=listen_url is None, patience=self.patience)
         self._ears: list[Ear] = []
         self._clock = (0, 0.0)
+        self._seen = Seen(seen)
         self._open()
 
     def _open(self) -> None:
         try:
             with translated(self.name):
                 require_schema(self._db)
+                self._require_known_past()
         except BaseException:
             self._db.close()
             raise
@@ -78,24 +90,39 @@ class PostgresStore:
             rows = Rows(self._db, changes=True, lease=self.lease)
             try:
                 yield rows
-                number = rows.finish()
+                number, place, seal = rows.finish()
             except BaseException:
                 self._roll_back()
                 raise
             self._commit(number)
+            self._seen.note(place, seal)
+            self._seen.keep()
 
     def _begin(self, statements: bytes) -> None:
         """Begin, on a new connection if the old one broke meanwhile: nothing was said on it yet."""
         was_open = self._db.is_open
         try:
-            ((moment,),) = self._db.last(statements)
+            ((moment, *head),) = self._db.last(statements)
         except psycopg.OperationalError:
             if not was_open or self._db.is_open:
                 raise
-            ((moment,),) = self._db.last(statements)
+            was_open = False
+            ((moment, *head),) = self._db.last(statements)
         self._clock = (int(moment), time.monotonic())
+        if not was_open or (head[0] or 0) < self._seen.place:
+            self._require_known_past()
+        self._seen.note(*head)
         for ear in self._ears:
             ear.mend()
+
+    def _require_known_past(self) -> None:
+        """Refuse a copy of the database that lacks what this machine has seen."""
+        try:
+            rows = self._db.all(_SEAL, self._seen.place) if self._seen.place else []
+            self._seen.require(rows[0][0] if rows else None, name=self.name)
+        except BaseException:
+            self._roll_back()
+            raise
 
     def _roll_back(self) -> None:
         with suppress(psycopg.Error):
@@ -184,6 +211,13 @@ class PostgresStore:
         with translated(self.name):
             make_roles(self._db)
 
+    @cached_property
+    def login(self) -> tuple[str, frozenset[str] | None]:
+        """Who the database says we are, and which roles of adjourn's we have; None where it holds nobody to any."""
+        with translated(self.name):
+            ((name, is_guarded, roles),) = self._db.all(SQL["login"])
+        return str(name), frozenset(roles) if is_guarded else None
+
     def supervisors(self) -> list[tuple[str, str, bytes]]:
         """Return who is alive, on which host, and what each says of itself."""
         with translated(self.name):
@@ -191,4 +225,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Let go of the store."""
+        self._seen.keep()
         self._db.close()
+        if self.patience:
+            self.patience.close()

@@ -1,0 +1,106 @@
+"""What names a database may hold a password: nothing prints it, and what cannot be used is refused with a sentence."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.shell import Shell
+
+CANARY = "cAnArY-hunter2-password"
+USES: dict[str, Callable[[str], str]] = {
+    "a user": lambda url: url.replace("postgres:@", f"postgres:{CANARY}@", 1),
+    "a query": lambda url: f"{url}&password={CANARY}",
+}
+
+
+def shell_with(tmp_path: Path, url: str) -> Shell:
+    shell = Shell(tmp_path)
+    shell.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(tmp_path / "state")}
+    return shell
+
+
+@pytest.mark.parametrize("where", USES)
+def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(database: str, tmp_path: Path, where: str) -> None:
+    url = USES[where](database)
+    if CANARY not in url:
+        pytest.skip("the server that is given is named by a query")
+    shell = shell_with(tmp_path, url)
+    script = shell.script("env > environment; [ $AUTO_APPROVAL ] || exit 90; echo deployed")
+    task = shell.paused(script)["task_id"]
+    ask = shell.inbox()[0]["id"]
+    said = [
+        shell.adjourn(*words, expect=None)
+        for words in (
+            ("inbox",),
+            ("show", task, "--verbose"),
+            ("approve", ask),
+            ("resume", task, "--store", url),
+            ("show", task, "--store", url),
+            ("run", "--store", url, "--", script),
+            ("logs", task),
+            ("doctor",),
+            ("doctor", "--output", "json"),
+            ("audit", "verify"),
+            ("audit", "export"),
+            ("notify",),
+            ("rules", "list"),
+            ("policy", "explain", "--", "ls"),
+            ("worker", "--status"),
+            ("worker", "--once"),
+            ("store", "backup", "copy.db"),
+            ("store", "migrate"),
+            ("store", "migrate", "--from", "."),
+            ("prune", "--older-than", "0"),
+            ("tasks", "--store", f"{url}%zz"),
+            ("tasks", "--verbose", "--store", url.replace("host=", "hots=")),
+            ("tasks", "--store", url.replace("postgresql://", "postgresql+psycopg://")),
+        )
+    ]
+    for done in said:
+        done.must(done.code)
+        assert CANARY not in done.out + done.err, done.words
+    holding = [path for path in tmp_path.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
+    assert {path.name for path in holding} == {"database.json"}
+    assert {path.stat().st_mode & 0o777 for path in holding} == {0o600}
+    assert shell.end() == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        (f"postgresql://u:{CANARY}@[bad/x", 2),
+        (f"postgresql://u:{CANARY}@127.0.0.1:notaport/x", 1),
+        (f"postgresql://u:{CANARY}@127.0.0.1:1/x", 1),
+        (f"postgresql://u:{CANARY}%@127.0.0.1:1/x", 1),
+        (f"postgresql://127.0.0.1:1/x?{CANARY}", 1),
+        (f"postgresql://127.0.0.1:1/x?pasword={CANARY}", 1),
+        (f"postgresql+psycopg://u:{CANARY}@127.0.0.1:1/x", 2),
+        (f"POSTGRESQL://u:{CANARY}@127.0.0.1:1/x", 2),
+        (f"host=127.0.0.1 port=1 password={CANARY}", 2),
+        (f"postgresql://u:{CANARY}@127.0.0.1:1,127.0.0.1:2/x", 1),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused_without_its_password(tmp_path: Path, url: str, code: int) -> None:
+    shell = shell_with(tmp_path, url)
+    for words in (("tasks",), ("run", "--", "touch", "effects")):
+        done = shell.adjourn(*words, expect=code)
+        assert CANARY not in done.out + done.err
+        assert "try: " in done.err
+    assert set(os.listdir(tmp_path)) <= {"state"}
+
+
+def test_another_password_is_the_same_place(database: str, tmp_path: Path) -> None:
+    shell = shell_with(tmp_path, USES["a query"](database))
+    shell.adjourn("run", "--", "true")
+    shell.adjourn("tasks", env={"ADJOURN_STORE": f"{database}&password=another"})
+    assert len(os.listdir(tmp_path / "state" / "adjourn")) == 1
+
+
+@pytest.mark.parametrize("name", ["ADJOURN_LISTEN", "ADJOURN_INSIDE"])
+def test_what_is_to_be_a_url_is_one(database: str, tmp_path: Path, name: str) -> None:
+    shell = shell_with(tmp_path, database)
+    done = shell.adjourn("tasks", env={name: f"host=x password={CANARY}"}, expect=2)
+    assert f"try: unset {name}" in done.err
+    assert CANARY not in done.err
