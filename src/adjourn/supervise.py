@@ -316,6 +316,7 @@ class Supervisor:
             raise
 
     def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
+        exchange.note_before(self._controller, claimed.task)
         shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
@@ -536,14 +537,14 @@ class Supervisor:
 
     def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
         try:
-            return self.is_unwanted(active)
+            return active.run.task_id in self.unwanted()
         except StoreProblem:
             return before  # looked at again, as long as the run lasts
 
-    def is_unwanted(self, active: Active) -> bool:
-        """Say whether somebody wants the run to stop."""
+    def unwanted(self) -> set[str]:
+        """Return the tasks that somebody wants to stop."""
         with self._controller.store.read() as view:
-            return view.task(active.run.task_id).wish is not None
+            return view.unwanted()
 
     def let_go(self, active: Active) -> None:
         """Have nothing to do any more with a run that somebody else has, or soon will: what is left of it here is killed."""
