@@ -197,10 +197,11 @@ def test_a_second_request_for_what_was_let_through_is_granted(fake: FakeScene) -
     assert (fake.work / "made.txt").exists()
 
 
-def test_a_call_of_two_megabytes_is_held_and_runs_as_it_is(fake: FakeScene) -> None:
-    text = f"true {'x' * 100_000}; echo hi >> made.txt"
-    fake.play([{"run": text, "id": "call_A"}], [{"run": text, "id": "call_B"}], DONE)
+def test_a_call_of_two_megabytes_is_held_shown_and_rejected(fake: FakeScene) -> None:
+    fake.play([{"run": f"true {'x' * 2_000_000}; echo hi >> made.txt", "id": "call_A"}], DONE)
     fake.run()
-    fake.approve_all()
+    assert len(fake.shown()) > 2_000_000
+    fake.shell.adjourn("reject", fake.asks()[0]["id"])
     fake.resume()
-    assert fake.lines() == ["hi"]
+    assert fake.lines() == []
+    assert fake.output("call_A") == "TOOL_CALL_REJECTED"
