@@ -39,6 +39,7 @@ OUTPUT_MS = 100
 COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
+_PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
 _AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
@@ -279,6 +280,14 @@ class Supervisor:
             self._watch(active, signals, watcher)
         finally:
             active.leave()
+        return self._end_patiently(active)
+
+    def _end_patiently(self, active: Active) -> Task:
+        """Report how a run ended, also where the database is away for a moment: the result is on disk, the lease is renewed."""
+        for pause in _PATIENCE if self._heart else ():
+            with suppress(StoreProblem):
+                return self.end(active)
+            time.sleep(pause)
         return self.end(active)
 
     def _has_its_reply(self, task: Task) -> bool:
@@ -307,6 +316,7 @@ class Supervisor:
             raise
 
     def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
+        exchange.note_before(self._controller, claimed.task)
         shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
@@ -504,7 +514,7 @@ class Supervisor:
 
     def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
-        wish = self.is_unwanted(active)
+        wish = self._is_unwanted_still(active, before=False)
         poll = select.poll()
         for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
@@ -516,19 +526,25 @@ class Supervisor:
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
                     watcher(active.place, active.told)
-                with suppress(StoreProblem):  # it may come back while the run lasts: what the run did is on disk
+                with suppress(StoreProblem):  # it may come back while the run lasts
                     if self.tend(active):
                         return
-                    if ear.fileno() in ready or not ready:
-                        ear.drain()
-                        wish = self.is_unwanted(active)
+                if ear.fileno() in ready or not ready:
+                    ear.drain()
+                    wish = self._is_unwanted_still(active, before=wish)
         finally:
             ear.close()
 
-    def is_unwanted(self, active: Active) -> bool:
-        """Say whether somebody wants the run to stop."""
+    def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
+        try:
+            return active.run.task_id in self.unwanted()
+        except StoreProblem:
+            return before  # looked at again, as long as the run lasts
+
+    def unwanted(self) -> set[str]:
+        """Return the tasks that somebody wants to stop."""
         with self._controller.store.read() as view:
-            return view.task(active.run.task_id).wish is not None
+            return view.unwanted()
 
     def let_go(self, active: Active) -> None:
         """Have nothing to do any more with a run that somebody else has, or soon will: what is left of it here is killed."""
@@ -542,8 +558,18 @@ class Supervisor:
             self._heart.forget(active.run.id)
 
     def end(self, active: Active) -> Task:
-        """Report how a run ended whose shim is gone."""
+        """Report how a run ended whose shim is gone. Until that is in the store, nobody else may say what became of it."""
+        try:
+            ended = self._end(active)
+        except StoreProblem:
+            raise  # it is told again
+        except AdjournError:
+            self.forget(active)
+            raise
         self.forget(active)
+        return ended
+
+    def _end(self, active: Active) -> Task:
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)

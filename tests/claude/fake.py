@@ -130,6 +130,8 @@ class Fake:
 
     def _ask(self, call: Body) -> Body:
         """Ask the hook. As the real one does under dontAsk, take everything that is not a clear yes for a no."""
+        if FAULT == "asks nobody":
+            return {"permissionDecision": "allow"}
         asks = {"session_id": self.session, "cwd": os.getcwd(), "tool_name": call["name"], "tool_input": call["input"]}
         asks |= {"tool_use_id": call["id"], "hook_event_name": "PreToolUse"}
         if call.get("agent_id"):

@@ -68,7 +68,8 @@ def _is_filler(message: Body) -> bool:
 def _first_turn(request: Body) -> int:
     """Return the turn that a subagent begins at: its prompt says `begin at turn N`."""
     _, _, after = str(request["messages"][0]["content"]).partition("begin at turn ")
-    return int(after[:2]) if after[:2].isdigit() else 0
+    number = after.partition(" ")[0]
+    return int(number) if number.isdigit() else 0
 
 
 @contextlib.contextmanager

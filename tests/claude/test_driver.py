@@ -217,7 +217,7 @@ def test_a_program_that_lingers_at_a_deferral_is_told_to_leave(fake: Fake) -> No
 
 
 @pytest.mark.parametrize("fault", ["", "ignores the signal"])
-def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, fault: str) -> None:  # D-R10 to D-R13, D-R59
+def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, fault: str) -> None:  # D-R10 to D-R13, D-R58, D-R59
     fake.faults(fault)
     fake.play([Turn(text="Slow.", delay=60.0)])
     process = fake.shell.start(*GATED, "--grace", "2", "do it")
@@ -249,3 +249,50 @@ def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake
     refused = fake.resume(expect=6)
     for part in (fake.task, run["run_id"], "claude", run["provider_session_ref"], f"adjourn restart {fake.task}"):
         assert part in refused.err
+
+
+def test_a_call_whose_files_changed_since_it_was_approved_is_asked_about_again(fake: Fake) -> None:
+    fake.shell.script("echo approved >> made.txt", name="tool.sh")
+    fake.play([Turn(text="I run it.", calls=(bash("./tool.sh", name="toolu_A"),)), DONE])
+    fake.run()
+    fake.approve_all()
+    fake.shell.script("echo other >> made.txt", name="tool.sh")
+    fake.resume(expect=10)
+    assert fake.lines() == []
+    assert len(fake.asks()) == 1
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["other"]
+
+
+def test_a_pause_while_asks_are_open_asks_again_on_resume(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.shell.adjourn("pause", fake.task, expect=None)
+    done = fake.resume(expect=10)
+    assert len(fake.asks()) == 1
+    assert "Traceback" not in done.err
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]
+
+
+def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(fake: Fake) -> None:  # trap 8
+    fake.faults("asks nobody")
+    fake.play([ONE, Turn(text="Slow.", delay=30.0), DONE])
+    done = fake.run(expect=1)
+    assert "Claude Code ran toolu_A without asking: its hooks are switched off" in done.out
+    assert fake.shell.processes() == {}
+
+
+def test_a_message_that_never_ends_lets_nothing_through(fake: Fake) -> None:
+    fake.faults("never stops")
+    fake.play([ONE, DONE])
+    process = fake.shell.start(*GATED, "do it")
+    until(lambda: any(" _hook" in words for words in fake.shell.processes().values()), what="the hook asks")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 10
+    assert fake.lines() == []
+    assert fake.asks() == []

@@ -42,13 +42,8 @@ def test_a_question_beside_a_call_waits_with_it_and_keeps_its_answer(real: Scene
 
 
 def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Scene) -> None:  # trap 3
-    begins = ToolUse(
-        id="toolu_T",
-        name="Task",
-        arguments={"description": "look", "prompt": "begin at turn 2 and look around", "subagent_type": "general-purpose"},
-    )
     turns = [
-        Turn(text="I have it looked at.", calls=(begins,)),
+        Turn(text="I have it looked at.", calls=(_delegates("toolu_T", turn=2),)),
         DONE,
         Turn(text="I look.", calls=(bash("echo sub >> made.txt", name="toolu_S"),)),
         Turn(text="I could not."),
@@ -61,3 +56,32 @@ def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Sce
     assert real.asks() == []
     denied = [request for request in model.asked if b"nobody can be asked from inside a subagent" in b"".join(history(request))]
     assert denied
+
+
+def _delegates(name: str, *, turn: int) -> ToolUse:
+    what = {"description": "look", "prompt": f"begin at turn {turn} and look around", "subagent_type": "general-purpose"}
+    return ToolUse(id=name, name="Task", arguments=what)
+
+
+def _let_pass(real: Scene) -> None:
+    config = real.work / ".config" / "adjourn"
+    config.mkdir(parents=True)
+    rules = ['args = ["touch", "*"]', 'tool = "Task"', 'tool = "Agent"']
+    (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
+
+
+def test_subagents_and_theirs_do_what_the_policy_lets_pass(real: Scene) -> None:
+    _let_pass(real)
+    turns = [
+        Turn(text="I have it done.", calls=(_delegates("toolu_T", turn=2),)),
+        DONE,
+        Turn(text="I do it.", calls=(bash("touch here", name="toolu_S"), _delegates("toolu_U", turn=4))),
+        Turn(text="Done below."),
+        Turn(text="I, too.", calls=(bash("touch deeper", name="toolu_V"),)),
+        Turn(text="Done at the bottom."),
+    ]
+    with real.model(turns):
+        real.run(expect=0)
+    assert (real.work / "here").exists()
+    assert (real.work / "deeper").exists()
+    assert real.calls() == dict.fromkeys(("toolu_T", "toolu_S", "toolu_U", "toolu_V"), "done")

@@ -153,8 +153,12 @@ def _say(sentence: str) -> None:
 
 def log_waits(store: Store, log: Callable[..., None]) -> None:
     """Have a worker tell of waits as it tells of everything else."""
+
+    def say(sentence: str) -> None:
+        log("store_slow", error=sentence)
+
     if isinstance(store, PostgresStore) and store.patience:
-        store.patience.say = lambda sentence: log("store_slow", error=sentence)
+        store.patience.say = say
 
 
 class DatabaseAuthoriser(FileAuthoriser):

@@ -243,6 +243,7 @@ class ClaudeDriver:
         if self._holding.is_pausing:
             return exits.PAUSED
         if self._result and self._result.is_success and self._program and self._program.exit_code == 0:
+            self._holding.close_subagents()
             self._report(self._result.result or self._last_words)
             return exits.COMPLETED
         return self._fail(self._why())

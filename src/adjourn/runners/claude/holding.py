@@ -44,6 +44,7 @@ class Holding:
         self._waiting: list[Waiting] = []
         self._held: dict[str, Held] = {}  # by Claude Code's id: the calls that were judged and may run, or may not
         self._allowed: dict[str, Call | None] = {}  # what may run now, and the call that was handed out for it
+        self._of_subagents: set[str] = set()
         self._said = ""
         self.is_pausing = False
         self.is_stopping = False
@@ -303,6 +304,7 @@ class Holding:
         if request.tool_name == ASK_USER or not self._drive.lets_run(self._proposal(request)):
             return deny(words.SUBAGENT)
         held = self._drive.propose([self._proposal(request)])[0]
+        self._of_subagents.add(request.tool_use_id)
         return deny(words.SUBAGENT) if _needs_a_person(held) else self._fate(request, held)
 
     # --- what came of it -------------------------------------------------------------------------------------------
@@ -319,6 +321,13 @@ class Holding:
         if call:
             output, left_out = cut(_text_of(returned.content))
             self._drive.close(call, CallResult(ok=not returned.is_error, output=output, left_out=left_out))
+
+    def close_subagents(self) -> None:
+        """Write down that the calls of subagents have ended: a session that ended well has heard of all of them, we have not."""
+        for name in self._of_subagents:
+            if call := self._allowed.get(name):
+                self._allowed[name] = None
+                self._drive.close(call, CallResult(ok=True, output="(only a subagent was told what came of it)"))
 
 
 class _Text(msgspec.Struct):
