@@ -144,3 +144,29 @@ def test_of_two_who_resume_at_once_one_goes_on_and_the_call_runs_once(real: Scen
             process.communicate()
     assert real.lines() == ["hi"]
     assert codes[0] == 0
+
+
+def test_a_dead_supervisor_costs_nothing_and_the_run_is_taken_over(real: Scene) -> None:  # kill -9 of adjourn while it runs
+    makes = Turn(calls=(shell("echo hi >> made.txt; sleep 2", name="call_A"),))
+    with real.model([makes, DONE]):
+        process = started(real)
+        until(lambda: real.lines() == ["hi"], what="the command runs")
+        process.kill()
+        process.communicate()
+        real.shell.adjourn("wait", real.task)
+    assert real.lines() == ["hi"]
+    assert real.calls()["call_A"] == "done"
+
+
+def test_the_launcher_of_npm_is_seen_through(real: Scene) -> None:
+    package = real.home / "node_modules" / "@openai" / "codex"
+    vendored = real.home / "node_modules" / "@openai" / "codex-linux-x64" / "vendor" / "some-triple" / "bin"
+    (package / "bin").mkdir(parents=True)
+    vendored.mkdir(parents=True)
+    (package / "package.json").write_text("{}")
+    launcher = package / "bin" / "codex.js"
+    launcher.write_text("#!/usr/bin/env node\nprocess.exit(9)\n")
+    launcher.chmod(0o700)
+    (vendored / "codex").symlink_to(real.shell.environment["ADJOURN_CODEX"])
+    with real.model([DONE]):
+        real.run(expect=0, options=("--option", f"program={launcher}"))
