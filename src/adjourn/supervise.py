@@ -537,14 +537,14 @@ class Supervisor:
 
     def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
         try:
-            return self.is_unwanted(active)
+            return active.run.task_id in self.unwanted()
         except StoreProblem:
             return before  # looked at again, as long as the run lasts
 
-    def is_unwanted(self, active: Active) -> bool:
-        """Say whether somebody wants the run to stop."""
+    def unwanted(self) -> set[str]:
+        """Return the tasks that somebody wants to stop."""
         with self._controller.store.read() as view:
-            return view.task(active.run.task_id).wish is not None
+            return view.unwanted()
 
     def let_go(self, active: Active) -> None:
         """Have nothing to do any more with a run that somebody else has, or soon will: what is left of it here is killed."""

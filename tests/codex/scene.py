@@ -129,6 +129,10 @@ class Scene:
         with contextlib.closing(store), store.read() as view:
             return msgspec.json.decode(view.document(self.task, f"report:{run}") or b"{}", type=Document)
 
+    def shims(self) -> list[Path]:
+        """Return the traces of all runs that ever got a process."""
+        return list(self.shell.store.glob("runs/*/shim.json"))
+
     def kill_driver(self) -> None:
         """Kill the process that drives Codex, and nothing else."""
         for process in psutil.process_iter(["cmdline", "environ"]):
