@@ -316,6 +316,7 @@ class Supervisor:
             raise
 
     def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
+        exchange.note_before(self._controller, claimed.task)
         shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)

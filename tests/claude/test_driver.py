@@ -296,3 +296,20 @@ def test_a_message_that_never_ends_lets_nothing_through(fake: Fake) -> None:
     assert process.returncode == 10
     assert fake.lines() == []
     assert fake.asks() == []
+
+
+def test_a_resume_that_is_stopped_before_it_has_said_anything_can_be_resumed_again(fake: Fake) -> None:  # D-R36, D-R37
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    process = fake.shell.start("resume", fake.task)
+    until((fake.shell.store / "runs" / f"{fake.task}.2" / "shim.json").exists, what="the run is there")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 10
+    run = fake.shell.runs(fake.task)[-1]
+    assert run["resumable"] is True
+    assert run["provider_session_ref"] == fake.shell.runs(fake.task)[0]["provider_session_ref"]
+    while fake.resume(expect=None).code == 10:
+        fake.approve_all()
+    assert fake.lines() == ["A"]

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from adjourn.core.errors import AdjournError, CannotResume, Misuse
+from adjourn.core.schema import problems, require_schema
 from adjourn.runners.claude import session, setup
-from adjourn.runners.claude.fingerprint import CWD, arguments_in, fingerprint, input_of
+from adjourn.runners.claude.fingerprint import CWD, arguments_in, editable, fingerprint, input_of
 from adjourn.runners.claude.hook import Request
 from adjourn.runners.claude.questions import Asked, Option, questions_in
 from adjourn.runners.claude.resuming import installed_version
@@ -189,6 +190,16 @@ def test_a_directory_that_is_not_the_workspace_is_shown_and_not_run() -> None:
     shown = arguments_in(request(cwd="/elsewhere"), workspace="/w")
     assert shown[CWD] == "/elsewhere"
     assert input_of(msgspec.json.encode({"tool": "Bash", "arguments": shown})) == {"command": "ls"}
+
+
+def test_a_person_may_change_what_is_there_and_nothing_else() -> None:
+    shown = arguments_in(request(cwd="/elsewhere", tool_input={"command": "ls", "timeout": 5, "why": None}), workspace="/w")
+    schema = msgspec.json.decode(editable(shown))
+    require_schema(schema)
+    assert list(problems(shown, schema)) == []
+    assert list(problems(shown | {"command": "ls -l"}, schema)) == []
+    for edit in ({"command": 7}, {CWD: "/w"}, {"more": "x"}):
+        assert list(problems(shown | edit, schema)) != []
 
 
 def test_an_answer_is_a_number_a_label_or_words() -> None:

@@ -301,7 +301,9 @@ def test_a_plan_that_is_not_there_or_not_text_is_refused(shell: Planner) -> None
     assert "b.toml:2: it is not UTF-8" in shell.adjourn("execute", "b.toml", expect=2).err
     (shell.place / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")
     assert "more than 1,048,576 bytes" in shell.adjourn("execute", "large.toml", expect=2).err
-    assert "Is a directory" in shell.adjourn("execute", ".", expect=2).err
+    os.mkfifo(shell.place / "pipe.toml")
+    for name in (".", "pipe.toml", "/dev/null"):
+        assert "is not a plain file" in shell.adjourn("execute", name, expect=2).err
 
 
 def test_a_plan_inside_a_run_is_waited_for(shell: Planner) -> None:
@@ -341,3 +343,11 @@ top              ready
     plain = shell.adjourn(*show, env={"PYTHONIOENCODING": "ascii"}).out
     assert plain.isascii()
     assert plain.replace("|-", "├─").replace("`-", "└─") == told
+
+
+def test_a_plan_of_a_thousand_tasks_in_a_row_is_drawn(shell: Planner) -> None:
+    shell.plan(*(noted(f"t{number}", *([f"t{number - 1}"] if number else [])) for number in range(1000)))
+    lines = shell.adjourn("plan", "show", env={"PYTHONIOENCODING": "ascii"}).out.splitlines()
+    assert len(lines) == 1001
+    assert lines[-1].startswith("... 999 deep: t999")
+    assert max(map(len, lines)) < 120

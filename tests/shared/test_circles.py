@@ -20,7 +20,7 @@ from tests.contract.office import ASKS_10, ASKS_90, ME, Office
 from tests.shared.desk import desk
 
 PEOPLE = 6
-ROUNDS = {"ci": 6, "full": 40}
+ROUNDS = {"ci": 3, "full": 40}
 
 
 def a_family(office: Office) -> tuple[str, str]:

@@ -212,7 +212,9 @@ class Steps:
     def _linked(self, task: Task, run: Run) -> Run:
         last = self.tx.run(task.id, task.runs)
         if last.session_id == task.session_id:
-            return msgspec.structs.replace(run, resumed_from=last.number)
+            # A run that is stopped before its driver has said anything can be resumed as well as the one before it.
+            session = {"session_ref": last.session_ref, "resumable": last.resumable}
+            return msgspec.structs.replace(run, resumed_from=last.number, **session)
         self.save_run(last, superseded_by=run.number)
         return msgspec.structs.replace(run, restart_of=last.number)
 

@@ -36,7 +36,11 @@ def reads_only(tool: str) -> bool:
 
 def editable(arguments: dict[str, Any]) -> bytes:
     """Return the schema of what a person may make of the arguments: the same ones, each of its type."""
-    properties = {name: {"type": _TYPES[type(value)]} for name, value in arguments.items() if type(value) in _TYPES}
-    fixed = {CWD: {"const": arguments[CWD]}} if CWD in arguments else {}
+    properties: dict[str, Any] = {name: _schema_of(value) for name, value in arguments.items()}
+    fixed = {CWD: {"enum": [arguments[CWD]]}} if CWD in arguments else {}  # where it is made is not for an edit to say
     schema = {"type": "object", "properties": properties | fixed, "required": list(fixed), "additionalProperties": False}
     return msgspec.json.encode(schema)
+
+
+def _schema_of(value: object) -> dict[str, str]:
+    return {"type": _TYPES[type(value)]} if type(value) in _TYPES else {}
