@@ -11,7 +11,7 @@ CWD = "(cwd)"  # beside the input, where a call would be made elsewhere than in 
 _READ_ONLY = frozenset(
     {"Glob", "Grep", "LS", "ListAgents", "NotebookRead", "Read", "StructuredOutput", "TodoRead", "TodoWrite", "ToolSearch"}
 )
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_TYPES: dict[type[object], str] = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 def arguments_in(request: Request, *, workspace: str) -> dict[str, Any]:
