@@ -22,15 +22,18 @@ class Figure(NamedTuple):
     goal: float
     unit: str = "x"
     below: bool = False  # the goal itself is too much already
+    at_least: bool = False  # more is better
 
     @property
     def is_reached(self) -> bool:
         """Whether the goal is reached."""
+        if self.at_least:
+            return self.value >= self.goal
         return self.value < self.goal if self.below else self.value <= self.goal
 
     def cells(self) -> tuple[str, ...]:
         """Return the row of the table."""
-        sign = "<" if self.below else "≤"
+        sign = "≥" if self.at_least else "<" if self.below else "≤"
         verdict = "ok" if self.is_reached else "MISSED"
         return (
             self.what,

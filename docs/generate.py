@@ -708,6 +708,7 @@ READ = {
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_WAKE": "`udp` has this command listen for changes on a port of this machine; by itself only where sockets "
     "with names do not work.",
+    "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
@@ -767,6 +768,29 @@ TOLD = {
 }
 
 
+AGENT_KEYS = {
+    "model": "`openai:NAME` or `anthropic:NAME`.",
+    "base_url": "Where the model's server is, if it is one of your own.",
+    "key_variable": "The environment variable that holds the key. Without it, `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.",
+    "instructions": "What the model is told first.",
+    "on_text": "`pause` or `complete`: whether words without a tool call are a question, or the end. Without it, `pause`.",
+    "max_steps": "How many answers of the model a task may have. Without it, 100.",
+    "max_tokens": "How many tokens a task may use. Without it, any number.",
+    "timeout": "Seconds that one answer of the model may take. Without it, 600.",
+    "tries": "How often the model is asked before it is given up on. Without it, 5.",
+    "stream": "Whether answers are shown as they come. Without it, `true`.",
+    "clarify": "Whether the model is offered the tool `ask`. Without it, `false`.",
+    "output_limit": "How many characters of a result the model gets. Without it, 30,000.",
+    "directories": "Where the agent may read and write beside its workspace.",
+    "mcp": "A file with `mcpServers`; a relative path begins at the config's directory.",
+    "servers": "MCP servers, each a table `[agent.servers.NAME]` with `command`, `args` and `env`, or `url` and `headers`; "
+    "`${NAME}` is taken from the environment when it is used.",
+    "functions": "Whether Python functions of installed packages are tools. Without it, `true`.",
+    "input_price": "US dollars for a million tokens that go in, if the price is not known.",
+    "output_price": "The same for those that come out.",
+}
+
+
 def _config() -> Iterator[str]:
     yield "The user's config"
     yield (
@@ -780,6 +804,12 @@ def _config() -> Iterator[str]:
         "A list of up to 100 patterns, above all tables: what they match is taken out of [copies](../how-to/keep-secrets.md), "
         "in addition to what is known to be a secret."
     )
+    yield "## `[agent]`"
+    yield (
+        "What the [built-in agent](../how-to/run-an-agent.md) is set to, unless a flag or the environment "
+        "(`ADJOURN_AGENT_MODEL`, …) says otherwise. `adjourn config` shows all of it. An unknown key is an error."
+    )
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in AGENT_KEYS.items()])
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])

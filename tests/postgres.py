@@ -5,12 +5,14 @@ import fcntl
 import os
 import shutil
 import signal
+import subprocess
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from tempfile import gettempdir
+from time import sleep
 from typing import Any
 
 from tests.needs import missing
@@ -63,13 +65,19 @@ class Server:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
-    def kill(self) -> None:
+    def kill(self, number: int = signal.SIGQUIT) -> None:
         """Have it die at once, with everything that it did not write down."""
-        os.kill(self._wheel.get_pid(), signal.SIGQUIT)
-        self._wheel.get_postmaster_info().process.wait(10)
+        postmaster = self._wheel.get_postmaster_info().process
+        os.kill(postmaster.pid, number)
+        postmaster.wait(10)
 
-    def start(self) -> None:
-        """Have it back."""
+    def start(self, *, tries: int = 10) -> None:
+        """Have it back; one that was killed has processes that take a moment to notice."""
+        for _ in range(tries):
+            with suppress(AssertionError, OSError, RuntimeError, subprocess.SubprocessError):
+                self._wheel.ensure_postgres_running()
+                return
+            sleep(0.3)
         self._wheel.ensure_postgres_running()
 
     @contextmanager

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from adjourn import exchange
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, WorkspaceBusy
@@ -59,12 +58,20 @@ class Execution:
 
         A pause starts nothing else, whoever asked for it; nor does a review that is not given, or one that says stop.
         """
-        while not signals.taken() and (stand := self.progress().next):
-            task = self._run(stand, signals)
-            self._onlooker.left(stand, task)
-            if self._is_reviewed(task) and (not self._onlooker.reviews(task, signals) or self._says_stop(task)):
-                break
+        while not signals.taken() and self._goes_on(self.progress(), signals):
+            continue
         return self.progress()
+
+    def _goes_on(self, progress: Progress, signals: Signals) -> bool:
+        """Take one step, and say whether another may follow; a review that is open comes first."""
+        reviewed = next((stand.task for stand in progress.stands if stand.in_review and stand.task), None)
+        if reviewed:
+            return self._onlooker.reviews(reviewed, signals) and not self._says_stop(reviewed)
+        stand = progress.next
+        if stand is None:
+            return False
+        self._onlooker.left(stand, self._run(stand, signals))
+        return True
 
     def _run(self, stand: Stand, signals: Signals) -> Task:
         if stand.state is ItemState.RUNNING and stand.task:
@@ -72,7 +79,6 @@ class Execution:
         task = stand.task if stand.state is ItemState.QUEUED and stand.task else self._begin(stand)
         if not self._supervisor.may_run(task):
             return task
-        exchange.note_before(self._controller, task)
         watcher = self._onlooker.begins(stand, task)
         try:
             ended = self._supervisor.run_heeding(signals, task, watcher=watcher)
@@ -90,10 +96,6 @@ class Execution:
             instead_of=stand.task.id if stand.task else None,
             supervisor=self._supervisor.name,
         )
-
-    def _is_reviewed(self, task: Task) -> bool:
-        with self._controller.store.read() as view:
-            return any(ask.review for ask in view.open_asks_of(task.id))
 
     def _says_stop(self, task: Task) -> bool:
         with self._controller.store.read() as view:

@@ -59,8 +59,10 @@ class Pulse:
 
     def _beat(self) -> bool:
         deadline = self.deadline()  # before the word goes out: the lease that it brings ends later
+        with self._turn:
+            runs = list(self._places)  # no others: what nobody here watches must not live on
         try:
-            held = self._leases.beat(self._supervisor)
+            held = self._leases.beat(self._supervisor, runs)
         except AdjournError:
             return False  # the deadlines stay what they are
         with self._turn:

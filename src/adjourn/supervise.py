@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from types import FrameType
 
 import msgspec
@@ -18,7 +19,7 @@ from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import Call, Json, arguments_of, command_of
 from adjourn.core.driving import CallResult
-from adjourn.core.errors import AdjournError, CannotResume, Conflict
+from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
@@ -32,11 +33,14 @@ from adjourn.process.local import LocalProcesses, run_directory
 from adjourn.process.look import search_path
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About, supervisor_lock
+from adjourn.process.warmth import Warmth
 
 OUTPUT_MS = 100
 COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
+_PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
+_AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 _PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -49,7 +53,6 @@ class UnderWay:
 
     def __init__(self, shim: Shim, *, place: str) -> None:
         self.place = place
-        self.stayed_out = False  # whether the shim died with its gate open and never went through
         self._shim = shim
         self.told = 0
 
@@ -62,6 +65,11 @@ class UnderWay:
         """Whether the shim has left."""
         return self._shim.wait(0)
 
+    @cached_property
+    def stayed_out(self) -> bool:
+        """Whether the shim died with its gate open and never went through; it can be seen once, before we let go."""
+        return self._shim.stayed_out()
+
     def heed(self, wanted: int) -> None:
         """Forward one interrupt for the first request to stop, and kill at the second."""
         if wanted and not self.told:
@@ -72,7 +80,7 @@ class UnderWay:
 
     def leave(self) -> None:
         """Let go of the shim."""
-        self.stayed_out = self._shim.stayed_out()
+        self.stayed_out  # noqa: B018 -- it is kept once it was seen
         self._shim.close()
 
 
@@ -92,6 +100,7 @@ class Active(UnderWay):
         self.run = run
         self.is_driven = is_driven
         self.execution: Execution | None = None
+        self.is_in_doubt = False  # whether the store failed while a call beside it was to begin
         self._has_left = False
         self._poll = select.epoll() if is_driven else None
         if self._poll:
@@ -107,14 +116,12 @@ class Active(UnderWay):
         if self._poll:
             self._poll.register(execution.fileno(), select.EPOLLIN)
 
-    def end_execution(self) -> Execution:
+    def end(self, execution: Execution) -> None:
         """Let go of the call that has run."""
-        execution, self.execution = self.execution, None
-        assert execution is not None  # noqa: S101 -- whoever ends one has begun it
+        self.execution = None
         if self._poll:
             self._poll.unregister(execution.fileno())
         execution.leave()
-        return execution
 
     def heed(self, wanted: int) -> None:
         """Tell the process and what runs beside it to stop."""
@@ -154,6 +161,7 @@ class Supervisor:
         start_heart: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
+        self._warmth: Warmth | None = None
         self._forks = forks
         self._root = root
         self._path = path
@@ -165,6 +173,11 @@ class Supervisor:
         self._lock = lock.hold(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
         self._heart = start_heart(self.name) if start_heart else None
+        self._unopened: list[Run] = []
+
+    def keep_warm(self, warmth: Warmth) -> None:
+        """Fork our own agent from where its slow modules are imported already."""
+        self._warmth = warmth
 
     def close(self) -> None:
         """Stop being a supervisor."""
@@ -173,6 +186,8 @@ class Supervisor:
         with suppress(FileNotFoundError):
             os.unlink(self._lock_path)
         self._lock.close()
+        if self._warmth:
+            self._warmth.drop()
         self._forks.close()
 
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
@@ -265,6 +280,14 @@ class Supervisor:
             self._watch(active, signals, watcher)
         finally:
             active.leave()
+        return self._end_patiently(active)
+
+    def _end_patiently(self, active: Active) -> Task:
+        """Report how a run ended, also where the database is away for a moment: the result is on disk, the lease is renewed."""
+        for pause in _PATIENCE if self._heart else ():
+            with suppress(StoreProblem):
+                return self.end(active)
+            time.sleep(pause)
         return self.end(active)
 
     def _has_its_reply(self, task: Task) -> bool:
@@ -286,6 +309,14 @@ class Supervisor:
         claimed = mine or self._controller.claim(task.id, supervisor=self.name)
         if isinstance(claimed, Task):
             return claimed  # what was let through has changed: a person is asked again
+        try:
+            return self._begin(claimed, deadline=deadline, may_start=may_start)
+        except StoreProblem:
+            self._unopened.append(claimed.run)
+            raise
+
+    def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
+        exchange.note_before(self._controller, claimed.task)
         shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
@@ -293,17 +324,36 @@ class Supervisor:
             return self._through_the_gate(active, shim, may_start=may_start)
         except BaseException:
             active.leave()
+            self.forget(active)
             raise
+
+    def give_back(self) -> None:
+        """Give back the runs whose gate stayed shut because the store failed."""
+        while self._unopened:
+            with suppress(Conflict):  # somebody else has done so
+                self._controller.release(self._unopened[-1], why="the store failed before the gate opened")
+            self._unopened.pop()
 
     def _prepare(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         try:
-            shim = self._forks.fork_shim(self._spec(claimed, deadline=deadline))
+            shim = self._forked(claimed.task, self._spec(claimed, deadline=deadline))
         except (ShimFailed, OSError) as error:
             self._controller.fail_to_start(claimed.run, why=str(error), tries=self._tries)
             sentence = f"task {claimed.task.id} could not be started: {error}"
             raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
         self._keep_alive(claimed.run, deadline)
         return shim
+
+    def _forked(self, task: Task, spec: ShimSpec) -> Shim:
+        """Fork a shim; for our own agent from the warm server, if there is one and it is ready."""
+        is_ours = task.spec.runner == "agent" and spec.argv[0] == "adjourn"
+        warm = self._warmth.server() if self._warmth and is_ours else None
+        if self._warmth and warm:
+            try:
+                return warm.fork_shim(msgspec.structs.replace(spec, entry=self._warmth.entry))
+            except ShimFailed:
+                self._warmth.drop()
+        return self._forks.fork_shim(spec)
 
     def _spec(self, claimed: Claimed, *, deadline: float | None) -> ShimSpec:
         """Build what the shim starts from the stored bytes, and from nothing else."""
@@ -336,7 +386,8 @@ class Supervisor:
         except GateShut:
             active.leave()
             return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
-        exchange.announce_resumed(self._controller, self._root, active.run)
+        with suppress(StoreProblem):  # it runs: from here on it is watched, whatever else fails
+            exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
     def adopt(self, run: Run) -> Active | None:
@@ -346,16 +397,24 @@ class Supervisor:
             return None
         deadline = self._heart.deadline() if self._heart else None
         try:
+            is_driven = self._controller.find(run.task_id).spec.is_driven
             taken = self._controller.adopt(run, supervisor=self.name)
         except AdjournError:
             shim.close()
             raise
         self._keep_alive(run, deadline)
-        place = run_directory(self._root, run.id)
-        active = Active(taken, shim, place=place, is_driven=self._controller.find(run.task_id).spec.is_driven)
-        for call in self._controller.executions(run.task_id) if active.is_driven else ():
-            self._adopt_call(active, call)
+        active = Active(taken, shim, place=run_directory(self._root, run.id), is_driven=is_driven)
+        if is_driven:
+            self._adopt_calls(active)
         return active
+
+    def _adopt_calls(self, active: Active) -> None:
+        try:
+            for call in self._controller.executions(active.run.task_id):
+                self._adopt_call(active, call)
+        except AdjournError:
+            self.let_go(active)
+            raise
 
     def _adopt_call(self, active: Active, call: Call) -> None:
         place = run_directory(self._root, call.place)
@@ -372,13 +431,29 @@ class Supervisor:
 
     def tend(self, active: Active) -> bool:
         """See to what runs beside a process; say whether all of the run has left."""
+        try:
+            return self._tend(active)
+        except StoreProblem:
+            active.is_in_doubt = active.is_driven
+            raise
+
+    def _tend(self, active: Active) -> bool:
+        if active.is_in_doubt:
+            self._give_back_calls(active)
         if active.execution and active.execution.is_gone:
-            self._end_execution(active)
+            self._end_execution(active, active.execution)
         if active.has_left():
             return active.execution is None
         if active.is_driven and active.execution is None and not active.told:
             self._begin_execution(active)
         return False
+
+    def _give_back_calls(self, active: Active) -> None:
+        """Give back what was about to run when the store failed: its gate stayed shut."""
+        for call in self._controller.executions(active.run.task_id):
+            if active.execution is None or call.number != active.execution.call.number:
+                self._controller.release_call(active.run, call)
+        active.is_in_doubt = False
 
     def _begin_execution(self, active: Active) -> None:
         call = self._controller.next_execution(active.run.task_id)
@@ -386,7 +461,7 @@ class Supervisor:
         if claimed is None:
             return
         try:
-            shim = self._forks.fork_shim(self._spec_of_call(active.run, claimed))
+            shim = self._forked(*self._spec_of_call(active.run, claimed))
         except (ShimFailed, OSError) as error:
             self._controller.finish_call(active.run, claimed, CallResult(ok=False, error=f"it could not be started: {error}"))
             return
@@ -404,7 +479,7 @@ class Supervisor:
         else:
             active.begin(execution)
 
-    def _spec_of_call(self, run: Run, call: Call) -> ShimSpec:
+    def _spec_of_call(self, run: Run, call: Call) -> tuple[Task, ShimSpec]:
         """Build what the shim of an agent's call starts from the stored bytes, and from nothing else."""
         with self._controller.store.read() as view:
             task = view.task(run.task_id)
@@ -413,7 +488,7 @@ class Supervisor:
         environment = child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace)
         arguments = arguments_of(call.body)
         words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
-        return ShimSpec(
+        return task, ShimSpec(
             run_dir=private_directory(run_directory(self._root, call.place)),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
@@ -423,12 +498,10 @@ class Supervisor:
             deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )
 
-    def _end_execution(self, active: Active) -> None:
-        execution = active.end_execution()
-        if execution.stayed_out:
-            self._controller.release_call(active.run, execution.call)
-            return
-        self._controller.conclude_call(active.run, execution.call, self._processes.left_behind(execution.call.place))
+    def _end_execution(self, active: Active, execution: Execution) -> None:
+        left = NeverStarted() if execution.stayed_out else self._processes.left_behind(execution.call.place)
+        self._controller.conclude_call(active.run, execution.call, left)
+        active.end(execution)  # only now: should the store have failed, it is told again
 
     def _keep_call_alive(self, run: Run, place: str) -> None:
         """Hand what runs beside an agent the deadlines of its run, beginning with the last that was handed over."""
@@ -441,7 +514,7 @@ class Supervisor:
 
     def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
-        wish = self.is_unwanted(active)
+        wish = self._is_unwanted_still(active, before=False)
         poll = select.poll()
         for source in (active.fileno(), signals.fileno(), ear.fileno()):
             poll.register(source, select.POLLIN)
@@ -453,23 +526,50 @@ class Supervisor:
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
                     watcher(active.place, active.told)
-                if self.tend(active):
-                    return
+                with suppress(StoreProblem):  # it may come back while the run lasts
+                    if self.tend(active):
+                        return
                 if ear.fileno() in ready or not ready:
                     ear.drain()
-                    wish = self.is_unwanted(active)
+                    wish = self._is_unwanted_still(active, before=wish)
         finally:
             ear.close()
 
-    def is_unwanted(self, active: Active) -> bool:
-        """Say whether somebody wants the run to stop."""
-        with self._controller.store.read() as view:
-            return view.task(active.run.task_id).wish is not None
+    def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
+        try:
+            return active.run.task_id in self.unwanted()
+        except StoreProblem:
+            return before  # looked at again, as long as the run lasts
 
-    def end(self, active: Active) -> Task:
-        """Report how a run ended whose shim is gone."""
+    def unwanted(self) -> set[str]:
+        """Return the tasks that somebody wants to stop."""
+        with self._controller.store.read() as view:
+            return view.unwanted()
+
+    def let_go(self, active: Active) -> None:
+        """Have nothing to do any more with a run that somebody else has, or soon will: what is left of it here is killed."""
+        active.heed(_AT_ONCE)
+        active.leave()
+        self.forget(active)
+
+    def forget(self, active: Active) -> None:
+        """Renew nothing of a run any more."""
         if self._heart:
             self._heart.forget(active.run.id)
+
+    def end(self, active: Active) -> Task:
+        """Report how a run ended whose shim is gone. Until that is in the store, nobody else may say what became of it."""
+        try:
+            ended = self._end(active)
+        except StoreProblem:
+            raise  # it is told again
+        except AdjournError:
+            self.forget(active)
+            raise
+        self.forget(active)
+        return ended
+
+    def _end(self, active: Active) -> Task:
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)

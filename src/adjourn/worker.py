@@ -48,6 +48,7 @@ class Worker:
         self._unreported: list[Active] = []
         self._not_before: dict[str, tuple[float, float]] = {}
         self._is_draining = False
+        self._is_woken = False
         self._drain_deadline: float | None = None
         self._poll = select.poll()
 
@@ -63,7 +64,7 @@ class Worker:
         self._poll.register(signals.fileno(), select.POLLIN)
         try:
             while self._goes_on(signals, once=once):
-                self._wait(ear, signals)
+                self._wait(ear)
         finally:
             ear.close()
 
@@ -71,7 +72,10 @@ class Worker:
         stops = signals.taken()
         self._heed(stops)
         try:
+            self._supervisor.give_back()
             self._report_again()
+            if self._is_woken and not stops:
+                self._start_ready(signals)  # what was just decided does not wait for what the dead left
             self._settle()
             if not stops:
                 self._take_over()
@@ -159,12 +163,12 @@ class Worker:
 
     # --- the wait --------------------------------------------------------------------------------------------------
 
-    def _wait(self, ear: Listener, signals: Signals) -> None:
+    def _wait(self, ear: Listener) -> None:
         ready = {fd for fd, _ in self._poll.poll(self._patience() * 1000)}
-        if ear.fileno() in ready:
+        self._is_woken = ear.fileno() in ready
+        if self._is_woken:
             ear.drain()
         self._tend(ready)
-        self._heed(signals.taken())
 
     def _tend(self, ready: set[int]) -> None:
         """See to the runs that have left, and to what runs beside agents: a call may have been let through meanwhile."""
@@ -176,6 +180,13 @@ class Worker:
                     self._end(fd)
             except StoreProblem as error:
                 self._log("store_error", run=active.run.id, error=error.sentence)
+            except Conflict as error:
+                self._log("taken_away", run=active.run.id, error=error.sentence)
+                self._supervisor.let_go(self._unwatched(fd))
+
+    def _unwatched(self, fd: int) -> Active:
+        self._poll.unregister(fd)
+        return self._active.pop(fd)
 
     def _patience(self) -> float:
         now = time.monotonic()
@@ -185,8 +196,7 @@ class Worker:
         return min([self._settings.poll_interval, *(max(moment - now, 0.01) for moment in moments)])
 
     def _end(self, fd: int) -> None:
-        active = self._active.pop(fd)
-        self._poll.unregister(fd)
+        active = self._unwatched(fd)
         active.leave()
         try:
             self._report(active)
@@ -214,12 +224,18 @@ class Worker:
         if stops and not self._is_draining:
             self._is_draining = True
             self._log("draining", active=self.active)
-        drained = self._drained(stops)
+        if not self._active:
+            return
+        drained, unwanted = self._drained(stops), self._unwanted()
         for active in self._active.values():
-            try:
-                active.heed(drained + self._supervisor.is_unwanted(active))
-            except StoreProblem as error:
-                self._log("store_error", run=active.run.id, error=error.sentence)
+            active.heed(drained + (active.run.task_id in unwanted))
+
+    def _unwanted(self) -> set[str]:
+        try:
+            return self._supervisor.unwanted()
+        except StoreProblem as error:
+            self._log("store_error", error=error.sentence)
+            return set()
 
     def _drained(self, stops: int) -> int:
         if not stops or self._settings.drain is Drain.PAUSE:

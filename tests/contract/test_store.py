@@ -665,6 +665,16 @@ def test_tasks_are_told_by_state(store: Store) -> None:
         assert [task.id for task in view.running()] == ["task-1", "task-4", "task-7"]
 
 
+def test_the_tasks_that_run_and_should_stop_are_told(store: Store) -> None:
+    """A wish for what does not run any more is nobody's business."""
+    keep(store, a_task("task-0", state=TaskState.RUNNING))
+    keep(store, a_task("task-1", state=TaskState.RUNNING, wish=Wish.PAUSE))
+    keep(store, a_task("task-2", state=TaskState.RUNNING, wish=Wish.CANCEL))
+    keep(store, a_task("task-3", state=TaskState.WAITING, wish=Wish.PAUSE))
+    with store.read() as view:
+        assert view.unwanted() == {"task-1", "task-2"}
+
+
 def test_what_can_be_started_is_told_oldest_first_and_by_pool(store: Store) -> None:
     """Only those who hold the workspace take its tasks."""
     here, there = a_spec(), a_spec(pool="there")

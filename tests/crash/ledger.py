@@ -23,6 +23,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     state: str
+    is_tool: bool = False  # of an agent: its own name is `run_N`
 
 
 class AskRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +91,8 @@ def _read(db: apsw.Connection) -> Ledger:
     return Ledger(
         tasks=[TaskRow(id=str(id_), state=str(state)) for id_, state in db.execute("SELECT id, state FROM task ORDER BY no")],
         calls=[
-            CallRow(id=_call(names, no), state=str(state)) for no, state in db.execute("SELECT no, state FROM call ORDER BY no")
+            CallRow(id=_call(names, no, label), state=str(state), is_tool=label is not None and tool != "command")
+            for no, state, label, tool in db.execute("SELECT no, state, label, tool FROM call ORDER BY no")
         ],
         asks=[
             AskRow(
@@ -99,15 +101,21 @@ def _read(db: apsw.Connection) -> Ledger:
                 kind=str(kind),
                 state=str(state),
                 reply=None if reply is None else str(reply),
-                call=f"{names[_task(no)]}.tc_{call}",
+                call=_call(names, _task(no) << _BITS | _whole(call or 0), label),
             )
-            for no, id_, kind, state, reply, call in db.execute("SELECT no, id, kind, state, reply, call FROM ask ORDER BY no")
+            for no, id_, kind, state, reply, call, label in db.execute(_ASKS)
         ],
         runs=[
             RunRow(id=f"{names[_task(no)]}.{_own(no)}", call=f"{names[_task(no)]}.tc_{call}", state=str(state))
             for no, call, state in db.execute("SELECT no, call, state FROM run ORDER BY no")
         ],
     )
+
+
+_ASKS = """
+SELECT ask.no, ask.id, kind, ask.state, reply, ask.call, call.label
+FROM ask LEFT JOIN call ON call.no = (ask.no >> 20 << 20) + ask.call ORDER BY ask.no
+"""
 
 
 def _task(no: object) -> int:
@@ -118,8 +126,8 @@ def _own(no: object) -> int:
     return _whole(no) & ((1 << _BITS) - 1)
 
 
-def _call(names: dict[int, str], no: object) -> str:
-    return f"{names[_task(no)]}.tc_{_own(no)}"
+def _call(names: dict[int, str], no: object, label: object) -> str:
+    return f"{names[_task(no)]}.{label or f'tc_{_own(no)}'}"
 
 
 def _whole(number: object) -> int:

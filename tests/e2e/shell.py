@@ -143,6 +143,13 @@ class Shell:
         (self.place / name).chmod(0o700)
         return f"./{name}"
 
+    @property
+    def project(self) -> Path:
+        """Where the project keeps its policy, whatever the store is."""
+        place = self.place / ".adjourn"
+        place.mkdir(mode=0o700, exist_ok=True)
+        return place
+
     def share(self, url: str) -> None:
         """Have the program keep its tasks in PostgreSQL, and its files in a place of their own."""
         from psycopg.conninfo import conninfo_to_dict

@@ -136,8 +136,7 @@ def test_a_database_of_a_newer_adjourn_is_told(shell: Shell) -> None:
 
 def test_a_policy_that_is_wrong_is_told_with_its_place(shell: Shell) -> None:
     waiting(shell)
-    policy = shell.place / ".adjourn" / "policy.toml"
-    policy.parent.mkdir(exist_ok=True)
+    policy = shell.project / "policy.toml"
     policy.write_text('[[rule]]\ntool = "command"\naction = "auto"\n')
     found = bad(shell, "policy")
     assert f"{policy}:3" in found["says"]

@@ -252,7 +252,7 @@ WEAKER = '[[rule]]\ntool = "*"\naction = "auto"\n'
 def test_an_agent_that_weakens_the_projects_policy_stops_everything_and_lets_nothing_through(shell: Shell) -> None:
     task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
     (shell.place / "weaker.toml").write_text(WEAKER)
-    inside(shell, f"cp weaker.toml {shell.store}/policy.toml")
+    inside(shell, f"cp weaker.toml {shell.project}/policy.toml")
     said = shell.adjourn("run", "--pause-on-approval", "--", "touch", "done", expect=None)
     assert said.code not in {0, 10}
     assert "auto" in said.err

@@ -22,8 +22,7 @@ def users_policy(shell: Shell, text: str) -> None:
 
 
 def projects_policy(shell: Shell, text: str) -> None:
-    shell.store.mkdir(mode=0o700, exist_ok=True)
-    (shell.store / "policy.toml").write_text(text)
+    (shell.project / "policy.toml").write_text(text)
 
 
 def gated(shell: Shell, *command: str, expect: int = 10) -> Document:
@@ -178,7 +177,7 @@ def test_a_policy_that_breaks_while_a_task_waits_lets_nothing_run(shell: Shell) 
     projects_policy(shell, "[[rule]\n")
     shell.adjourn("resume", manifest["task_id"], expect=2)
     assert shell.lines("starts") == []
-    (shell.store / "policy.toml").unlink()
+    (shell.project / "policy.toml").unlink()
     shell.adjourn("resume", manifest["task_id"])
     assert len(shell.lines("starts")) == 1
 

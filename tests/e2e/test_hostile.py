@@ -70,8 +70,8 @@ def test_no_surface_hands_on_what_a_terminal_would_obey(shell: Shell, number: in
     ]
     for done in outputs:
         assert not RAW.search(done.out + done.err), done.words
-    for name in ("told", ".adjourn/session/pause.json"):
-        assert not RAW.search((shell.place / name).read_text()), name
+    for path in (shell.place / "told", shell.store / "session" / "pause.json"):
+        assert not RAW.search(path.read_text()), path
     whole = outputs[3].doc["pause_reason"]["pending_tool_calls"][0]["arguments"]["argv"][1:]
     assert [word for word in whole if isinstance(word, str)] == [
         text for text, word in zip(texts, words, strict=True) if text.encode() == word

@@ -238,6 +238,8 @@ def test_the_store_is_as_private_as_its_owner(shell: Shell) -> None:
     shell.line("umask 0; adjourn run -- ./approved.sh; adjourn wait --timeout 1 nobody; true")
     modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in [shell.store, *shell.store.rglob("*")]}
     assert {path: oct(mode) for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+    if shell.database:
+        return  # its files lie in no repository
     shell.line("git init -q . && touch .adjourn/policy.toml .adjourn/supervision.yaml")
     untracked = shell.line("git status --porcelain --untracked-files=all .adjourn").out.splitlines()
     assert {line.rpartition("/")[2] for line in untracked} == {".gitignore", "policy.toml", "supervision.yaml"}

@@ -260,9 +260,9 @@ def test_includes_that_go_round_in_a_circle_are_refused(shell: Shell) -> None:
 def test_a_projects_policy_includes_only_files_beside_it(shell: Shell, target: str) -> None:
     written(shell.place / "outside.toml", '[[rule]]\naction = "prompt"')
     project_policy(shell, f'include = ["{target}"]')
-    (shell.store / "link.toml").symlink_to(shell.place / "outside.toml")
+    (shell.project / "link.toml").symlink_to(shell.place / "outside.toml")
     said = shell.adjourn("policy", "check", expect=2).out
-    assert f"{shell.store}/policy.toml:1:12: " in said
+    assert f"{shell.project}/policy.toml:1:12: " in said
 
 
 # --- a hostile repository -------------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ def test_a_repository_brings_no_rules_of_its_own_in_other_files(shell: Shell) ->
         written(shell.place / name, "XDG_CONFIG_HOME=/nowhere")
     assert action(shell, "ls") == "prompt"
     environment = {"XDG_CONFIG_HOME": ".adjourn"}
-    written(shell.store / "adjourn" / "policy.toml", '[[rule]]\naction = "auto"')
+    written(shell.project / "adjourn" / "policy.toml", '[[rule]]\naction = "auto"')
     assert shell.adjourn("policy", "explain", "--output", "json", "--", "ls", env=environment).doc["action"] == "prompt"
 
 

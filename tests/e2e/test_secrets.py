@@ -165,6 +165,7 @@ def test_everything_is_private_whatever_the_umask(shell: Shell, umask: int) -> N
     assert [line[:10] for line in listed] == ["drwx------", "-rw-------"]
 
 
+@pytest.mark.one_machine("the files of a shared store lie in no repository")
 def test_the_store_hides_itself_from_git(shell: Shell) -> None:
     """A-R86: the manifest's directory is in .gitignore."""
     shell.run("git", "init", "-q")

@@ -57,7 +57,10 @@ def codex(place: Path) -> Iterator[tuple[Shell, Model]]:
 
 @pytest.mark.parametrize("stage", [agent, claude, codex], ids=["agent", "claude", "codex"])
 def test_what_is_to_change_is_told_in_the_session_that_was_reviewed(stage: Stage, tmp_path: Path) -> None:
-    """D-R14, D-R17, D-R20: the model sees all that was said before, in order, and the wish last; nothing is said twice."""
+    """D-R14, D-R17, D-R20, D-R58: it starts from the prompt, and is resumed with its session and what is said to it.
+
+    The model sees all that was said before, in order, and the wish last; nothing is said twice.
+    """
     with stage(tmp_path) as (shell, model):
         (shell.place / "plan.toml").write_text(PLAN.format(runner=stage.__name__))
         shell.adjourn("execute", expect=10)

@@ -76,6 +76,15 @@ def test_what_a_task_changed_is_in_the_json_of_show(work: Planner) -> None:
     }
 
 
+def test_what_changed_is_counted_from_the_first_start_whoever_starts_it(shell: Planner) -> None:
+    """What others changed while it waited for approval is not its work."""
+    shell.plan({"id": "a", "run": "echo a > mine", "pause_on_approval": True}, review=True)
+    shell.execute(expect=10)
+    (shell.place / "other").write_text("x\n")
+    shell.adjourn("resume", shell.task("a"), "--approve-all", expect=10)
+    assert [file["path"] for file in shell.json("show", shell.task("a"))["changes"]["files"]] == ["mine"]
+
+
 @pytest.mark.parametrize("word", ["approve", "approve and stop"])
 def test_after_an_approval_execute_goes_on(work: Planner, word: str) -> None:
     work.execute(expect=10)
@@ -201,6 +210,16 @@ def test_a_person_may_leave_the_review_for_later(work: Planner, keys: bytes) -> 
     assert work.effects == ["wrote"]
     work.adjourn("answer", the_review(work), "approve")
     work.execute()
+
+
+@pytest.mark.serial
+def test_a_review_that_was_left_for_later_is_asked_for_by_the_next_execute(work: Planner) -> None:
+    work.execute(expect=10)
+    with terminal(work, "execute") as person:
+        person.sees("later (Enter)?")
+        person.type(b"a\n")
+        assert person.ends() == 0
+    assert work.effects == ["wrote", "next", "free"]
 
 
 @pytest.mark.serial

@@ -265,10 +265,23 @@ def test_a_beating_supervisor_keeps_its_runs_and_others_leave_them_alone(opened:
     claimed = office.begin(office.start())
     for _ in range(4):
         time.sleep(SHORT / 2)
-        assert leases.beat("anna-0") == {claimed.run.id}
+        assert leases.beat("anna-0", [claimed.run.id]) == {claimed.run.id}
         assert office.controller.orphans() == []
     leases.close()
     assert office.controller.finish(claimed.run, DONE).state is TaskState.SUCCEEDED
+
+
+def test_a_run_that_nobody_watches_is_lost_though_its_supervisor_lives(opened: Open, database: str) -> None:
+    """A start that the store cut short must not be held for ever by the very supervisor that gave it up."""
+    office = desk(opened(lease=SHORT))
+    leases = PostgresLeases(database, length=SHORT, machine="boot", host="here", about=b"{}")
+    claimed = office.claim(office.start())
+    for _ in range(4):
+        time.sleep(SHORT / 3)
+        assert leases.beat("anna-0", []) == set()
+    leases.close()
+    (released,) = office.controller.recover()
+    assert (released.id, released.state) == (claimed.task.id, TaskState.QUEUED)
 
 
 def test_whoever_lost_a_run_is_told_by_its_next_beat(opened: Open, database: str) -> None:
@@ -278,7 +291,7 @@ def test_whoever_lost_a_run_is_told_by_its_next_beat(opened: Open, database: str
     office.processes.of_run[claimed.run.id].state = Vanished()
     time.sleep(SHORT + 0.1)
     assert office.controller.recover()
-    assert leases.beat("anna-0") == set()
+    assert leases.beat("anna-0", [claimed.run.id]) == set()
     assert [name for name, _, _ in opened().supervisors()] == ["anna-0"]
     leases.leave("anna-0")
     leases.close()

@@ -1,6 +1,10 @@
 """How the schema comes into a database, and what is refused there."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -57,3 +61,18 @@ def test_an_engine_that_does_not_say_its_version_is_refused(postgres: Server) ->
             connection.execute("CREATE SCHEMA absurd")
         with pytest.raises(StoreProblem, match="of an unknown version"):
             PostgresStore(url)
+
+
+LOADED = """
+import sys
+from adjourn.cli.app import run
+code = run(["inbox"])
+print(*sys.modules)
+sys.exit(code)
+"""
+
+
+def test_a_shared_store_does_without_sqlite(database: str, tmp_path: Path) -> None:
+    place = {"ADJOURN_STORE": database, "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", LOADED], env=os.environ | place, capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.startswith(("apsw", "adjourn.stores.sqlite"))] == []

@@ -77,7 +77,7 @@ def test_a_directory_that_was_moved_leads_to_the_database(database: str, tmp_pat
     shell.environment["XDG_STATE_HOME"] = str(tmp_path / ".state")
     manifest = shell.paused("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90; echo done')
     said = shell.adjourn("store", "migrate", "--from", ".adjourn", "--store", database).out
-    assert "Moved 1 tasks, 1 asks" in said
+    assert "Moved 1 task, 1 ask," in said
     assert shell.inbox()[0]["task_id"] == manifest["task_id"]
     shell.adjourn("approve", shell.inbox()[0]["id"])
     assert shell.adjourn("resume", manifest["task_id"]).out.startswith("done")

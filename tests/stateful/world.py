@@ -1,4 +1,4 @@
-"""A world in which two controllers live the same life: one clock, the same ids, the same processes."""
+"""A world in which several controllers live the same life: one clock, the same ids, the same processes."""
 
 import shutil
 from base64 import b32encode
@@ -105,7 +105,7 @@ def shim_of(run_id: str) -> ProcessId:
 
 
 class Ids:
-    """Gives the same ids to both in every step, whatever happened in the steps before."""
+    """Gives the same ids to all in every step, whatever happened in the steps before."""
 
     def __init__(self) -> None:
         self._step = self._count = 0
@@ -166,7 +166,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class World:
-    """Two controllers over two stores. Whatever is done is done to both, and both must say the same."""
+    """One controller over each kind of store. Whatever is done is done to all of them, and all must say the same."""
 
     def __init__(self, database: str | None = None) -> None:
         self.now = NOON
@@ -174,49 +174,55 @@ class World:
         self.rules = Rulebook()
         self.disk = Disk()
         self._steps = 0
-        self._ids = (Ids(), Ids())
+        self._ids = Ids()
         self._home = mkdtemp(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
         self._database = database
         self._memory = MemoryStore()
         self._real = self._opened()
         self.rows = rows_of(self._memory, now=self.now)
 
-    def _opened(self) -> Store:
-        return PostgresStore(self._database) if self._database else SqliteStore(f"{self._home}/.adjourn")
+    def _opened(self) -> list[Store]:
+        file = SqliteStore(f"{self._home}/.adjourn")
+        return [file, PostgresStore(self._database)] if self._database else [file]
 
     def close(self) -> None:
-        self._real.close()
+        self._close_all()
         shutil.rmtree(self._home)
+
+    def _close_all(self) -> None:
+        for store in self._real:
+            store.close()
 
     def reopen(self, *, later: int = 0) -> None:
         """Forget all that a process had in memory, and look again at another time."""
         self.now += later
-        self._real.close()
+        self._close_all()
         self._real = self._opened()
         self.rows = self._agreed_rows()
 
     def do(self, act: Callable[[Controller], Any]) -> Any:
-        """Let both do it, and return what both said."""
+        """Let all do it, and return what all said."""
         self._steps += 1
-        one, other = self._said(act, self._memory, self._ids[0]), self._said(act, self._real, self._ids[1])
-        assert one == other, "the stores disagree"
+        said = self._said(act, self._memory)
+        for store in self._real:
+            assert self._said(act, store) == said, f"{type(store).__name__} disagrees"
         before, self.rows = self.rows, self._agreed_rows()
-        if isinstance(one, Refusal):
-            assert self.rows == before, f"refused, and changed something: {one}"
-        return one
+        if isinstance(said, Refusal):
+            assert self.rows == before, f"refused, and changed something: {said}"
+        return said
 
-    def _said(self, act: Callable[[Controller], Any], store: Store, ids: Ids) -> Any:
-        ids.begin(self._steps)
+    def _said(self, act: Callable[[Controller], Any], store: Store) -> Any:
+        self._ids.begin(self._steps)
         try:
-            return act(self._controller(store, ids))
+            return act(self._controller(store))
         except AdjournError as error:
             return Refusal(type(error).__name__, error.sentence)
 
-    def _controller(self, store: Store, ids: Ids) -> Controller:
+    def _controller(self, store: Store) -> Controller:
         return Controller(
             store,
             clock=lambda: self.now,
-            new_id=ids,
+            new_id=self._ids,
             find_runner=lambda _: CommandRunner(),
             processes=self.processes,
             open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
@@ -224,7 +230,9 @@ class World:
         )
 
     def _agreed_rows(self) -> Rows:
-        model, real = rows_of(self._memory, now=self.now), rows_of(self._real, now=self.now)
-        for field in Rows.__struct_fields__:
-            assert getattr(real, field) == getattr(model, field), f"the stores disagree on {field}"
+        model = rows_of(self._memory, now=self.now)
+        for store in self._real:
+            real = rows_of(store, now=self.now)
+            for field in Rows.__struct_fields__:
+                assert getattr(real, field) == getattr(model, field), f"{type(store).__name__} disagrees on {field}"
         return model

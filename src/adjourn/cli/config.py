@@ -8,6 +8,7 @@ from adjourn.cli.session import Session
 from adjourn.core.call import canonical
 from adjourn.core.render import fit, visible
 from adjourn.wiring.agent_settings import settings
+from adjourn.wiring.work import options_of
 
 _WIDEST = 48  # columns of a value; all of it is in the JSON
 
@@ -19,7 +20,7 @@ def command(session: Session, *, options: tuple[str, ...]) -> None:
 
     A flag wins over the environment, that over the user's config, and that over what adjourn comes with. A project sets nothing.
     """
-    found = settings(dict(words.partition("=")[::2] for words in options))
+    found = settings(options_of(options))
     if session.wants_json:
         session.document({"schema_version": 1, "agent": found})
         return

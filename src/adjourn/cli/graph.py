@@ -12,6 +12,7 @@ from adjourn.core.render import prose
 
 _LINES = {True: ("├─ ", "└─ ", "│  ", "   "), False: ("|- ", "`- ", "|  ", "   ")}  # by whether the terminal has them
 _MESSAGE = 200
+_DEEPEST = 20  # steps to the right; whoever is further down is told by number
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,22 +33,32 @@ def _rows(progress: Progress) -> list[Row]:
     """Put every task below the one of its needs that comes last, which makes a tree of the graph; the others are noted."""
     place = {item.id: number for number, item in enumerate(in_order(progress.plan))}
     above = {item.id: max(item.needs, key=place.__getitem__, default=None) for item in progress.plan.items}
-    return list(_below(progress, above, None, ""))
+    children: dict[str | None, list[Stand]] = {}
+    for stand in progress.stands:
+        children.setdefault(above[stand.item.id], []).append(stand)
+    return list(_walked(children, above))
 
 
-def _below(progress: Progress, above: dict[str, str | None], parent: str | None, stem: str) -> Iterator[Row]:
+def _walked(children: dict[str | None, list[Stand]], above: dict[str, str | None]) -> Iterator[Row]:
+    """Walk the tree from top to bottom; without recursion, for a plan may be a thousand tasks deep."""
     middle, last, goes_on, is_over = _LINES[_has_lines()]
-    children = [stand for stand in progress.stands if above[stand.item.id] == parent]
-    for stand in children:
-        is_last = stand is children[-1]
+    waiting = [("", stand, 0) for stand in reversed(children.get(None, []))]
+    while waiting:
+        stem, stand, depth = waiting.pop()
+        parent = above[stand.item.id]
+        is_last = stand is children[parent][-1]
         joint = (last if is_last else middle) if parent else ""
-        yield Row(stem=stem + joint, stand=stand, below=parent)
-        deeper = stem + ((is_over if is_last else goes_on) if parent else "")
-        yield from _below(progress, above, stand.item.id, deeper)
+        yield Row(stem=stem + joint if depth <= _DEEPEST else f"{_elided()}{depth} deep: ", stand=stand, below=parent)
+        deeper = stem + ((is_over if is_last else goes_on) if parent and depth <= _DEEPEST else "")
+        waiting += [(deeper, child, depth + 1) for child in reversed(children.get(stand.item.id, []))]
 
 
 def _has_lines() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+def _elided() -> str:
+    return "… " if _has_lines() else "... "
 
 
 def _task(stand: Stand) -> str:

@@ -90,18 +90,21 @@ class Desk:
     def orphans(self) -> list[Run]:
         """Return the runs whose supervisor is gone."""
         with self._store.read() as view:
-            running = [view.run(task.id, task.runs) for task in view.running()]
-            abandoned = {run.id for run in view.abandoned()}
+            return self._orphans(view)
+
+    def _orphans(self, view: View) -> list[Run]:
+        running = [view.run(task.id, task.runs) for task in view.running()]
+        abandoned = {run.id for run in view.abandoned()}
         return [run for run in running if run.id in abandoned or not self._supervisors.supervisor_lives(run.supervisor)]
 
     @property
     def is_settled(self) -> bool:
         """Whether no supervisor is gone that left a run, and no ask is open whose time is over."""
-        return not self.orphans() and not self._expired()
+        return not any(self._unsettled())
 
-    def _expired(self) -> list[Ask]:
+    def _unsettled(self) -> tuple[list[Run], list[Ask]]:
         with self._store.read() as view:
-            return view.expired_asks(now=self._clock())
+            return self._orphans(view), view.expired_asks(now=self._clock())
 
     # --- a person replies ------------------------------------------------------------------------------------------
 

@@ -85,6 +85,8 @@ class Executions(Equipped):
 
     def _conclude_call(self, step: Steps, run: Run, call: Call, state: ShimState) -> None:
         current = step.tx.call(call.task_id, call.number)
+        if current.state not in _UNDER_WAY:
+            return  # it was written down, and the reply was lost
         match state:
             case NeverStarted():
                 step.move(current, CallMove.RELEASE, shim=None)

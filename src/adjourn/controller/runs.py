@@ -88,6 +88,7 @@ class Runs(Executions):
     def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
         """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
         with self._store.read() as view:
+            view.foresee(task_id)
             task = view.task(task_id)
             state_after(task, Move.START)
             call = view.call(task.id, task.next_call or 0)
@@ -180,12 +181,11 @@ class Runs(Executions):
 
     def recover(self) -> list[Task]:
         """Settle every run whose supervisor is gone, and every ask whose time is over: start nothing, lose nothing."""
-        settled = [task for run in self.orphans() if (task := self._recover_run(run.task_id, run.number))]
-        return settled + self._expire()
+        orphans, expired = self._unsettled()
+        settled = [task for run in orphans if (task := self._recover_run(run.task_id, run.number))]
+        return settled + (self._expire() if expired else [])
 
     def _expire(self) -> list[Task]:
-        if not self._expired():
-            return []
         with self._steps() as step:
             expired = [step.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN) for ask in step.tx.expired_asks(now=step.now)]
             for ask in expired:

@@ -1,5 +1,6 @@
 """What tells that a supervisor is alive, where machines share the work."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 
@@ -11,8 +12,8 @@ class Leases(Protocol):
         """How many seconds a lease lasts that is not renewed."""
         ...
 
-    def beat(self, supervisor: str) -> set[str]:
-        """Renew all leases of a supervisor, and return the runs that it still has."""
+    def beat(self, supervisor: str, runs: Collection[str]) -> set[str]:
+        """Renew the leases of a supervisor's runs, of these and no others, and return those that it still has."""
         ...
 
     def leave(self, supervisor: str) -> None:

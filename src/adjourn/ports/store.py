@@ -30,6 +30,10 @@ class View(Protocol):
         """Return the task, or raise NotFound."""
         ...
 
+    def foresee(self, task_id: str) -> None:
+        """Say that a task is about to be judged by its calls, its asks and its last run, so that they can be read in one go."""
+        ...
+
     def tasks_like(self, prefix: str) -> list[str]:
         """Return the ids of at most three tasks whose id, or the id of a checkpoint of theirs, begins with the prefix."""
         ...
@@ -40,6 +44,10 @@ class View(Protocol):
 
     def running(self) -> list[Task]:
         """Return every task that is running."""
+        ...
+
+    def unwanted(self) -> set[str]:
+        """Return the ids of the tasks that are running and that somebody wants to stop."""
         ...
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:

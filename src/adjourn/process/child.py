@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from adjourn.process import linux
 from adjourn.process.descriptors import close_all_but
+from adjourn.process.entry import call
 from adjourn.process.shim import ShimSpec
 from adjourn.process.signals import IGNORED
 
@@ -27,7 +28,7 @@ class Child:
     """A child that is forked and made ready, and becomes its program when it is told to."""
 
     def __init__(self, spec: ShimSpec, *, stdout: int, stderr: int, cgroup: int | None) -> None:
-        self._argv, self._env, self._cwd = spec.argv, spec.env, spec.cwd
+        self._argv, self._env, self._cwd, self._entry = spec.argv, spec.env, spec.cwd, spec.entry
         self._streams = (os.open(os.devnull, os.O_RDONLY), stdout, stderr)
         self._grant = -1
         if spec.grant:
@@ -54,7 +55,7 @@ class Child:
 
     def _fork(self, cgroup: int | None) -> int:
         parent = os.getpid()
-        pid = _fork(cgroup)
+        pid = _fork_and_join(cgroup) if self._entry else _fork(cgroup)
         if pid == 0:
             self._be_born(parent)
         for fd in {self._go, self._report, self._grant, *self._streams} - {-1}:
@@ -69,6 +70,9 @@ class Child:
             os.write(self._report, _READY)
             if os.read(self._go, 1):
                 _enter(self._cwd)
+                if self._entry:
+                    os.close(self._report)  # as an exec would: from here on it is the program
+                    call(self._entry, self._argv, self._env)
                 _become(self._argv, self._env)
         except BaseException as error:  # noqa: BLE001 a copy of the shim must not go on as a second shim
             os.write(self._report, _sentence(error, self._argv).encode(errors="backslashreplace"))
@@ -94,6 +98,17 @@ def _fork(cgroup: int | None) -> int:
         with contextlib.suppress(OSError):  # an older kernel, or a container that forbids it
             return linux.fork_into(cgroup)
     return os.fork()
+
+
+def _fork_and_join(cgroup: int | None) -> int:
+    """Fork a child that goes on as Python, which needs what Python does after a fork, and put it into the cgroup."""
+    pid = os.fork()
+    if pid and cgroup is not None:
+        with contextlib.suppress(OSError):
+            procs = os.open("cgroup.procs", os.O_WRONLY, dir_fd=cgroup)
+            os.write(procs, str(pid).encode())
+            os.close(procs)
+    return pid
 
 
 def _pipe_with(content: bytes) -> int:

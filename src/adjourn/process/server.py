@@ -6,13 +6,19 @@ import os
 import select
 import signal
 import socket
+from importlib import import_module
+from typing import NoReturn
 
 from adjourn.process import linux
 from adjourn.process.cgroup import remove_stale, usable_folder
+from adjourn.process.descriptors import close_all_but
 from adjourn.process.inside import live
 from adjourn.process.signals import SignalBox
 from adjourn.process.tree import children, kill_children
-from adjourn.process.wire import Request, receive_request, send_refusal, send_reply
+from adjourn.process.wire import Request, Warming, receive_request, send_refusal, send_reply
+
+_UNEXPECTED = 70
+_HARMLESS = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"})
 
 
 class Server:
@@ -24,7 +30,9 @@ class Server:
         self._channel = channel
         self._signals = SignalBox((signal.SIGCHLD,))
         self._cgroups = usable_folder()
+        self._pid = os.getpid()
         self._shims: set[int] = set()
+        self._warm_ones: set[int] = set()
         self._listening = True
         self._poll = select.poll()
         self._poll.register(self._channel, select.POLLIN)
@@ -33,11 +41,11 @@ class Server:
 
     def serve(self) -> None:
         """Fork shims as asked, until the supervisor and the last shim are gone."""
-        while self._listening or self._shims:
+        while self._listening or self._shims or self._warm_ones:
             ready = [fd for fd, _ in self._poll.poll()]
             self._signals.clear()
             if self._a_shim_was_killed():
-                kill_children(self._reap_orphans, spare=self._shims)
+                kill_children(self._reap_orphans, spare=self._shims | self._warm_ones)
                 self._remove_stale_groups()
             if self._channel.fileno() in ready:
                 self._answer()
@@ -50,6 +58,9 @@ class Server:
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
                 killed |= dead[0] in self._shims and dead[1] != 0
                 self._shims.discard(dead[0])
+                if dead[0] in self._warm_ones:
+                    self._warm_ones.discard(dead[0])
+                    self._shims |= set(children()) - self._warm_ones  # what it had forked is this server's from now on
         return killed
 
     def _remove_stale_groups(self) -> None:
@@ -59,7 +70,7 @@ class Server:
     def _reap_orphans(self) -> bool:
         """Reap the dead; say whether orphans are left that a killed shim left to this process, the next subreaper."""
         self._a_shim_was_killed()
-        return not self._shims.issuperset(children())
+        return not (self._shims | self._warm_ones).issuperset(children())
 
     def _answer(self) -> None:
         with contextlib.suppress(BrokenPipeError):  # the supervisor died meanwhile; its shim finds the gate abandoned
@@ -71,8 +82,44 @@ class Server:
             if request is None:
                 self._listening = False
                 self._poll.unregister(self._channel)
+            elif isinstance(request, Warming):
+                self._warm(request)
             else:
                 self._hand_over(request)
+
+    def _warm(self, warming: Warming) -> None:
+        """Fork a copy of this server that imports modules and then serves a channel of its own."""
+        try:
+            pid = os.fork()
+        except OSError as error:
+            send_refusal(self._channel, error)
+            return
+        finally:
+            if os.getpid() != self._pid:
+                self._be_warm(warming)
+            os.close(warming.channel)
+        self._warm_ones.add(pid)
+        pidfd = os.pidfd_open(pid)
+        send_reply(self._channel, pidfd=pidfd)
+        os.close(pidfd)
+
+    def _be_warm(self, warming: Warming) -> NoReturn:
+        """Import what was asked for, with nothing of the environment at hand, and serve."""
+        status = _UNEXPECTED
+        try:
+            os.setsid()
+            self._signals.close()
+            close_all_but(warming.channel)
+            for name in os.environ.keys() - _HARMLESS:
+                del os.environ[name]
+            for name in warming.modules:
+                import_module(name)
+            channel = socket.socket(fileno=warming.channel)
+            channel.send(b"!")
+            Server(channel).serve()
+            status = 0
+        finally:
+            os._exit(status)
 
     def _hand_over(self, request: Request) -> None:
         try:

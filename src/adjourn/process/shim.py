@@ -45,6 +45,7 @@ class ShimSpec(msgspec.Struct, frozen=True, kw_only=True):
     grant: bytes = b""  # what the child finds in the pipe that ADJOURN_GRANT_FD names
     deadline: float | None = None  # when to kill, in seconds since the machine started, unless a later one is handed over
     use_cgroup: bool = True
+    entry: str = ""  # `module:function` that a fork of a warm server calls with the argv, in the place of an exec
 
 
 class ShimRecord(ProcessId, frozen=True, kw_only=True, omit_defaults=True):

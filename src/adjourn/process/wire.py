@@ -23,6 +23,20 @@ class Request(NamedTuple):
     report: int
 
 
+class Warming(NamedTuple):
+    """A second server that is wanted, with these modules imported, and its end of the channel to it."""
+
+    modules: list[str]
+    channel: int
+
+
+def send_warming(channel: socket.socket, warming: Warming) -> None:
+    """Ask for a warm server; the descriptor stays the caller's to close."""
+    body = marshal.dumps({"modules": warming.modules})
+    socket.send_fds(channel, [_LENGTH.pack(len(body))], [warming.channel, warming.channel])
+    channel.sendall(body)
+
+
 def send_request(channel: socket.socket, request: Request) -> None:
     """Ask for a shim; the descriptors stay the caller's to close."""
     # marshal, for argv and environment may hold bytes that are no text, which JSON cannot carry.
@@ -31,7 +45,7 @@ def send_request(channel: socket.socket, request: Request) -> None:
     channel.sendall(body)
 
 
-def receive_request(channel: socket.socket) -> Request | None:
+def receive_request(channel: socket.socket) -> Request | Warming | None:
     """Return the next request, or None if there will be no more; raise OSError if its descriptors did not arrive."""
     flags = socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC
     head, fds, _, _ = socket.recv_fds(channel, _LENGTH.size, 2, flags)
@@ -44,7 +58,11 @@ def receive_request(channel: socket.socket) -> Request | None:
     if len(fds) < 2:  # noqa: PLR2004 -- gate and report
         raise _none_left(fds)
     gate, report = fds
-    return Request(ShimSpec(**marshal.loads(body)), gate, report)  # noqa: S302 the supervisor made it, and forked this process
+    wanted = marshal.loads(body)  # noqa: S302 the supervisor made it, and forked this process
+    if "modules" in wanted:
+        os.close(report)
+        return Warming(wanted["modules"], gate)
+    return Request(ShimSpec(**wanted), gate, report)
 
 
 def send_reply(channel: socket.socket, *, pidfd: int) -> None:

@@ -26,6 +26,7 @@ class DriverRunner:
             return Waits()
         if exit.code == exits.COMPLETED and not standing.open_asks:
             return Completed(standing.told)
-        if exit.code == FOR_NOW:
-            return Interrupted(standing.told)
-        return Failed(standing.told or ending(exit))
+        why = standing.told or ending(exit)
+        # A process that changes nothing loses nothing by its death: all that it had done is in the store.
+        can_go_on = exit.code == FOR_NOW or (exit.signal and self.effect is Effect.READ_ONLY)
+        return Interrupted(why) if can_go_on else Failed(why)

@@ -22,6 +22,9 @@ class NoLeases:
     def wrest(self, run: Run, *, only_if_over: bool) -> None:
         """Take the task from a supervisor that is dead."""
 
+    def foresee(self, task_id: str) -> None:
+        """Read nothing ahead: all of it is near."""
+
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
         """Have all of them: nobody else writes meanwhile."""
 

@@ -133,6 +133,10 @@ class Rows(NoLeases):
         """Return every task that is running."""
         return [task for task in self._tasks.values() if task.state is TaskState.RUNNING]
 
+    def unwanted(self) -> set[str]:
+        """Return the tasks that run and that somebody wants to stop."""
+        return {task.id for task in self.running() if task.wish}
+
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
         fitting = (task for task in self._tasks.values() if task.state is TaskState.QUEUED and task.spec.pool == pool)

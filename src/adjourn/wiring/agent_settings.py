@@ -66,13 +66,16 @@ def _servers(given: Mapping[str, str], config: Config) -> Iterator[Setting]:
 
 def table_of(config: Config) -> dict[str, Any]:
     """Return what the user's config says of the agent."""
-    table = config.content.get(TABLE, {})
     known = {*Setup.__struct_fields__, _MCP}
-    unknown = sorted(table.keys() - known) if isinstance(table, dict) else [TABLE]
+    try:
+        table = msgspec.convert(config.content.get(TABLE, {}), dict[str, Any])
+    except msgspec.ValidationError:
+        raise Misuse(f"{config.path}: `{TABLE}` must be a table: write [{TABLE}]", way_out="adjourn config") from None
+    unknown = sorted(table.keys() - known)
     if unknown:
         sentence = f"{config.path}: `[{TABLE}] {unknown[0]}` is unknown; known are {', '.join(sorted(known))}"
         raise Misuse(sentence, way_out="see docs/reference/config.md")
-    return msgspec.convert(table, dict[str, Any])
+    return table
 
 
 def _read_servers(path: str) -> dict[str, Any]:

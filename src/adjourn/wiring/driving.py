@@ -3,13 +3,13 @@
 import os
 import select
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Question
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
-from adjourn.core.errors import NotInsideARun
+from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.files import private_directory
@@ -63,11 +63,13 @@ class Driver:
         try:
             while True:
                 ear.drain()
-                held = self.batch()
-                if not _moves(held):
-                    return held
+                with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
+                    held = self.batch()
+                    if not _moves(held):
+                        return held
                 if not poll.poll(_LOOK_MS):
-                    self._leave_if_adrift()
+                    with suppress(StoreProblem):
+                        self._leave_if_adrift()
         finally:
             ear.close()
 

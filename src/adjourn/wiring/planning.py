@@ -33,6 +33,8 @@ def open_plan(path: str) -> Plan:
 
 def _text(path: str) -> str:
     try:
+        if not os.path.isfile(path) and os.path.exists(path):
+            raise Misuse(f"{visible(path)} is not a plain file, and so no plan that could be found again", way_out=_HELP)
         with open(path, "rb") as file:
             content = file.read(_LARGEST + 1)
     except OSError as error:

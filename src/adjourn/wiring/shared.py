@@ -3,6 +3,9 @@
 import os
 import socket
 import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,8 +14,10 @@ from adjourn.core.ask import Principal
 from adjourn.core.authority import ALL, Rights, Scope
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
+from adjourn.core.render import prose
 from adjourn.files import private_directory, write_whole
 from adjourn.ports.leases import Heart
+from adjourn.ports.store import Store
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import About
 from adjourn.stores.postgres.database import shown
@@ -30,6 +35,7 @@ SCOPES_OF = {
 """What each role is trusted with; what of that it can do is for the database to say."""
 _OTHERS = 0o077
 _SECRET = ("password=", "sslpassword=")
+SEEN = "seen.json"  # how far the database was when somebody here last looked
 
 
 class Address(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -92,7 +98,7 @@ def _lease(former: float) -> float:
         length = 0.0
     if not 3 <= length <= 3600:  # noqa: PLR2004 -- from what a slow network allows to what anybody waits for
         raise Misuse("ADJOURN_LEASE is a number of seconds from 3 to 3600", way_out="unset ADJOURN_LEASE")
-    return length
+    return float(int(length))  # the engine counts whole seconds: no shim may count on more than it does
 
 
 def _keep_address(place: str, address: Address) -> None:
@@ -130,10 +136,29 @@ def address_of(place: str) -> Address:
 def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
     """Open the database of a place; inside a run with the URL that is meant for that, unless a part of adjourn asks."""
     address = address_of(place)
+    seen = os.path.join(place, SEEN)
     if address.inside and not as_worker and enclosing_run():
         # The URL to listen at is the worker's: where a pooler made that necessary, whoever is inside looks instead.
-        return PostgresStore(address.inside, listen_url=None if address.listen is None else "", lease=address.lease)
-    return PostgresStore(address.url, listen_url=address.listen, lease=address.lease)
+        listen = None if address.listen is None else ""
+        return PostgresStore(address.inside, listen_url=listen, lease=address.lease, seen=seen, say=_say)
+    return PostgresStore(address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say)
+
+
+def _say(sentence: str) -> None:
+    """Tell whoever waits at a terminal, or reads what it said, why nothing happens."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"adjourn: {prose(sentence)}\n")
+        sys.stderr.flush()
+
+
+def log_waits(store: Store, log: Callable[..., None]) -> None:
+    """Have a worker tell of waits as it tells of everything else."""
+
+    def say(sentence: str) -> None:
+        log("store_slow", error=sentence)
+
+    if isinstance(store, PostgresStore) and store.patience:
+        store.patience.say = say
 
 
 class DatabaseAuthoriser(FileAuthoriser):

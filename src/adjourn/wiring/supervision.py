@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from importlib.util import find_spec
 
 from adjourn.controller.whole import Controller
 from adjourn.core.errors import StoreRefused
@@ -9,11 +10,19 @@ from adjourn.core.task import TRIES
 from adjourn.ports.leases import Heart
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
+from adjourn.process.warmth import Warmth
 from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
 from adjourn.wiring import ADDRESS, is_shared, new_id, now
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.judging import scripts_directory
+
+_PACKAGES = ("pydantic_ai", "openai", "anthropic", "msgspec", "apsw")
+_SLOW = (
+    *("adjourn.cli.app", "adjourn.cli._agent", "adjourn.cli._tool", "adjourn.wiring.agent", "adjourn.wiring.driving"),
+    *("adjourn.runners.agent.model", "pydantic_ai.models.openai", "pydantic_ai.models.anthropic"),
+    *("openai.resources.chat.completions", "anthropic.resources.beta.messages", "asyncio"),
+)
 
 
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
@@ -21,12 +30,12 @@ def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
     return open_supervising(root, About(pid=os.getpid(), started_at=now()), tries=TRIES)
 
 
-def open_supervising(root: str, about: About, *, tries: int) -> tuple[Controller, Supervisor]:
+def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = False) -> tuple[Controller, Supervisor]:
     """Make a supervisor that says this about itself."""
     _refuse_foreign(root)
     forks = ForkServer.start()
     controller = open_controller(root)
-    return controller, Supervisor(
+    supervisor = Supervisor(
         controller,
         forks,
         root=root,
@@ -36,6 +45,22 @@ def open_supervising(root: str, about: About, *, tries: int) -> tuple[Controller
         tries=tries,
         start_heart=partial(_start_heart, root, about) if is_shared(root) else None,
     )
+    if is_worker:
+        supervisor.keep_warm(_warmth(forks))
+    return controller, supervisor
+
+
+def _warmth(forks: ForkServer) -> Warmth:
+    """Return what keeps the agent's slow modules at hand for a worker, from the first agent on that it runs."""
+    return Warmth(forks, modules=_SLOW, entry="adjourn.cli.app:run", signature=_signature)
+
+
+def _signature() -> tuple[tuple[str, int, int], ...]:
+    """Return what changes whenever the code does: ours, or one of the packages behind it."""
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    beside = [spec.origin for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
+    files = [entry.path for folder, _, _ in os.walk(ours) for entry in os.scandir(folder) if entry.name.endswith(".py")]
+    return tuple((path, (found := os.stat(path)).st_mtime_ns, found.st_size) for path in sorted([*files, *beside]))
 
 
 def _start_heart(root: str, about: About, supervisor: str) -> Heart:

@@ -30,7 +30,7 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
     """Return the work of having an agent work on a prompt; a runner's settings are checked before anything is recorded."""
     if not prompt.strip():
         raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
-    given = dict(_option(words) for words in options)
+    given = options_of(options)
     setup = msgspec.json.encode(_setup(runner, given)).decode()
     return Work(runner=runner, argv=("adjourn", f"_{runner}"), prompt=prompt, setup=setup, on_rejection=OnRejection.TELL)
 
@@ -42,6 +42,11 @@ def _setup(runner: str, given: dict[str, str]) -> object:
         return agent_setup(given)
     read_setup: Any = import_module(f"adjourn.runners.{runner}.setup").read_setup
     return read_setup(given, os.environ)
+
+
+def options_of(words: Sequence[str]) -> dict[str, str]:
+    """Read what is said as KEY=VALUE."""
+    return dict(_option(each) for each in words)
 
 
 def _option(words: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from adjourn.exchange import once, recover, take_responses
 from adjourn.process.supervisors import About
 from adjourn.stores.sqlite.place import DATABASE
 from adjourn.supervise import Supervisor
-from adjourn.wiring import now
+from adjourn.wiring import is_shared, now
 from adjourn.wiring.supervision import open_supervising
 from adjourn.worker import Log, Worker
 
@@ -27,8 +27,12 @@ def open_worker(
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
-    controller, supervisor = open_supervising(root, about, tries=settings.retries)
+    controller, supervisor = open_supervising(root, about, tries=settings.retries, is_worker=True)
     known = _identity(root)
+    if is_shared(root):
+        from adjourn.wiring.shared import log_waits
+
+        log_waits(controller.store, log)
 
     def look() -> None:
         if _identity(root) != known:

@@ -8,13 +8,14 @@ from adjourn.core.events import GENESIS
 from adjourn.core.task import run_id
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import author_of, short_digest
-from adjourn.stores.postgres.database import Values
+from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
 from adjourn.stores.postgres.steps import BITS, LAST, Steps, expect, most, outdated_if_missing, prefix_range, word, words
-from adjourn.stores.postgres.tasks import call_of, task_of
+from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
 
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", "call", "expires_at", "settled_at", "level", "snoozed_until")
 _SLOT = _COLUMNS.index("slot")
+_WHOLE = ("tasks", "asks", "calls", "turns")
 _ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
 
 
@@ -37,36 +38,53 @@ class AskRows(Steps):
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
         """Keep everyone else from changing the tasks of these asks."""
         names = words(ask_ids)
-        self._run("lock_asks", names)
-        tasks = self._all("tasks_of_asks", names)
-        for task_id, no in tasks:
-            self._remember(task_id, no)
+        self._run("lock_families", names, [])
+        self._look_at_whole_tasks(asks=names)
         self._held_asks.update(names)
-        if len(tasks) > 1:
-            self._look_at_whole_tasks([no for _, no in tasks])
 
-    def _look_at_whole_tasks(self, numbers: list[int]) -> None:
-        """Read in a few statements what would otherwise be read task by task."""
-        known = self._known
-        last_runs: dict[int, str] = {}
-        for no, *columns, head in self._all("whole_tasks", numbers):
-            task = known.tasks[no] = task_of((no, *columns))
-            known.heads[no] = head or GENESIS
-            known.asks_of[no], known.calls_of[no] = {}, {}
-            last_runs[(no << BITS) + task.runs] = run_id(task.id, task.runs)
-        known.requesters.update({no: author_of(body) if body else "" for no, body in self._all("whole_requesters", numbers)})
-        for row in self._all("whole_asks", numbers):
+    def _find_number(self, task_id: str) -> None:
+        """Remember a task's number; whoever is about to change something of it is the only one from here on."""
+        if not self._changes:
+            super()._find_number(task_id)
+            return
+        self._run("lock_families", [], words([task_id]))
+        self._look_at_whole_tasks(tasks=words([task_id]))
+
+    def foresee(self, task_id: str) -> None:
+        """Read in one go what a task is judged by."""
+        self._look_at_whole_tasks(tasks=words([task_id]))
+
+    def _look_at_whole_tasks(self, *, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> None:
+        """Read in one go what would otherwise be read one by one."""
+        named = (list(asks), list(tasks))
+        whole, open_asks, open_calls, open_turns = self._each(*((f"whole_{kind}", named) for kind in _WHOLE))
+        for row in whole:
+            self._know_whole(row[:OF_TASK], *row[OF_TASK:])
+        for row in open_asks:
             self._know_ask(self._ask(row))
-        for row in self._all("whole_calls", numbers):
-            call = known.calls[row[0]] = call_of(self._names[row[0] >> BITS], row)
-            known.calls_of[row[0] >> BITS][call.number] = call
-        known.turns_of.update({key: [] for key in last_runs})
-        for key, kind, thing in self._all("whole_turns", list(last_runs)):
-            known.turns_of[key].append(_turn(last_runs[key], kind, thing))
+        for row in open_calls:
+            call = self._known.calls[row[0]] = call_of(self._names[row[0] >> BITS], row)
+            self._known.calls_of[row[0] >> BITS][call.number] = call
+        for key, kind, thing in open_turns:
+            self._known.turns_of.setdefault(key, []).append(_turn(run_id(self._names[key >> BITS], key & LAST), kind, thing))
+
+    def _know_whole(self, row: Values, head: bytes | None, first_event: bytes | None, *run: object) -> None:
+        known, no, task = self._known, row[0], task_of(row)
+        self._remember(task.id, no)
+        known.tasks[no] = task
+        known.heads[no] = head or GENESIS
+        known.asks_of[no], known.calls_of[no] = {}, {}
+        known.last_runs[no] = task.runs
+        known.turns_of[(no << BITS) + task.runs] = []
+        if first_event is not None:  # else the task was made in this very transaction
+            known.requesters[no] = author_of(first_event)
+        if run[0] is not None:
+            last = run_of(task.id, run)
+            known.runs[(no << BITS) + last.number] = last
 
     def _know_ask(self, ask: Ask) -> Ask:
-        """Remember an ask as it stands, in a transaction."""
-        if self._changes and ask.task_id in self._numbers:
+        """Remember an ask as it stands."""
+        if ask.task_id in self._numbers:
             self._known.asks[ask.id] = ask
             if (asks := self._known.asks_of.get(self._numbers[ask.task_id])) is not None:
                 asks[ask.number] = ask
@@ -86,7 +104,7 @@ class AskRows(Steps):
 
     def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
         """Return the asks that one run opened."""
-        if (asks := self._whole(task_id)) is not None:
+        if (asks := self._whole(task_id)) is not None and run >= self._known.last_runs[self._no(task_id)]:
             return [ask for ask in asks if ask.run == run]
         return [self._ask(row) for row in self._all("asks_of_run", *self._span(task_id), run)]
 
@@ -103,8 +121,11 @@ class AskRows(Steps):
 
     def ask_numbered(self, task_id: str, number: int) -> Ask | None:
         """Return the n-th ask of a task, if there is one."""
+        asks = self._known.asks_of.get(self._no(task_id), {})
+        if number in asks:
+            return asks[number]
         row = self._one("ask_by_no", self._key(task_id, number))
-        return self._ask(row) if row else None
+        return self._know_ask(self._ask(row)) if row else None
 
     def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
@@ -132,7 +153,10 @@ class AskRows(Steps):
         """Return the open asks whose time is over."""
         if self._changes:
             self._run("lock_expired_asks", now)
-        return [self._ask(row) for row in self._all("expired_asks", now)]
+        found = [self._ask(row) for row in self._all("expired_asks", now)]
+        if self._changes and found:
+            self.hold_asks([ask.id for ask in found])
+        return found
 
     def count_open_asks(self) -> int:
         """Return how many asks are open."""
@@ -154,9 +178,9 @@ class AskRows(Steps):
         expect(current.state is old.state, old.id)
         self._know_ask(new)
         now = (new.state.value, new.call, new.expires_at, new.settled_at, new.level, new.snoozed_until, _ASKS.body(new))
-        self._later("write_ask", no, *now)
+        self._later("write_ask", no >> BITS, no, *now)
         if _ASKS.apart(old) != _ASKS.apart(new):
-            self._later("update_ask_body", no, _ASKS.apart(new))
+            self._later("update_ask_body", no >> BITS, no, _ASKS.apart(new))
 
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row

@@ -1,10 +1,11 @@
 """Says that supervisors are alive, on a connection of its own, so that nothing that a transaction waits for stops it."""
 
+from collections.abc import Collection
 from contextlib import suppress
 
 import psycopg
 
-from adjourn.core.task import run_id
+from adjourn.core.task import run_id, task_of_run
 from adjourn.stores.postgres.database import Database, translated
 from adjourn.stores.postgres.steps import SQL
 
@@ -21,21 +22,22 @@ class PostgresLeases:
         self._self = (machine, host, about)
         self._beats = 0
 
-    def beat(self, supervisor: str) -> set[str]:
-        """Renew all leases of a supervisor, and return the runs that it still has."""
+    def beat(self, supervisor: str, runs: Collection[str]) -> set[str]:
+        """Renew the leases of a supervisor's runs, of these and no others, and return those that it still has."""
         with translated(self._db.name):
             try:
-                return self._beat(supervisor)
+                return self._beat(supervisor, [task_of_run(name) for name in runs])
             except psycopg.Error:
                 self._db.close()
                 raise
 
-    def _beat(self, supervisor: str) -> set[str]:
+    def _beat(self, supervisor: str, tasks: list[str]) -> set[str]:
         if self._beats % _BEATS_A_CLEANING == 0:
             self._clean_up()
         self._beats += 1
         self._db.all(SQL["appear"], supervisor, *self._self, self.length)
-        return {run_id(task_id, number) for task_id, number in self._db.all(SQL["beat"], supervisor, int(self.length))}
+        rows = self._db.all(SQL["beat"], supervisor, int(self.length), tasks) if tasks else []
+        return {run_id(task_id, number) for task_id, number in rows}
 
     def _clean_up(self) -> None:
         with suppress(psycopg.errors.InsufficientPrivilege):

@@ -1,7 +1,3 @@
--- name: task_by_no
-SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
-FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no = $1;
-
 -- name: task_by_id
 SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
 FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE id = $1;
@@ -16,46 +12,57 @@ SELECT no FROM adjourn.task WHERE id = $1;
 -- name: task_id
 SELECT id FROM adjourn.task WHERE no = $1;
 
--- name: lock_task
-SELECT task.no FROM adjourn.task JOIN adjourn.family ON family.no = task.family WHERE id = $1 FOR UPDATE OF family;
-
--- name: lock_task_if_free
-SELECT task.no FROM adjourn.task JOIN adjourn.family ON family.no = task.family WHERE task.no = $1
-FOR UPDATE OF family SKIP LOCKED;
-
--- name: lock_asks
--- In one order, whoever locks: two who decide on the same tasks cannot wait for each other.
-SELECT no FROM adjourn.family WHERE no IN (
-    SELECT task.family FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20 WHERE ask.id = ANY($1)
-) ORDER BY no FOR UPDATE;
-
--- name: tasks_of_asks
-SELECT DISTINCT task.id, task.no FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20 WHERE ask.id = ANY($1);
+-- name: lock_families
+-- In one order, whoever locks: two who change the same tasks cannot wait for each other.
+SELECT no FROM adjourn.family WHERE no = ANY(ARRAY(
+    SELECT (SELECT family FROM adjourn.task WHERE task.no = named.task) FROM adjourn.tasks_named($1, $2) AS named (task)
+)) ORDER BY no FOR UPDATE;
 
 -- name: whole_tasks
-SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body, head
-FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no = ANY($1);
-
--- name: whole_requesters
-SELECT task, (SELECT body FROM adjourn.event WHERE event.task = wanted.task ORDER BY no LIMIT 1)
-FROM unnest($1::bigint[]) AS wanted (task);
+SELECT task.no, id, task.state, task.version, slot, next_call, wish, task.body,
+    (SELECT body FROM adjourn.task_spec WHERE task_spec.no = task.no),
+    head, (SELECT event.body FROM adjourn.event WHERE event.task = task.no ORDER BY event.no LIMIT 1),
+    run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body
+FROM adjourn.task LEFT JOIN LATERAL (
+    SELECT * FROM adjourn.run WHERE run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY run.no DESC LIMIT 1
+) AS run ON true
+WHERE task.no = ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)));
 
 -- name: whole_asks
-SELECT ask.no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM unnest($1::bigint[]) AS wanted (task)
-JOIN adjourn.ask ON ask.no BETWEEN wanted.task << 20 AND (wanted.task << 20) + 1048575
-JOIN adjourn.ask_body ON ask_body.no = ask.no;
+-- All that are open, and those of the last run: what a task asked long ago costs nothing.
+SELECT ask.no, ask.id, ask.state, kind, ask.run, created_at, ask.slot, call, expires_at, settled_at, level, snoozed_until, ask.body,
+    (SELECT body FROM adjourn.ask_body WHERE ask_body.no = ask.no), task.id
+FROM adjourn.task LEFT JOIN LATERAL (
+    SELECT no & 1048575 AS number FROM adjourn.run WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575
+    ORDER BY no DESC LIMIT 1
+) AS last ON true
+CROSS JOIN LATERAL (
+    SELECT * FROM adjourn.ask WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 AND state = 'pending'
+    UNION ALL
+    SELECT * FROM adjourn.ask
+    WHERE no > coalesce(
+        (
+            SELECT older.no FROM adjourn.ask AS older
+            WHERE older.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 AND older.run < last.number
+            ORDER BY older.no DESC LIMIT 1
+        ),
+        task.no << 20
+    ) AND no <= (task.no << 20) + 1048575 AND run = last.number AND state != 'pending'
+) AS ask
+WHERE task.no = ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)));
 
 -- name: whole_calls
-SELECT call.no, state, version, digest, claimed_by, label, call.body, call_body.body
-FROM unnest($1::bigint[]) AS wanted (task)
-JOIN adjourn.call ON call.no BETWEEN wanted.task << 20 AND (wanted.task << 20) + 1048575
-    AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain')
-JOIN adjourn.call_body ON call_body.no = call.no;
+SELECT no, state, version, digest, claimed_by, label, body, (SELECT body FROM adjourn.call_body WHERE call_body.no = call.no)
+FROM adjourn.tasks_named($1, $2) AS named (task)
+JOIN adjourn.call ON no BETWEEN named.task << 20 AND (named.task << 20) + 1048575
+    AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain');
 
 -- name: whole_turns
-SELECT run, kind, thing FROM adjourn.turn WHERE run = ANY($1::bigint[]) AND left_open ORDER BY no;
+SELECT run, kind, thing FROM adjourn.turn WHERE left_open AND run = ANY(ARRAY(
+    SELECT (
+        SELECT no FROM adjourn.run WHERE no BETWEEN named.task << 20 AND (named.task << 20) + 1048575 ORDER BY no DESC LIMIT 1
+    ) FROM adjourn.tasks_named($1, $2) AS named (task)
+)) ORDER BY no;
 
 -- name: lock_expired_asks
 SELECT no FROM adjourn.family WHERE no IN (
@@ -77,6 +84,17 @@ FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no < $1 ORDER BY 
 SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
 FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE state = $1 AND task.no < $2 ORDER BY task.no DESC LIMIT $3;
 
+-- name: running_tasks
+SELECT task.no, id, task.state, task.version, slot, next_call, wish, task.body, task_spec.body,
+    run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no) LEFT JOIN LATERAL (
+    SELECT * FROM adjourn.run WHERE run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY run.no DESC LIMIT 1
+) AS run ON true
+WHERE task.state = 'running' ORDER BY task.no;
+
+-- name: unwanted_tasks
+SELECT id FROM adjourn.task WHERE state = 'running' AND wish IS NOT NULL;
+
 -- name: queued
 SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
 FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE pool = $1 AND state = 'queued' ORDER BY task.no LIMIT $2;
@@ -96,7 +114,16 @@ INSERT INTO adjourn.task_spec (no, body) VALUES ($1, $2);
 UPDATE adjourn.task_spec SET body = $2 WHERE no = $1;
 
 -- name: write_task
-UPDATE adjourn.task SET state = $2, version = $3, slot = $4, next_call = $5, wish = $6, body = $7 WHERE no = $1;
+WITH written AS (
+    UPDATE adjourn.task SET
+        state = given.state, version = given.version, slot = given.slot, next_call = given.next_call, wish = given.wish,
+        body = given.body
+    FROM unnest(
+        $1::bigint[], $2::text[], $3::integer[], $4::bytea[], $5::integer[], $6::text[], $7::bytea[]
+    ) AS given (no, state, version, slot, next_call, wish, body)
+    WHERE task.no = given.no RETURNING 1
+)
+SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
 
 -- name: run
 SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no = $1;
@@ -110,9 +137,17 @@ SELECT no FROM adjourn.run WHERE checkpoint_id >= $1 AND checkpoint_id < $2 LIMI
 -- name: insert_run
 INSERT INTO adjourn.run (no, state, version, supervisor, checkpoint_id, pause_reason, body) VALUES ($1, $2, $3, $4, $5, $6, $7);
 
--- name: update_run
-UPDATE adjourn.run SET state = $4, version = $5, supervisor = $6, checkpoint_id = $7, pause_reason = $8, body = $9
-WHERE no = $1 AND version = $2 AND state = $3 RETURNING 1;
+-- name: write_run
+WITH written AS (
+    UPDATE adjourn.run SET
+        state = given.state, version = given.version, supervisor = given.supervisor, checkpoint_id =
+        given.checkpoint_id, pause_reason = given.pause_reason, body = given.body
+    FROM unnest(
+        $1::bigint[], $2::text[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::bytea[]
+    ) AS given (no, state, version, supervisor, checkpoint_id, pause_reason, body)
+    WHERE run.no = given.no RETURNING 1
+)
+SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
 
 -- name: call
 SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
@@ -137,10 +172,27 @@ SELECT no FROM adjourn.call WHERE label = $1 AND no BETWEEN $2 AND $3;
 INSERT INTO adjourn.call_body (no, body) VALUES ($1, $2);
 
 -- name: write_call
-UPDATE adjourn.call SET state = $2, version = $3, digest = $4, claimed_by = $5, label = $6, body = $7 WHERE no = $1;
+WITH written AS (
+    UPDATE adjourn.call SET
+        state = given.state, version = given.version, digest = given.digest, claimed_by = given.claimed_by, label =
+        given.label, body = given.body
+    FROM unnest(
+        $1::bigint[], $2::text[], $3::integer[], $4::bytea[], $5::text[], $6::text[], $7::bytea[]
+    ) AS given (no, state, version, digest, claimed_by, label, body)
+    WHERE call.no = given.no RETURNING 1
+)
+SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
 
 -- name: update_call_body
-UPDATE adjourn.call_body SET body = $2 WHERE no = $1;
+WITH written AS (
+    UPDATE adjourn.call_body SET
+        body = given.body
+    FROM unnest(
+        $1::bigint[], $2::bytea[]
+    ) AS given (no, body)
+    WHERE call_body.no = given.no RETURNING 1
+)
+SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
 
 -- name: ask_by_id
 SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
@@ -221,11 +273,27 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 INSERT INTO adjourn.ask_body (no, body) VALUES ($1, $2);
 
 -- name: write_ask
-UPDATE adjourn.ask SET state = $2, call = $3, expires_at = $4, settled_at = $5, level = $6, snoozed_until = $7, body = $8
-WHERE no = $1;
+WITH written AS (
+    UPDATE adjourn.ask SET
+        state = given.state, call = given.call, expires_at = given.expires_at, settled_at = given.settled_at, level =
+        given.level, snoozed_until = given.snoozed_until, body = given.body
+    FROM unnest(
+        $1::bigint[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bytea[]
+    ) AS given (no, state, call, expires_at, settled_at, level, snoozed_until, body)
+    WHERE ask.no = given.no RETURNING 1
+)
+SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
 
 -- name: update_ask_body
-UPDATE adjourn.ask_body SET body = $2 WHERE no = $1;
+WITH written AS (
+    UPDATE adjourn.ask_body SET
+        body = given.body
+    FROM unnest(
+        $1::bigint[], $2::bytea[]
+    ) AS given (no, body)
+    WHERE ask_body.no = given.no RETURNING 1
+)
+SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
 
 -- name: count_turns
 SELECT count(*) FROM adjourn.turn WHERE run = $1 AND key = $2;
@@ -274,13 +342,22 @@ INSERT INTO adjourn.shared_document (name, body) VALUES ($1, $2) ON CONFLICT (na
 SELECT head FROM adjourn.task WHERE no = $1;
 
 -- name: update_head
-UPDATE adjourn.task SET head = $2 WHERE no = $1;
+WITH written AS (
+    UPDATE adjourn.task SET
+        head = given.head
+    FROM unnest(
+        $1::bigint[], $2::bytea[]
+    ) AS given (no, head)
+    WHERE task.no = given.no RETURNING 1
+)
+SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
 
 -- name: seal_events
 SELECT adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
-SELECT pg_notify('adjourn', ''), pg_current_xact_id()::text;
+SELECT no, seal, pg_notify('adjourn', '') FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true;
 
 -- name: events
 SELECT body FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no;
@@ -354,31 +431,21 @@ DELETE FROM adjourn.document WHERE task = $1;
 SELECT adjourn.enqueue($1);
 
 -- name: put_back
-SELECT adjourn.put_back($1, $2);
+SELECT adjourn.put_back(no, seconds) FROM unnest($1::bigint[], $2::double precision[]) AS given (no, seconds);
 
 -- name: retire
 SELECT adjourn.retire($1);
 
 -- name: hold
-SELECT adjourn.hold($1, $2, $3);
+SELECT adjourn.require(adjourn.hold(no, holder, seconds), sentence)
+FROM unnest($1::bigint[], $2::text[], $3::double precision[], $4::text[]) AS given (no, holder, seconds, sentence);
 
--- name: is_held
-SELECT adjourn.is_held($1, $2);
+-- name: fence
+SELECT adjourn.require(adjourn.is_held(no, holder), sentence)
+FROM unnest($1::bigint[], $2::text[], $3::text[]) AS given (no, holder, sentence);
 
 -- name: wrest
 SELECT adjourn.wrest($1, $2);
-
--- name: claim_next
-SELECT (params ->> 'task')::bigint FROM absurd.claim_task($1, $2, $3, 1);
-
--- name: repair
-SELECT adjourn.repair($1);
-
--- name: has_queue
-SELECT 1 FROM absurd.queues WHERE queue_name = adjourn.queue_of($1);
-
--- name: queue_of
-SELECT adjourn.queue_of($1);
 
 -- name: abandoned
 SELECT run.no & 1048575, task.id FROM adjourn.task
@@ -394,7 +461,7 @@ ON CONFLICT (name) DO UPDATE SET alive_until = excluded.alive_until;
 DELETE FROM adjourn.supervisor WHERE name = $1;
 
 -- name: beat
-SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
+SELECT task.id, run_no & 1048575 FROM adjourn.beat($1, $2, $3) AS run_no JOIN adjourn.task ON task.no = run_no >> 20;
 
 -- name: living
 SELECT name, machine, host, body FROM adjourn.supervisor WHERE alive_until > clock_timestamp() ORDER BY name;
@@ -404,6 +471,12 @@ DELETE FROM adjourn.supervisor WHERE alive_until < clock_timestamp() - interval 
 
 -- name: clean_queues
 SELECT absurd.cleanup_tasks(queue_name, $1, 1000) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
+
+-- name: take_next
+SELECT no, id, state, version, slot, next_call, wish, body, spec FROM adjourn.taken($1, $2, $3);
+
+-- name: leave_to_others
+SELECT adjourn.leave_to_others($1, $2, $3);
 
 -- name: login
 SELECT

@@ -137,6 +137,19 @@ CREATE TABLE adjourn.supervisor (
     alive_until timestamptz NOT NULL
 );
 
+-- Has a transaction end here unless something is so.
+CREATE FUNCTION adjourn.require(is_so boolean, sentence text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF is_so IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'AJ001', MESSAGE = sentence;
+    END IF;
+END $$;
+
+-- Returns the tasks that asks or tasks name.
+CREATE FUNCTION adjourn.tasks_named(asks text[], tasks text[]) RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
+    SELECT no >> 20 FROM adjourn.ask WHERE id = ANY(asks) UNION SELECT no FROM adjourn.task WHERE id = ANY(tasks)
+$$;
+
 -- --- the audit trail ------------------------------------------------------------------------------------------------------
 
 -- Adds events to the one chain of the store. Whoever seals waits for the commit of whoever sealed before, and for nothing else:
@@ -296,10 +309,11 @@ BEGIN
     END IF;
 END $$;
 
--- Offers a task again that somebody took and did not start before the lease was over.
-CREATE FUNCTION adjourn.repair(pool_name text) RETURNS void LANGUAGE plpgsql AS $$
+-- Offers tasks again that somebody took and did not start before the lease was over, and says how many.
+CREATE FUNCTION adjourn.repair(pool_name text) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     stuck bigint;
+    repaired integer := 0;
     queue text := adjourn.queue_of(pool_name);
 BEGIN
     FOR stuck IN EXECUTE format(
@@ -309,17 +323,70 @@ BEGIN
          WHERE r.state = ''failed'' AND task.state = ''queued'' FOR UPDATE OF family SKIP LOCKED', 'r_' || queue, 't_' || queue
     ) LOOP
         PERFORM adjourn.put_back(stuck, 0);
+        repaired := repaired + 1;
     END LOOP;
+    RETURN repaired;
 END $$;
 
--- Extends the leases of a supervisor's runs, and returns those that it still holds.
-CREATE FUNCTION adjourn.beat(holder text, seconds integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+-- Takes the oldest task of a pool for a supervisor. It takes none that somebody else is changing, and never waits for them: they may
+-- wait for the very row that was just taken. Should the server forget what was taken, it is offered again.
+CREATE FUNCTION adjourn.take_next(pool_name text, holder text, seconds integer) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    queue text := adjourn.queue_of(pool_name);
+    candidate bigint;
+    others bigint[] := '{}';
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    LOOP
+        SELECT (params ->> 'task')::bigint INTO candidate FROM absurd.claim_task(queue, holder, seconds, 1);
+        CONTINUE WHEN candidate IS NULL AND adjourn.repair(pool_name) > 0;
+        EXIT WHEN candidate IS NULL;
+        PERFORM 1 FROM adjourn.task JOIN adjourn.family ON family.no = task.family WHERE task.no = candidate
+        FOR UPDATE OF family SKIP LOCKED;
+        IF NOT FOUND THEN
+            others := others || candidate;
+        ELSIF EXISTS (SELECT 1 FROM adjourn.task WHERE no = candidate AND state = 'queued') THEN
+            EXIT;
+        ELSE
+            PERFORM adjourn.put_back(candidate, 5);
+        END IF;
+    END LOOP;
+    PERFORM adjourn.put_back(other, 0) FROM unnest(others) AS other;
+    RETURN candidate;
+END $$;
+
+-- The task that was taken, as it stands by then: a statement that calls this sees nothing that came after it began.
+CREATE FUNCTION adjourn.taken(pool_name text, holder text, seconds integer) RETURNS TABLE (
+    no bigint, id text, state text, version integer, slot bytea, next_call integer, wish text, body bytea, spec bytea
+) LANGUAGE plpgsql AS $$
+DECLARE
+    taken bigint;
+BEGIN
+    IF EXISTS (SELECT 1 FROM absurd.queues WHERE queue_name = adjourn.queue_of(pool_name)) THEN
+        taken := adjourn.take_next(pool_name, holder, seconds);
+        RETURN QUERY SELECT task.no, task.id, task.state, task.version, task.slot, task.next_call, task.wish, task.body, task_spec.body
+        FROM adjourn.task JOIN adjourn.task_spec ON task_spec.no = task.no WHERE task.no = taken;
+    END IF;
+END $$;
+
+-- Puts a task back that a supervisor took and has no use for.
+CREATE FUNCTION adjourn.leave_to_others(task_no bigint, holder text, seconds double precision) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM adjourn.task JOIN adjourn.family ON family.no = task.family WHERE task.no = task_no FOR UPDATE OF family;
+    IF adjourn.is_held(task_no, holder) THEN
+        PERFORM adjourn.put_back(task_no, seconds);
+    END IF;
+END $$;
+
+-- Extends the leases of a supervisor's runs of these tasks, and returns those that it still holds.
+CREATE FUNCTION adjourn.beat(holder text, seconds integer, tasks text[]) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 DECLARE
     held record;
 BEGIN
     FOR held IN
         SELECT run.no, task.pool, task.engine_run FROM adjourn.run JOIN adjourn.task ON task.no = run.no >> 20
-        WHERE run.supervisor = holder AND run.state = 'running' AND task.engine_run IS NOT NULL ORDER BY run.no
+        WHERE task.id = ANY(tasks) AND run.supervisor = holder AND run.state = 'running' AND task.engine_run IS NOT NULL
+        ORDER BY run.no
     LOOP
         BEGIN
             PERFORM absurd.extend_claim(adjourn.queue_of(held.pool), held.engine_run, seconds);

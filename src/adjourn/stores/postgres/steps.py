@@ -8,10 +8,11 @@ from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import Event
-from adjourn.core.task import Task, number_of_run, task_of_run
+from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
-from adjourn.stores.postgres.database import Database, Values
+from adjourn.stores.postgres.database import Database
+from adjourn.stores.postgres.line import Statement, Values
 
 BITS = 20
 LAST = (1 << BITS) - 1
@@ -27,23 +28,68 @@ with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-
     SQL = _named(_file.read())
 
 
-# A task is queued before the engine hears of it: its row there and its state are held together by a CHECK.
-_IN_ORDER = ("write_task", "write_call", "update_call_body", "write_ask", "update_ask_body", "update_head", "put_back")
-
-
 class Known:
     """What a transaction has read or written of tasks that nobody else can change: it is true until the end."""
 
     def __init__(self) -> None:
         self.tasks: dict[int, Task] = {}
+        self.runs: dict[int, Run] = {}
         self.calls: dict[int, Call] = {}
         self.asks: dict[str, Ask] = {}
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
-        # Of tasks that were looked at as a whole: all asks, all calls that are not over, and what their last runs did not get.
+        # Of tasks that were looked at as a whole: asks that are open or of the last run, open calls, what that run did not get.
+        self.last_runs: dict[int, int] = {}
         self.asks_of: dict[int, dict[int, Ask]] = {}
         self.calls_of: dict[int, dict[int, Call]] = {}
         self.turns_of: dict[int, list[Turn]] = {}
+
+
+class Unwritten:
+    """What is to be written: of one task in the order in which it was said, and many tasks together."""
+
+    def __init__(self) -> None:
+        self._groups: list[tuple[str, dict[int, Values]]] = []
+        self._first = 0  # the first group that may still grow
+        self._last: dict[int, int] = {}  # of each task, the group that it stands in last
+
+    def add(self, query: str, task: int, row: Values) -> None:
+        """Write a row of a task, known by its first value; of several writes of one row in a group the last counts."""
+        places = range(max(self._first, self._last.get(task, 0)), len(self._groups))
+        place = next((place for place in places if self._groups[place][0] == query), len(self._groups))
+        if place == len(self._groups):
+            self._groups.append((query, {}))
+        self._groups[place][1][row[0]] = row
+        self._last[task] = place
+
+    def add_alone(self, query: str, values: Values) -> None:
+        """Say something after all that was said before, and before all that is said later."""
+        self._groups.append((query, {0: values}))
+        self._first = len(self._groups)
+
+    def statements(self) -> list[Statement]:
+        """Return what is to be said: alone with its values, or of many rows with all values of a column in one."""
+        return [(SQL[query], _columns(rows) if query in _TOGETHER else rows[0]) for query, rows in self._groups]
+
+
+_TOGETHER = frozenset(
+    {
+        "write_task",
+        "write_run",
+        "write_call",
+        "update_call_body",
+        "write_ask",
+        "update_ask_body",
+        "update_head",
+        "put_back",
+        "hold",
+        "fence",
+    }
+)
+
+
+def _columns(rows: dict[int, Values]) -> Values:
+    return tuple(list(column) for column in zip(*rows.values(), strict=True))
 
 
 class Steps:
@@ -58,45 +104,44 @@ class Steps:
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
         self._known = Known()
-        self._unwritten: dict[str, dict[int, Values]] = {}
+        self._unwritten = Unwritten()
 
     def _all(self, query: str, *values: object) -> list[Values]:
-        self._write()
-        return self._db.all(SQL[query], *values)
+        return self._each((query, values))[0]
 
-    def _later(self, query: str, key: int, *values: object) -> None:
-        """Write something before anything else is said to the database; of several writes of one row the last counts."""
-        rows = self._unwritten.setdefault(query, {})
-        rows.pop(key, None)
-        rows[key] = (key, *values)
+    def _each(self, *queries: tuple[str, Values]) -> list[list[Values]]:
+        """Ask several things in one go, after saying what is still to be written."""
+        unwritten = self._unsaid()
+        found = self._db.batch([*unwritten, *((SQL[query], values) for query, values in queries)])
+        return found[len(unwritten) :]
 
-    def _write(self) -> None:
-        if not self._unwritten:
-            return
-        unwritten, self._unwritten = self._unwritten, {}
-        for query in (name for name in _IN_ORDER if name in unwritten):
-            rows = list(unwritten[query].values())
-            if self._db.many(SQL[query], rows) != len(rows):
-                raise Outdated("what was to be changed is not there any more")
+    def _unsaid(self) -> list[Statement]:
+        unwritten, self._unwritten = self._unwritten, Unwritten()
+        return unwritten.statements()
+
+    def _later(self, query: str, task: int, *row: object) -> None:
+        """Write a row before anything else is asked."""
+        self._unwritten.add(query, task, row)
 
     def _one(self, query: str, *values: object) -> Values | None:
         rows = self._all(query, *values)
         return rows[0] if rows else None
 
     def _run(self, query: str, *values: object) -> None:
-        self._all(query, *values)
-
-    def _swap(self, query: str, *values: object, name: str) -> None:
-        if not self._all(query, *values):
-            raise Outdated(f"{name} was changed by someone else at the same moment")
+        """Say something before anything else is asked."""
+        self._unwritten.add_alone(query, values)
 
     def _no(self, task_id: str) -> int:
         if task_id not in self._numbers:
-            row = self._one("lock_task" if self._changes else "task_no", word(task_id))
-            if row is None:
-                raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
-            self._remember(task_id, int(row[0]))
+            self._find_number(task_id)
+        if task_id not in self._numbers:
+            raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         return self._numbers[task_id]
+
+    def _find_number(self, task_id: str) -> None:
+        """Remember a task's number."""
+        if row := self._one("task_no", word(task_id)):
+            self._remember(task_id, int(row[0]))
 
     def _remember(self, task_id: str, no: int) -> None:
         self._numbers[task_id] = no
@@ -125,13 +170,13 @@ class Steps:
             self._unsealed = []
             self._run("seal_events", list(tasks), [event_body(event) for event in events], list(links))
 
-    def finish(self) -> str:
-        """Write what was kept back until the end, and return the number of the transaction, which is about to commit."""
+    def finish(self) -> list[Statement]:
+        """Return what was kept back until the end: the last words before the commit."""
         for no, head in self._heads.values():
-            self._later("update_head", no, head)
+            self._later("update_head", no, no, head)
         self._seal()
-        ((_, number),) = self._all("notify")
-        return str(number)
+        self._run("notify")
+        return self._unsaid()
 
 
 @contextmanager

@@ -11,17 +11,27 @@ from adjourn.core.errors import Conflict, StoreProblem
 from adjourn.core.task import Task
 from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
-from adjourn.stores.postgres.database import Database, shown, translated
+from adjourn.stores.postgres.database import Database, Opening, shown, translated
 from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import make_roles, require_schema
+from adjourn.stores.postgres.line import Statement, Values
 from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.patience import Patience, Say
+from adjourn.stores.postgres.seen import Seen
 from adjourn.stores.postgres.steps import SQL
+from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _MOMENT
-_CHANGE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _MOMENT
+_HEAD = b" FROM (VALUES (1)) AS one LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
+_READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + b", no, seal" + _HEAD)
+# Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no statement of ours is.
+_SILENCE = b", set_config('idle_in_transaction_session_timeout', '10s', true)"
+_CHANGE = (b"BEGIN ISOLATION LEVEL READ COMMITTED", _MOMENT + b", no, seal, pg_current_xact_id()::text" + _SILENCE + _HEAD)
+_SEAL = b"SELECT seal FROM adjourn.event WHERE no = $1"
+_NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offered again
+_FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
 _READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
 
@@ -33,83 +43,103 @@ class Rows(EngineRows, AskRows, TrailRows):
 class PostgresStore:
     """Keeps tasks in a database that several machines share."""
 
-    def __init__(self, url: str, *, listen_url: str | None = None, lease: float = LEASE) -> None:
+    def __init__(
+        self, url: str, *, listen_url: str | None = None, lease: float = LEASE, seen: str | None = None, say: Say | None = None
+    ) -> None:
         self.lease = lease
         self._url = url
         self._listen_url = url if listen_url is None else listen_url or None
         # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
-        self.name = shown(url)
-        self._db = Database(url, prepares=listen_url is None)
+        with translated("the store"):
+            self.name = shown(url)
+        self.patience = Patience(self.name, say) if say else None
+        self._db = Database(url, prepares=listen_url is None, patience=self.patience)
         self._ears: list[Ear] = []
-        self._clock = (0, 0.0)
+        self._clock = (0, float("-inf"))
+        self._number = ""  # of the transaction that is open
+        self._known = 0  # the connection on which the past was looked at
+        self._seen = Seen(seen)
         self._open()
 
     def _open(self) -> None:
         try:
             with translated(self.name):
                 require_schema(self._db)
+                self._require_known_past()
         except BaseException:
             self._db.close()
             raise
 
     def now(self) -> int:
         """Return the time in milliseconds by the clock of the database: those of the machines may differ."""
-        if not self._clock[0]:
-            with self.read():
-                pass
+        if time.monotonic() - self._clock[1] > _FRESH:
+            with translated(self.name):
+                self._look_at_the_clock(self._db.all(_MOMENT)[0])
         moment, seen = self._clock
         return moment + int((time.monotonic() - seen) * 1000)
+
+    def _look_at_the_clock(self, row: Values) -> None:
+        self._clock = (int(row[0]), time.monotonic())
 
     @contextmanager
     def read(self) -> Generator[Rows, None, None]:
         """Open a view of one moment."""
         with translated(self.name):
-            self._begin(_READ)
+            self._db.begin(Opening(*_READ, then=self._begun))
             try:
                 yield Rows(self._db, changes=False, lease=self.lease)
             finally:
-                self._roll_back()
+                with suppress(psycopg.Error):
+                    self._db.leave()
 
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         with translated(self.name):
-            self._begin(_CHANGE)
+            self._db.begin(Opening(*_CHANGE, then=self._begun))
             rows = Rows(self._db, changes=True, lease=self.lease)
             try:
                 yield rows
-                number = rows.finish()
+                self._db.open()  # before anything can be lost, its number is known
+                self._commit(rows.finish())
             except BaseException:
                 self._roll_back()
                 raise
-            self._commit(number)
+            self._seen.keep()
 
-    def _begin(self, statements: bytes) -> None:
-        """Begin, on a new connection if the old one broke meanwhile: nothing was said on it yet."""
-        was_open = self._db.is_open
-        try:
-            ((moment,),) = self._db.last(statements)
-        except psycopg.OperationalError:
-            if not was_open or self._db.is_open:
-                raise
-            ((moment,),) = self._db.last(statements)
-        self._clock = (int(moment), time.monotonic())
+    def _begun(self, seen: Values) -> None:
+        moment, place, seal, *number = seen
+        self._look_at_the_clock((moment,))
+        self._number = str(number[0]) if number else ""
+        if self._db.reach() != self._known or (place or 0) < self._seen.place:
+            self._require_known_past()
+        self._seen.note(place, seal)
         for ear in self._ears:
             ear.mend()
 
+    def _require_known_past(self) -> None:
+        """Refuse a copy of the database that lacks what this machine has seen."""
+        try:
+            rows = self._db.all(_SEAL, self._seen.place) if self._seen.place else []
+            self._seen.require(rows[0][0] if rows else None, name=self.name)
+            self._known = self._db.reach()
+        except BaseException:
+            self._roll_back()
+            raise
+
     def _roll_back(self) -> None:
         with suppress(psycopg.Error):
-            if self._db.is_in_transaction:
-                self._db.all(b"ROLLBACK")
+            self._db.roll_back()
 
-    def _commit(self, number: str) -> None:
-        """Commit. Where the reply is lost, ask the database what became of it: the same answer as if it had come."""
+    def _commit(self, last: list[Statement]) -> None:
+        """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
         try:
-            self._db.all(b"COMMIT")
+            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())])
+            self._seen.note(place, seal)
         except psycopg.OperationalError as error:
             if self._db.is_open:
                 raise
-            self._read_back(number, error)
+            self._read_back(self._number, error)
 
     def _read_back(self, number: str, error: psycopg.Error) -> None:
         match self._status_of(number):
@@ -145,14 +175,14 @@ class PostgresStore:
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
         """Take the oldest task of a pool that fits out of its queue, for the length of a lease. Nobody is woken for that."""
         with translated(self.name):
-            self._begin(_CHANGE)
-            try:
-                found = Rows(self._db, changes=True, lease=self.lease).next_queued(pool, supervisor=supervisor, fits=fits)
-                self._db.all(b"COMMIT")
-            except BaseException:
-                self._roll_back()
-                raise
-            return found
+            if self._db.reach() != self._known:
+                self._require_known_past()
+            while taken := self._db.all(SQL["take_next"], pool, supervisor, int(self.lease)):
+                task = task_of(taken[0])
+                if fits(task):
+                    return task
+                self._db.all(SQL["leave_to_others"], taken[0][0], supervisor, _NOT_HERE)
+        return None
 
     def listen(self) -> Ear:
         """Return an ear that hears every commit from now on."""
@@ -198,4 +228,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Let go of the store."""
+        self._seen.keep()
         self._db.close()
+        if self.patience:
+            self.patience.close()

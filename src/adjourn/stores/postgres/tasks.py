@@ -7,7 +7,7 @@ from adjourn.core.errors import NotFound
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task, run_id
 from adjourn.stores.bodies import spec_body, spec_of
-from adjourn.stores.postgres.database import Values
+from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
 from adjourn.stores.postgres.steps import BITS, LAST, NEWEST, Steps, expect, most, outdated_if_missing, prefix_range, word
 
@@ -15,6 +15,7 @@ _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wi
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
 _CALLS = Shape(Call, columns=("state", "version", "digest", "claimed_by", "label"), known=("task_id", "number", "body"))
 
+OF_TASK = 9  # columns that make a task
 _BACKOFF = 0.5  # seconds before a start that failed is tried again; it doubles
 _LONGEST = 60.0
 
@@ -26,17 +27,14 @@ class TaskRows(Steps):
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
-        if not self._changes:
-            return self._found_task(task_id, self._one("task_by_id", word(task_id)))
-        no = self._no(task_id)
-        if no not in self._known.tasks:
-            self._known.tasks[no] = self._found_task(task_id, self._one("task_by_no", no))
-        return self._known.tasks[no]
-
-    def _found_task(self, task_id: str, row: Values | None) -> Task:
+        if (self._changes or task_id in self._numbers) and (no := self._no(task_id)) in self._known.tasks:
+            return self._known.tasks[no]
+        row = self._one("task_by_id", word(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
-        return task_of(row)
+        self._remember(task_id, row[0])
+        task = self._known.tasks[row[0]] = task_of(row)
+        return task
 
     def task_in_slot(self, slot: str) -> Task | None:
         """Return the task that was started for that slot, if there is one."""
@@ -57,7 +55,19 @@ class TaskRows(Steps):
 
     def running(self) -> list[Task]:
         """Return every task that is running."""
-        return [task_of(row) for row in self._all("tasks_in_state_before", "running", NEWEST, None)][::-1]
+        return [self._know_running(row[:OF_TASK], row[OF_TASK:]) for row in self._all("running_tasks")]
+
+    def _know_running(self, row: Values, run: Values) -> Task:
+        """Remember what is looked at next, in a view: the run of a task that runs."""
+        task = task_of(row)
+        if run[0] is not None and not self._changes:
+            self._remember(task.id, row[0])
+            self._known.runs[run[0]] = run_of(task.id, run)
+        return task
+
+    def unwanted(self) -> set[str]:
+        """Return the tasks that run and that somebody wants to stop."""
+        return {row[0] for row in self._all("unwanted_tasks")}
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
@@ -81,24 +91,27 @@ class TaskRows(Steps):
         if old.state in _IN_ENGINE and new.state not in _IN_ENGINE:
             self._run("retire", no)
         self._known.tasks[no] = new
-        self._later("write_task", no, *_task_columns(new)[1:], _TASKS.body(new))
+        self._later("write_task", no, no, *_task_columns(new)[1:], _TASKS.body(new))
         if new.spec is not old.spec:
             self._run("update_spec", no, spec_body(new.spec))
         if new.state is TaskState.QUEUED and old.state is not TaskState.QUEUED:
-            self._later("put_back", no, _delay(new))
+            self._later("put_back", no, no, _delay(new))
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
-        row = self._one("run", self._key(task_id, number))
-        if row is None:
-            raise NotFound(f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}")
-        return _run(task_id, row)
+        key = self._key(task_id, number)
+        if key not in self._known.runs:
+            row = self._one("run", key)
+            if row is None:
+                raise NotFound(f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}")
+            self._known.runs[key] = run_of(task_id, row)
+        return self._known.runs[key]
 
     def runs(self, task_id: str) -> list[Run]:
         """Return all runs of a task."""
-        return [_run(task_id, row) for row in self._all("runs", *self._span(task_id))]
+        return [run_of(task_id, row) for row in self._all("runs", *self._span(task_id))]
 
     def run_of_checkpoint(self, prefix: str) -> Run | None:
         """Return the one run whose checkpoint the prefix names."""
@@ -110,12 +123,18 @@ class TaskRows(Steps):
 
     def add_run(self, run: Run) -> None:
         """Keep a new run."""
-        self._run("insert_run", self._key(run.task_id, run.number), *_RUNS.columns(run), _RUNS.body(run))
+        key = self._key(run.task_id, run.number)
+        self._known.runs[key] = run
+        self._run("insert_run", key, *_RUNS.columns(run), _RUNS.body(run))
 
     def save_run(self, old: Run, new: Run) -> None:
         """Replace a run."""
         key = self._key(old.task_id, old.number)
-        self._swap("update_run", key, old.version, old.state.value, *_RUNS.columns(new), _RUNS.body(new), name=old.id)
+        with outdated_if_missing(old.id):
+            current = self.run(old.task_id, old.number)
+        expect((current.version, current.state) == (old.version, old.state), old.id)
+        self._known.runs[key] = new
+        self._later("write_run", key >> BITS, key, *_RUNS.columns(new), _RUNS.body(new))
 
     # --- calls -----------------------------------------------------------------------------------------------------
 
@@ -130,12 +149,11 @@ class TaskRows(Steps):
         return self._know_call(call_of(task_id, row))
 
     def _know_call(self, call: Call) -> Call:
-        """Remember a call as it stands, in a transaction."""
-        if self._changes:
-            no = self._no(call.task_id)
-            self._known.calls[(no << BITS) + call.number] = call
-            if no in self._known.calls_of:
-                self._known.calls_of[no][call.number] = call
+        """Remember a call as it stands."""
+        no = self._no(call.task_id)
+        self._known.calls[(no << BITS) + call.number] = call
+        if no in self._known.calls_of:
+            self._known.calls_of[no][call.number] = call
         return call
 
     def calls(self, task_id: str) -> list[Call]:
@@ -168,9 +186,9 @@ class TaskRows(Steps):
         guard = (current.version, current.state, current.digest, current.claimed_by)
         expect(guard == (old.version, old.state, old.digest, old.claimed_by), old.id)
         self._know_call(new)
-        self._later("write_call", no, *_call_columns(new), _CALLS.body(new))
+        self._later("write_call", no >> BITS, no, *_call_columns(new), _CALLS.body(new))
         if new.digest != old.digest:
-            self._later("update_call_body", no, new.body)
+            self._later("update_call_body", no >> BITS, no, new.body)
 
 
 _IN_ENGINE = frozenset({TaskState.QUEUED, TaskState.RUNNING})
@@ -193,7 +211,8 @@ def task_of(row: Values) -> Task:
     return _TASKS.value(columns, body, spec=spec_of(spec))
 
 
-def _run(task_id: str, row: Values) -> Run:
+def run_of(task_id: str, row: Values) -> Run:
+    """Put a run together."""
     no, *columns, body = row
     return _RUNS.value(tuple(columns), body, task_id=task_id, number=no & LAST)
 

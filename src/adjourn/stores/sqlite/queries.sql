@@ -26,6 +26,9 @@ FROM task JOIN task_spec USING (no) WHERE task.no < ? ORDER BY task.no DESC LIMI
 SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
 FROM task JOIN task_spec USING (no) WHERE state = ? AND task.no < ? ORDER BY task.no DESC LIMIT ?;
 
+-- name: unwanted_tasks
+SELECT id FROM task WHERE state = 'running' AND wish IS NOT NULL;
+
 -- name: queued
 SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
 FROM task JOIN task_spec USING (no) WHERE pool = ? AND state = 'queued' ORDER BY task.no LIMIT ?;

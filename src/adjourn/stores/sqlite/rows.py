@@ -102,6 +102,10 @@ class Rows(NoLeases):
         """Return every task that is running."""
         return [_task(row) for row in self._all("tasks_in_state_before", TaskState.RUNNING, _NEWEST, -1)][::-1]
 
+    def unwanted(self) -> set[str]:
+        """Return the tasks that run and that somebody wants to stop."""
+        return {row[0] for row in self._all("unwanted_tasks")}
+
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
         return [_task(row) for row in self._all("queued", pool, limit)]

@@ -1,0 +1,83 @@
+"""A second fork server that has slow modules imported: what is forked from it need not load them again."""
+
+import contextlib
+import select
+import socket
+from collections.abc import Callable, Sequence
+
+from adjourn.process.forkserver import ForkServer
+
+_GROWN = 1.5  # times its first size
+_MOST_FORKS = 1_000
+
+Signature = Callable[[], object]  # changes whenever the code does that the modules are made of
+
+
+class WarmServer(ForkServer):
+    """A fork server that says when it has imported what it was told to."""
+
+    def __init__(self, channel: socket.socket, *, pid: int) -> None:
+        super().__init__(channel, pid=pid)
+        self._is_ready = False
+        self._size = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has imported everything; nobody waits for it."""
+        if not self._is_ready and self._channel in select.select([self._channel], [], [], 0)[0]:
+            self._is_ready = self._channel.recv(1) != b""
+            self._size = _resident(self.pid)
+        return self._is_ready
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether it holds more than what it imported."""
+        return _resident(self.pid) > _GROWN * self._size
+
+
+class Warmth:
+    """Keeps one warm server for whoever starts the same slow program again and again."""
+
+    def __init__(self, forks: ForkServer, *, modules: Sequence[str], entry: str, signature: Signature) -> None:
+        self.entry = entry
+        self._forks = forks
+        self._modules = modules
+        self._signature = signature
+        self._made_from: object = None
+        self._server: WarmServer | None = None
+        self._count = 0
+
+    def server(self) -> WarmServer | None:
+        """Return the warm server, or None while there is none: then one is being made ready, for the next time."""
+        if self._server and self._is_stale(self._server):
+            self.drop()
+        if self._server is None:
+            self._begin()
+        if self._server is None or not self._server.is_ready:
+            return None
+        self._count += 1
+        return self._server
+
+    def drop(self) -> None:
+        """Let the warm server go; what it has forked is not disturbed."""
+        if self._server:
+            self._server.close()
+        self._server = None
+
+    def _is_stale(self, server: WarmServer) -> bool:
+        too_old = self._count >= _MOST_FORKS or self._signature() != self._made_from
+        return too_old or (server.is_ready and server.has_grown)
+
+    def _begin(self) -> None:
+        self._made_from, self._count = self._signature(), 0
+        with contextlib.suppress(OSError):  # without one everything works as well, only slower
+            self._server = self._forks.warmed(self._modules, WarmServer)
+
+
+def _resident(pid: int) -> int:
+    """Return how many pages of a process are in memory."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1])
+    except OSError:
+        return 0

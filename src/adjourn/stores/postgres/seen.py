@@ -1,0 +1,66 @@
+"""Remembers on this machine how far a database was, so that an older copy in its place is noticed."""
+
+import os
+from contextlib import suppress
+
+import msgspec
+
+from adjourn.core.errors import StoreProblem
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    place: int
+    seal: bytes
+
+
+class Seen:
+    """The newest place of the trail that anybody here has seen, and the seal that was there."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._kept = self._newest = self._read()
+
+    def _read(self) -> _Kept | None:
+        if self._path is None:
+            return None
+        try:
+            with open(self._path, "rb") as file:
+                return msgspec.json.decode(file.read(), type=_Kept)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    @property
+    def place(self) -> int:
+        """The newest place; 0 where nothing was seen yet."""
+        return self._newest.place if self._newest else 0
+
+    def require(self, seal: bytes | None, *, name: str) -> None:
+        """Refuse a database that has something else, or nothing, where this machine has seen the newest seal."""
+        if self._newest is None or self._newest.seal == seal:
+            return
+        has = "nothing there" if seal is None else "something else there"
+        raise StoreProblem(
+            f"{name} is an older copy, or another database: this machine has seen place {self.place} of its trail, "
+            f"and it has {has}. What ran since could run a second time, so nothing is done with it",
+            way_out=f"name the newest copy; or, if this one is to count from now on, say on every machine: {self._forgetting}",
+        )
+
+    @property
+    def _forgetting(self) -> str:
+        return f"rm {self._path}" if self._path else "restart what uses it"
+
+    def note(self, place: int | None, seal: bytes | None) -> None:
+        """Remember how far the database is."""
+        if place is not None and seal is not None and place > self.place:
+            self._newest = _Kept(place, seal)
+
+    def keep(self) -> None:
+        """Write it down. Losing it loses a warning, and nothing else: it is not synced, and may fail."""
+        if self._path is None or self._newest is None or self._newest is self._kept:
+            return
+        draft = f"{self._path}.{os.getpid()}"
+        with suppress(OSError):
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(self._newest))
+            os.rename(draft, self._path)
+            self._kept = self._newest

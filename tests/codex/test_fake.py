@@ -1,0 +1,206 @@
+"""What the driver of Codex makes of whatever a Codex says; a fake says it, so these run everywhere."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from adjourn.stores.sqlite.store import SqliteStore
+from tests.codex.scene import Scene
+from tests.e2e.shell import until
+
+FAKE = Path(__file__).parent / "fake.py"
+MAKES = [{"run": "echo hi >> made.txt", "id": "call_A"}]
+AGAIN = [{"run": "echo hi >> made.txt", "id": "call_B"}]
+DONE = [{"say": "All done."}]
+UNASKED = [{"run": "touch unasked", "id": "call_A", "unasked": True}]
+OTHER = {"itemId": "call_A", "command": "/bin/bash -lc 'rm -rf /'", "cwd": "/"}
+
+
+class FakeScene(Scene):
+    """A scene in which a fake plays."""
+
+    def play(self, *turns: list[dict[str, Any]], **more: Any) -> None:
+        self.codex_home.mkdir(exist_ok=True)
+        (self.codex_home / "fake.json").write_bytes(msgspec.json.encode({"turns": turns, **more}))
+
+    def told(self) -> list[list[dict[str, Any]]]:
+        return [msgspec.json.decode(line) for line in (self.codex_home / "told.jsonl").read_bytes().splitlines()]
+
+    def output(self, call: str) -> str:
+        """Return what the model was told last of a call."""
+        return str([item["output"] for item in self.told()[-1] if item.get("call_id") == call and "output" in item][-1])
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeScene:
+    program = tmp_path / "codex"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
+    program.chmod(0o700)
+    return FakeScene(tmp_path, str(program))
+
+
+def test_a_call_waits_and_runs_once_when_approved(fake: FakeScene) -> None:  # D-R14, D-R17, D-R36, D-R37
+    fake.play(MAKES, AGAIN, DONE)
+    fake.run()
+    assert fake.lines() == []
+    assert fake.shell.runs(fake.task)[0]["resumable"] is True
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["hi"]
+    assert "Repeat the identical call" in str(fake.told()[1])
+
+
+def test_an_approved_command_is_executed(fake: FakeScene) -> None:
+    fake.play([{"run": "echo hi >> made.txt; echo out", "id": "call_A"}], DONE)
+    fake.run(options=("--option", "on-approve=execute"))
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["hi"]
+    assert fake.output("call_A") == "Process exited with code 0\nOutput:\nout\n"
+
+
+def test_a_rejection_is_the_output_of_the_call(fake: FakeScene) -> None:
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.shell.adjourn("reject", fake.asks()[0]["id"], "--reason", "no")
+    fake.resume()
+    assert fake.lines() == []
+    assert fake.output("call_A") == "TOOL_CALL_REJECTED\nno"
+
+
+def test_a_question_is_asked_and_answered(fake: FakeScene) -> None:
+    fake.play([{"ask": [{"id": "db", "question": "Which?", "options": None}], "id": "call_Q"}], DONE)
+    fake.run()
+    fake.resume("SQLite")
+    assert fake.output("call_Q") == '{"answers":{"db":{"answers":["SQLite"]}}}'
+
+
+def test_another_thread_in_the_place_of_the_named_one_is_refused(fake: FakeScene) -> None:  # D-R24, D-R25
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.approve_all()
+    fake.play(MAKES, DONE, opens="01a1e2ed-bb69-7b21-b740-fb01ae121ed9")
+    done = fake.resume(expect=1)
+    assert "in the place of" in done.err
+    assert fake.lines() == []
+
+
+def test_a_thread_that_codex_does_not_find_is_not_begun_anew(fake: FakeScene) -> None:  # D-R25, D-R30, D-R54
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.approve_all()
+    fake.play(MAKES, DONE, refuses=["thread/resume"])
+    done = fake.resume(expect=1)
+    assert "cannot resume thread" in done.err
+    assert "adjourn restart" in done.err
+
+
+def test_doctor_says_what_is_installed_and_what_it_can_do(fake: FakeScene) -> None:
+    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
+    assert says["codex"].startswith("Codex 0.166.0: it has an app-server")
+    fake.shell.environment["ADJOURN_CODEX"] = "/no/such/codex"
+    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
+    assert "there is none" in says["codex"]
+
+
+@pytest.mark.parametrize("ref", ["--last", "my thread", "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"])
+def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref: str) -> None:
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.approve_all()
+    store = SqliteStore(str(fake.shell.store))
+    with contextlib.closing(store), store.change() as change:
+        run = change.run(fake.task, 1)
+        change.save_run(run, msgspec.structs.replace(run, session_ref=ref, version=run.version + 1))
+    assert "adjourn restart" in fake.resume(expect=6).err
+    assert fake.lines() == []
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ({"version": "0.130.0"}, "too old"),
+        ({"trust": "modified"}, "does not take the hook"),
+        ({"refuses": ["thread/start"]}, "refused thread/start"),
+        ({"refuses": ["turn/start"]}, "refused turn/start"),
+        ({"refuses": ["hooks/list"]}, "refused hooks/list"),
+    ],
+)
+def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(fake: FakeScene, says: dict[str, Any], words: str) -> None:
+    fake.play(MAKES, DONE, **says)
+    done = fake.run(expect=1)
+    assert words in done.err
+    assert fake.lines() == []
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"raw": "no JSON"}, "no message"),
+        ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, ""),
+        ({"raw": "[]"}, "no message"),
+        ({"die": 3}, "left before its turn ended"),
+        ({"trouble": 20}, "times in a row: Reconnecting"),
+        ({"wait": 30}, "said nothing for 2 s"),
+    ],
+)
+def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: dict[str, Any], words: str) -> None:
+    fake.play([step], DONE)
+    done = fake.run(expect=0 if not words else 1, options=("--option", "silence=2"))
+    assert words in done.err
+
+
+def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_asked_again(fake: FakeScene) -> None:
+    fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
+    process = fake.shell.start("run", "--runner", "codex", "do it")
+    until(lambda: any("All done." in file.read_text() for file in fake.session_files()), what="the last words are written")
+    process.send_signal(2)
+    process.communicate(timeout=30)
+    assert fake.resume().out == "All done.\n"
+    assert len(fake.told()) == 1
+
+
+@pytest.mark.parametrize("method", ["item/permissions/requestApproval", "applyPatchApproval", "item/tool/call", "no/such"])
+def test_a_request_that_nobody_knows_is_refused_and_codex_goes_on(fake: FakeScene, method: str) -> None:
+    fake.play([{"request": method}], DONE)
+    assert fake.run(expect=0).out == "All done.\n"
+
+
+def test_what_codex_did_without_asking_ends_the_run(fake: FakeScene) -> None:
+    fake.play(UNASKED, DONE)
+    assert "had not asked for" in fake.run(expect=1).err
+
+
+def test_a_call_of_another_thread_is_refused(fake: FakeScene) -> None:
+    fake.play([{"run": "touch made.txt", "id": "call_A", "thread": "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"}], DONE)
+    fake.run(expect=0)
+    assert not (fake.work / "made.txt").exists()
+
+
+def test_a_second_request_for_more_than_was_let_through_is_refused(fake: FakeScene) -> None:
+    fake.allow('[[rule]]\nargs = ["touch", "**"]\naction = "auto"\n')
+    fake.play([{"run": "touch made.txt", "id": "call_A", "asks": OTHER}], DONE)
+    fake.run(expect=0)
+    assert not (fake.work / "made.txt").exists()
+    assert fake.output("call_A") == "rejected by user"
+
+
+def test_a_second_request_for_what_was_let_through_is_granted(fake: FakeScene) -> None:
+    fake.allow('[[rule]]\nargs = ["touch", "**"]\naction = "auto"\n')
+    same = {"itemId": "call_A", "command": "/bin/bash -lc 'touch made.txt'", "cwd": str(fake.work)}
+    fake.play([{"run": "touch made.txt", "id": "call_A", "asks": same}], DONE)
+    fake.run(expect=0)
+    assert (fake.work / "made.txt").exists()
+
+
+def test_a_call_of_two_megabytes_is_held_and_runs_as_it_is(fake: FakeScene) -> None:
+    text = f"true {'x' * 100_000}; echo hi >> made.txt"
+    fake.play([{"run": text, "id": "call_A"}], [{"run": text, "id": "call_B"}], DONE)
+    fake.run()
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["hi"]
