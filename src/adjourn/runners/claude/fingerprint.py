@@ -13,7 +13,7 @@ _READ_ONLY = frozenset(
     {"Glob", "Grep", "LS", "ListAgents", "NotebookRead", "Read", "StructuredOutput", "TodoRead", "TodoWrite", "ToolSearch"}
 )
 _PATHS = ("file_path", "notebook_path", "path")
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_TYPES: dict[type[object], str] = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 def arguments_in(request: Request, *, workspace: str) -> dict[str, Any]:
