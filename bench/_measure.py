@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -45,15 +45,25 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def cost_of(command: Sequence[str], *, cwd: str, exit_code: int = 0, env: Mapping[str, str] | None = None) -> Cost:
-    """Run a command to its end; the wall clock stops with it, the CPU is counted until all that it started has ended."""
+def cost_of(
+    command: Sequence[str],
+    *,
+    cwd: str,
+    exit_code: int = 0,
+    env: Mapping[str, str] | None = None,
+    spare: Collection[int] = (),
+) -> Cost:
+    """Run a command to its end; the wall clock stops with it, the CPU is counted until all that it started has ended.
+
+    Children to `spare` were there before and stay: a server, a worker.
+    """
     before = cpu_of_children()
     started = time.perf_counter()
     code = os.waitstatus_to_exitcode(os.waitpid(launch(command, cwd=cwd, env=env), 0)[1])
     wall = time.perf_counter() - started
     if code != exit_code:
         sys.exit(f"{' '.join(command)}: exit code {code}, and {exit_code} was expected")
-    reap_all()
+    reap_all(spare=spare)
     return Cost(cpu=cpu_of_children() - before, wall=wall)
 
 
@@ -64,11 +74,16 @@ def launch(command: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = 
         return os.posix_spawnp(command[0], tuple(command), environment() if env is None else env, file_actions=quiet)
 
 
-def reap_all() -> None:
-    """Wait until no child is left, adopted ones included."""
+def reap_all(*, spare: Collection[int] = ()) -> None:
+    """Wait until no child is left, adopted ones included, but for those to spare."""
     with contextlib.suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)
+        while left := _children() - set(spare) if spare else {-1}:
+            os.waitpid(left.pop(), 0)
+
+
+def _children() -> set[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        return {int(pid) for pid in file.read().split()}
 
 
 def cpu_of_children() -> float:

@@ -313,3 +313,27 @@ def test_a_resume_that_is_stopped_before_it_has_said_anything_can_be_resumed_aga
     while fake.resume(expect=None).code == 10:
         fake.approve_all()
     assert fake.lines() == ["A"]
+
+
+def test_a_worker_goes_on_by_itself_when_a_call_is_approved(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run()
+    worker = fake.shell.start("worker")
+    fake.approve_all()
+    until(lambda: fake.shell.state(fake.task) == "succeeded", what="the worker has it done", seconds=60)
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=60)
+    assert fake.lines() == ["A"]
+
+
+def test_a_run_whose_supervisor_is_killed_goes_on_and_its_asks_are_kept(fake: Fake) -> None:
+    fake.play([Turn(text="I make it.", calls=made("A"), delay=2.0), DONE])
+    process = fake.shell.start(*GATED, "do it")
+    until(lambda: bool(fake.session_files()), what="it works")
+    process.kill()
+    process.communicate()
+    until(lambda: not fake.shell.processes(), what="the driver has left", seconds=60)
+    assert [ask["tool_call_id"] for ask in fake.asks()] == ["toolu_A"]
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]

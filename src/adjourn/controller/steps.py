@@ -31,6 +31,7 @@ POLICY = "policy"
 POLICY_OF = "policy:"  # and the digest: under this name the store keeps a policy
 ASKED = "ask:"
 LEFT = "left:"
+_DOTS_OF_A_PLACE = 2  # task, call, attempt
 _IDLE = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 _REFUSALS = frozenset({AskState.REJECTED, AskState.EXPIRED})
 
@@ -174,7 +175,8 @@ class Steps:
     def running(self, name: str) -> tuple[Task, Run]:
         """Return a run that has not ended, and its task."""
         task = self.tx.task(task_of_run(name))
-        run = self.tx.run(task.id, number_of_run(name) or task.runs)  # what runs beside an agent is named by its call
+        beside = task.runs if name.count(".") == _DOTS_OF_A_PLACE else 0  # what runs beside an agent is named by its call
+        run = self.tx.run(task.id, number_of_run(name) or beside)
         if run.state is not RunState.RUNNING:
             raise Conflict(f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}")
         return task, run
