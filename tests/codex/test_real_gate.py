@@ -49,22 +49,5 @@ def test_a_tool_of_an_mcp_server_waits_too_and_runs_once(real: Scene, tool: str,
     assert f"did {tool}" in outputs(model.asked[-1])["call_B"]
 
 
-@pytest.mark.parametrize(
-    "breakage", ["exit 1", "exit 10", "kill -9 $$", "echo '{'", "echo '{}'", "true", "echo maybe >&2; exit 3"]
-)
-def test_a_broken_hook_never_lets_a_call_through(real: Scene, breakage: str) -> None:
-    """An `adjourn` stands before the real one on PATH, whose hook is broken; the driver itself is the real one."""
-    broken = real.home / "bin"
-    broken.mkdir()
-    true_one = real.shell.run("sh", "-c", "command -v adjourn").out.strip()
-    (broken / "adjourn").write_text(f'#!/bin/sh\n[ "$1" = _hook ] || exec {true_one} "$@"\n{breakage}\n')
-    (broken / "adjourn").chmod(0o700)
-    real.shell.environment["ADJOURN_TEST_PATH"] = str(broken)
-    with real.model([Turn(calls=(shell("touch made.txt", name="call_A"),)), DONE]):
-        real.shell.environment["PATH"] = f"{broken}:{real.shell.environment['PATH']}"
-        real.run(expect=None)
-    assert not (real.work / "made.txt").exists()
-
-
 def _trusting(scene: Scene) -> str:
     return f'[projects."{scene.work}"]\ntrust_level = "trusted"\n'
