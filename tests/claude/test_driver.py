@@ -296,3 +296,44 @@ def test_a_message_that_never_ends_lets_nothing_through(fake: Fake) -> None:
     assert process.returncode == 10
     assert fake.lines() == []
     assert fake.asks() == []
+
+
+def test_a_resume_that_is_stopped_before_it_has_said_anything_can_be_resumed_again(fake: Fake) -> None:  # D-R36, D-R37
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    process = fake.shell.start("resume", fake.task)
+    until((fake.shell.store / "runs" / f"{fake.task}.2" / "shim.json").exists, what="the run is there")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 10
+    run = fake.shell.runs(fake.task)[-1]
+    assert run["resumable"] is True
+    assert run["provider_session_ref"] == fake.shell.runs(fake.task)[0]["provider_session_ref"]
+    while fake.resume(expect=None).code == 10:
+        fake.approve_all()
+    assert fake.lines() == ["A"]
+
+
+def test_a_worker_goes_on_by_itself_when_a_call_is_approved(fake: Fake) -> None:
+    fake.play([ONE, DONE])
+    fake.run()
+    worker = fake.shell.start("worker")
+    fake.approve_all()
+    until(lambda: fake.shell.state(fake.task) == "succeeded", what="the worker has it done", seconds=60)
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=60)
+    assert fake.lines() == ["A"]
+
+
+def test_a_run_whose_supervisor_is_killed_goes_on_and_its_asks_are_kept(fake: Fake) -> None:
+    fake.play([Turn(text="I make it.", calls=made("A"), delay=2.0), DONE])
+    process = fake.shell.start(*GATED, "do it")
+    until(lambda: bool(fake.session_files()), what="it works")
+    process.kill()
+    process.communicate()
+    until(lambda: not fake.shell.processes(), what="the driver has left", seconds=60)
+    assert [ask["tool_call_id"] for ask in fake.asks()] == ["toolu_A"]
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from adjourn.core.errors import AdjournError, CannotResume, Misuse
+from adjourn.core.schema import problems, require_schema
 from adjourn.runners.claude import session, setup
-from adjourn.runners.claude.fingerprint import CWD, arguments_in, fingerprint, input_of
+from adjourn.runners.claude.fingerprint import CWD, arguments_in, editable, fingerprint, input_of, reads_only
 from adjourn.runners.claude.hook import Request
 from adjourn.runners.claude.questions import Asked, Option, questions_in
 from adjourn.runners.claude.resuming import installed_version
@@ -191,6 +192,16 @@ def test_a_directory_that_is_not_the_workspace_is_shown_and_not_run() -> None:
     assert input_of(msgspec.json.encode({"tool": "Bash", "arguments": shown})) == {"command": "ls"}
 
 
+def test_a_person_may_change_what_is_there_and_nothing_else() -> None:
+    shown = arguments_in(request(cwd="/elsewhere", tool_input={"command": "ls", "timeout": 5, "why": None}), workspace="/w")
+    schema = msgspec.json.decode(editable(shown))
+    require_schema(schema)
+    assert list(problems(shown, schema)) == []
+    assert list(problems(shown | {"command": "ls -l"}, schema)) == []
+    for edit in ({"command": 7}, {CWD: "/w"}, {"more": "x"}):
+        assert list(problems(shown | edit, schema)) != []
+
+
 def test_an_answer_is_a_number_a_label_or_words() -> None:
     asked = Asked("Which?", options=[Option("Red"), Option("Blue", "the sky")])
     assert [asked.meaning(reply) for reply in ("1", " blue ", "3", "green")] == ["Red", "Blue", "3", "green"]
@@ -215,3 +226,24 @@ def test_a_session_is_resumable_when_what_the_person_said_is_in_it(tmp_path: Pat
     (place / f"{SESSION}.jsonl").write_bytes(said)
     assert session.read(SESSION, session.files_of(SESSION, {"HOME": str(tmp_path)})) == said
     assert session.files_of(SESSION, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "x")}) == []
+
+
+def _reads(place: Path, tool: str, **given: object) -> bool:
+    asked = Request(session_id=SESSION, cwd=str(place), tool_name=tool, tool_input=given, tool_use_id="toolu_1")
+    return reads_only(asked, workspace=str(place))
+
+
+def test_only_what_reads_inside_the_workspace_passes_without_a_rule(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "door").symlink_to("/etc")
+    assert _reads(work, "Read", file_path=str(work / "a.txt"))
+    assert _reads(work, "Grep", pattern="^/etc")
+    assert _reads(work, "Glob", pattern="**/*.py")
+    assert not _reads(work, "Read", file_path="/etc/passwd")
+    assert not _reads(work, "Read", file_path=str(work / "door" / "passwd"))
+    assert not _reads(work, "Read", file_path=f"{work}-other/a.txt")
+    assert not _reads(work, "Glob", pattern="/etc/*")
+    assert not _reads(work, "Grep", pattern="x", path="../")
+    assert not _reads(work, "Read", file_path=7)
+    assert not _reads(work, "Bash", command="ls")

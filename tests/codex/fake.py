@@ -104,6 +104,9 @@ class Fake:
             arguments = json.dumps({"cmd": step["run"]})
             call = {"type": "function_call", "name": "exec_command", "call_id": step["id"], "arguments": arguments}
             self.write("response_item", call)
+        if "write" in step:
+            content = [{"type": "output_text", "text": step["write"]}]
+            self.write("response_item", {"type": "message", "role": "assistant", "content": content})
         if "ask" in step:
             call = {"type": "function_call", "name": "request_user_input", "call_id": step["id"], "arguments": "{}"}
             self.write("response_item", call)
@@ -194,6 +197,8 @@ def _hook(words: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] in (["--version"], ["app-server", "--help"]):
+        sys.exit(print("codex-cli 0.166.0"))
     if sys.argv[1:2] != ["app-server"]:
         sys.exit(2)
     Fake().serve()

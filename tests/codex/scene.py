@@ -1,11 +1,12 @@
 """A person's shell in which Codex works: an empty home, a dummy key, and a model that plays a script."""
 
 import contextlib
+import os
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document, Done, Shell
@@ -129,12 +130,18 @@ class Scene:
         with contextlib.closing(store), store.read() as view:
             return msgspec.json.decode(view.document(self.task, f"report:{run}") or b"{}", type=Document)
 
+    def shims(self) -> list[Path]:
+        """Return the traces of all runs that ever got a process."""
+        return list(self.shell.store.glob("runs/*/shim.json"))
+
     def kill_driver(self) -> None:
         """Kill the process that drives Codex, and nothing else."""
-        for process in psutil.process_iter(["cmdline", "environ"]):
-            words, about = process.info["cmdline"] or [], process.info["environ"] or {}
-            if words[-1:] == ["_codex"] and about.get("ADJOURN_STORE") == str(self.shell.store):
-                process.kill()
+        mark = f"ADJOURN_STORE={self.shell.store}".encode()
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (place / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+                if words[-1] == b"_codex" and mark in (place / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(place.name), signal.SIGKILL)
 
 
 def said(request: Request) -> list[Document]:

@@ -1,5 +1,6 @@
 """What the driver of Codex makes of whatever a Codex says; a fake says it, so these run everywhere."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from adjourn.stores.sqlite.store import SqliteStore
 from tests.codex.scene import Scene
+from tests.e2e.shell import until
 
 FAKE = Path(__file__).parent / "fake.py"
 MAKES = [{"run": "echo hi >> made.txt", "id": "call_A"}]
@@ -96,6 +99,27 @@ def test_a_thread_that_codex_does_not_find_is_not_begun_anew(fake: FakeScene) ->
     assert "adjourn restart" in done.err
 
 
+def test_doctor_says_what_is_installed_and_what_it_can_do(fake: FakeScene) -> None:
+    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
+    assert says["codex"].startswith("Codex 0.166.0: it has an app-server")
+    fake.shell.environment["ADJOURN_CODEX"] = "/no/such/codex"
+    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
+    assert "there is none" in says["codex"]
+
+
+@pytest.mark.parametrize("ref", ["--last", "my thread", "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"])
+def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref: str) -> None:
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.approve_all()
+    store = SqliteStore(str(fake.shell.store))
+    with contextlib.closing(store), store.change() as change:
+        run = change.run(fake.task, 1)
+        change.save_run(run, msgspec.structs.replace(run, session_ref=ref, version=run.version + 1))
+    assert "adjourn restart" in fake.resume(expect=6).err
+    assert fake.lines() == []
+
+
 @pytest.mark.parametrize(
     ("says", "words"),
     [
@@ -128,6 +152,16 @@ def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: d
     fake.play([step], DONE)
     done = fake.run(expect=0 if not words else 1, options=("--option", "silence=2"))
     assert words in done.err
+
+
+def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_asked_again(fake: FakeScene) -> None:
+    fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
+    process = fake.shell.start("run", "--runner", "codex", "do it")
+    until(lambda: any("All done." in file.read_text() for file in fake.session_files()), what="the last words are written")
+    process.send_signal(2)
+    process.communicate(timeout=30)
+    assert fake.resume().out == "All done.\n"
+    assert len(fake.told()) == 1
 
 
 @pytest.mark.parametrize("method", ["item/permissions/requestApproval", "applyPatchApproval", "item/tool/call", "no/such"])

@@ -203,3 +203,26 @@ def test_a_script_stops_at_the_call_and_the_approver_sees_what_it_has_run(real: 
     assert "Script stopped before its end" in told
     assert "Ran before: `./record.sh one` (exit code 0)\nrecorded one" in told
     assert "recorded two" in outputs(model.asked[-1])["call_S" if options else "call_T"]
+
+
+def test_several_calls_of_one_script_are_asked_about_together(real: Scene) -> None:
+    both = 'await Promise.all([1, 2].map(n => tools.exec_command({cmd: `echo ${n} >> made.txt`}))); text("end");'
+    again = [script(f'await tools.exec_command({{cmd: "echo {n} >> made.txt"}});', name=f"call_{n}") for n in (1, 2)]
+    turns = [Turn(calls=(script(both, name="call_S"),)), Turn(calls=(again[0],)), Turn(calls=(again[1],)), DONE]
+    with real.model(turns, model=SCRIPTING_MODEL):
+        real.run()
+        assert len(real.asks()) == 2
+        assert real.lines() == []
+        real.approve_all()
+        real.resume()
+    assert sorted(real.lines()) == ["1", "2"]
+    assert sorted(real.calls().values()) == ["done"] * 4
+
+
+def test_a_patch_is_applied_without_the_model_when_that_is_wanted(real: Scene) -> None:
+    with real.model([Turn(calls=(patch("*** Add File: new.txt\n+hello", name="call_A"),)), DONE]) as model:
+        real.run(options=EXECUTE)
+        real.approve_all()
+        real.resume()
+    assert (real.work / "new.txt").read_text() == "hello\n"
+    assert "Success" in outputs(model.asked[-1])["call_A"]

@@ -81,12 +81,14 @@ def test_a_paused_task_moved_to_another_home_goes_on(real: Scene, tmp_path: Path
     with real.model([makes, again, DONE]) as model:
         real.run()
         real.approve_all()
+        assert "it can be resumed" in real.shown()
         before = said(model.asked[0])
         elsewhere = tmp_path / "elsewhere"
         (elsewhere / ".codex").mkdir(parents=True)
         shutil.copy(real.codex_home / "config.toml", elsewhere / ".codex")
         shutil.rmtree(real.home)
         real.shell.environment["HOME"] = str(elsewhere)
+        assert "the copy in the store takes its place" in real.shown()
         real.resume()
     assert real.lines() == ["hi"]
     assert said(model.asked[-1])[: len(before)] == before
@@ -117,12 +119,17 @@ def test_without_the_file_and_without_a_copy_the_task_is_not_resumed(real: Scene
             change.keep_document(real.task, "session", None)
         store.close()
         real.approve_all()
-        refused = real.resume(expect=1)
-        assert "adjourn restart" in refused.out + refused.err
+        refused = real.resume(expect=6)
+        (run,) = real.shell.runs(real.task)
+        for named in (real.task, run["run_id"], "codex", run["provider_session_ref"], "no copy", f"adjourn restart {real.task}"):
+            assert named in refused.err  # D-R53
+        assert "it cannot be resumed" in real.shown()
         assert len(model.asked) == 1
         real.shell.adjourn("restart", real.task, expect=10)  # D-R28, D-R31, D-R32, D-R65
-        first, _, third = real.shell.runs(real.task)
-        assert first["provider_session_ref"] != third["provider_session_ref"]
+        first, second = real.shell.runs(real.task)
+        assert first["provider_session_ref"] != second["provider_session_ref"]
+        assert first["superseded_by_run_id"] == second["run_id"]
+        assert second["restart_of_run_id"] == first["run_id"]
 
 
 def test_of_two_who_resume_at_once_one_goes_on_and_the_call_runs_once(real: Scene) -> None:
@@ -137,3 +144,29 @@ def test_of_two_who_resume_at_once_one_goes_on_and_the_call_runs_once(real: Scen
             process.communicate()
     assert real.lines() == ["hi"]
     assert codes[0] == 0
+
+
+def test_a_dead_supervisor_costs_nothing_and_the_run_is_taken_over(real: Scene) -> None:  # kill -9 of adjourn while it runs
+    makes = Turn(calls=(shell("echo hi >> made.txt; sleep 2", name="call_A"),))
+    with real.model([makes, DONE]):
+        process = started(real)
+        until(lambda: real.lines() == ["hi"], what="the command runs")
+        process.kill()
+        process.communicate()
+        real.shell.adjourn("wait", real.task)
+    assert real.lines() == ["hi"]
+    assert real.calls()["call_A"] == "done"
+
+
+def test_the_launcher_of_npm_is_seen_through(real: Scene) -> None:
+    package = real.home / "node_modules" / "@openai" / "codex"
+    vendored = real.home / "node_modules" / "@openai" / "codex-linux-x64" / "vendor" / "some-triple" / "bin"
+    (package / "bin").mkdir(parents=True)
+    vendored.mkdir(parents=True)
+    (package / "package.json").write_text("{}")
+    launcher = package / "bin" / "codex.js"
+    launcher.write_text("#!/usr/bin/env node\nprocess.exit(9)\n")
+    launcher.chmod(0o700)
+    (vendored / "codex").symlink_to(real.shell.environment["ADJOURN_CODEX"])
+    with real.model([DONE]):
+        real.run(expect=0, options=("--option", f"program={launcher}"))

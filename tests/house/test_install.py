@@ -11,8 +11,8 @@ import pytest
 from tests.house.project import PACKAGE, ROOT, pyproject
 from tests.needs import missing, needs
 
-MOST_DISTRIBUTIONS = 6
-MOST_BYTES = 20_000_000
+MOST_DISTRIBUTIONS = 5
+MOST_BYTES = 20_000_000  # of what is shipped; each Python makes its own bytecode of it
 NO_NETWORK = re.compile(r"No matching distribution|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|Temporary failure")
 
 pytestmark = pytest.mark.xdist_group("install")  # one installation serves all
@@ -34,8 +34,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_core_install_stays_small(installed: Path) -> None:
     distributions = sorted(path.name for path in installed.glob("*.dist-info"))
-    size = sum(path.lstat().st_size for path in installed.rglob("*"))
-    print(f"core install: {len(distributions)} distributions, {size / 1e6:.1f} MB")
+    shipped = [path for path in installed.rglob("*") if "__pycache__" not in path.parts]
+    size, whole = (sum(path.lstat().st_size for path in paths) for paths in (shipped, installed.rglob("*")))
+    print(f"core install: {len(distributions)} distributions, {size / 1e6:.1f} MB, {whole / 1e6:.1f} MB with bytecode")
     assert len(distributions) <= MOST_DISTRIBUTIONS, distributions
     assert size <= MOST_BYTES
 

@@ -208,7 +208,7 @@ def test_a_decision_that_is_cut_at_every_statement_in_turn_counts_wholly_or_not_
         assert kinds.count("ask_approved") == (task.state is TaskState.QUEUED)
         assert task.state in {TaskState.QUEUED, TaskState.WAITING}
         times += 1
-    assert times > 5
+    assert times > 2, "it was cut, in more than one place"
 
 
 def test_a_claim_that_is_cut_at_every_statement_in_turn_is_made_or_not(cut: Cut) -> None:
@@ -217,7 +217,7 @@ def test_a_claim_that_is_cut_at_every_statement_in_turn_is_made_or_not(cut: Cut)
         found = office.task(task.id)
         assert (found.state, found.runs) in {(TaskState.QUEUED, 0), (TaskState.RUNNING, 1)}
         times += 1
-    assert times > 5
+    assert times > 2, "it was cut, in more than one place"
 
 
 def test_an_end_that_is_cut_at_every_statement_in_turn_can_be_told_again(cut: Cut) -> None:
@@ -233,7 +233,7 @@ def test_an_end_that_is_cut_at_every_statement_in_turn_can_be_told_again(cut: Cu
         assert task.state is TaskState.SUCCEEDED
         assert [event.kind for event in office.events(task)].count("run_completed") == 1
         times += 1
-    assert times > 5
+    assert times > 2, "it was cut, in more than one place"
 
 
 def test_a_foreground_run_outlives_a_short_absence_of_its_database(

@@ -31,6 +31,7 @@ POLICY = "policy"
 POLICY_OF = "policy:"  # and the digest: under this name the store keeps a policy
 ASKED = "ask:"
 LEFT = "left:"
+_DOTS_OF_A_PLACE = 2  # task, call, attempt
 _IDLE = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 _REFUSALS = frozenset({AskState.REJECTED, AskState.EXPIRED})
 
@@ -174,7 +175,8 @@ class Steps:
     def running(self, name: str) -> tuple[Task, Run]:
         """Return a run that has not ended, and its task."""
         task = self.tx.task(task_of_run(name))
-        run = self.tx.run(task.id, number_of_run(name) or task.runs)  # what runs beside an agent is named by its call
+        beside = task.runs if name.count(".") == _DOTS_OF_A_PLACE else 0  # what runs beside an agent is named by its call
+        run = self.tx.run(task.id, number_of_run(name) or beside)
         if run.state is not RunState.RUNNING:
             raise Conflict(f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}")
         return task, run
@@ -212,7 +214,9 @@ class Steps:
     def _linked(self, task: Task, run: Run) -> Run:
         last = self.tx.run(task.id, task.runs)
         if last.session_id == task.session_id:
-            return msgspec.structs.replace(run, resumed_from=last.number)
+            # A run that is stopped before its driver has said anything can be resumed as well as the one before it.
+            session = {"session_ref": last.session_ref, "resumable": last.resumable}
+            return msgspec.structs.replace(run, resumed_from=last.number, **session)
         self.save_run(last, superseded_by=run.number)
         return msgspec.structs.replace(run, restart_of=last.number)
 

@@ -131,7 +131,21 @@ def _claude(_: str) -> Findings:
     yield _fine("claude", diagnosis(program).says if program else "there is none; `adjourn run --runner claude` would need it")
 
 
-_BESIDE = {"platform": _platform, "config": _config, "signers": _signers, "notifiers": _notifiers, "claude": _claude}
+def _codex(_: str) -> Findings:
+    from adjourn.runners.codex.resuming import diagnosis
+
+    found = diagnosis(os.environ)
+    yield _fine("codex", found.says if found else "there is none; `adjourn run --runner codex` would need it")
+
+
+_BESIDE = {
+    "platform": _platform,
+    "config": _config,
+    "signers": _signers,
+    "notifiers": _notifiers,
+    "claude": _claude,
+    "codex": _codex,
+}
 
 
 # --- the store -------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
 
 _LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})
-_WITH_SESSIONS = ("claude",)  # whose session lies outside of the store
+_WITH_SESSIONS = ("claude", "codex")  # whose session lies outside of the store
 
 
 def looks_at(controller: Controller, task: Task) -> list[Look]:

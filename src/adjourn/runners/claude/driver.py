@@ -103,7 +103,7 @@ class ClaudeDriver:
     def _words_to_go_on(self) -> str:
         news = self._holding.news()
         told = [words.DECIDED, news] if news else []
-        told += [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback[-1:]]
+        told += [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback[self._holding.progress.reviews :]]
         return "\n\n".join(told) or words.PAUSED
 
     def _ref(self) -> str:
@@ -194,7 +194,7 @@ class ClaudeDriver:
                 sys.stdout.write(block(text) + "\n")
                 sys.stdout.flush()
             case Init():
-                pass
+                self._holding.keep(reviews=len(self._drive.feedback))  # it has heard them
             case Result():
                 self._end_of_turn(event)
             case _:

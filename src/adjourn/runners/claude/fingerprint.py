@@ -1,5 +1,6 @@
 """When two calls are the same: same tool, same input, same directory."""
 
+import os
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ CWD = "(cwd)"  # beside the input, where a call would be made elsewhere than in 
 _READ_ONLY = frozenset(
     {"Glob", "Grep", "LS", "ListAgents", "NotebookRead", "Read", "StructuredOutput", "TodoRead", "TodoWrite", "ToolSearch"}
 )
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_PATHS = ("file_path", "notebook_path", "path")
+_TYPES: dict[type[object], str] = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 def arguments_in(request: Request, *, workspace: str) -> dict[str, Any]:
@@ -29,14 +31,27 @@ def input_of(body: bytes) -> dict[str, Any]:
     return {name: value for name, value in arguments_of(body).items() if name != CWD}
 
 
-def reads_only(tool: str) -> bool:
-    """Say whether a tool of Claude Code changes nothing."""
-    return tool in _READ_ONLY
+def reads_only(request: Request, *, workspace: str) -> bool:
+    """Say whether a call changes nothing and looks at nothing outside of the workspace."""
+    if request.tool_name not in _READ_ONLY:
+        return False
+    names = (*_PATHS, "pattern") if request.tool_name == "Glob" else _PATHS
+    paths = [request.tool_input[name] for name in names if name in request.tool_input]
+    return all(isinstance(path, str) and _is_inside(os.path.join(request.cwd, path), workspace) for path in paths)
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    real, root = os.path.realpath(path), os.path.realpath(directory)
+    return real == root or real.startswith(root.rstrip("/") + "/")
 
 
 def editable(arguments: dict[str, Any]) -> bytes:
     """Return the schema of what a person may make of the arguments: the same ones, each of its type."""
-    properties = {name: {"type": _TYPES[type(value)]} for name, value in arguments.items() if type(value) in _TYPES}
-    fixed = {CWD: {"const": arguments[CWD]}} if CWD in arguments else {}
+    properties: dict[str, Any] = {name: _schema_of(value) for name, value in arguments.items()}
+    fixed = {CWD: {"enum": [arguments[CWD]]}} if CWD in arguments else {}  # where it is made is not for an edit to say
     schema = {"type": "object", "properties": properties | fixed, "required": list(fixed), "additionalProperties": False}
     return msgspec.json.encode(schema)
+
+
+def _schema_of(value: object) -> dict[str, str]:
+    return {"type": _TYPES[type(value)]} if type(value) in _TYPES else {}

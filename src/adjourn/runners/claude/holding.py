@@ -151,7 +151,7 @@ class Holding:
             body=tool_body(request.tool_name, arguments),
             label=request.tool_use_id,
             words=self._said or None,
-            read_only=reads_only(request.tool_name),
+            read_only=reads_only(request, workspace=self._drive.task.spec.workspace),
             editable=editable(arguments),
         )
 

@@ -14,6 +14,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     calls: dict[str, str] = {}  # calls that were held, as Claude Code names them, and as the task does
     untold: dict[str, str] = {}  # fingerprints of decided calls that the model was told to make again
     questions: dict[str, tuple[str, ...]] = {}  # fingerprints of questions that were asked, and their keys
+    reviews: int = 0  # how many wishes of reviewers the model was told
     asked: int = 0  # how many questions were asked so far
     cost: float = 0.0  # what the whole session has cost, in US dollars
 

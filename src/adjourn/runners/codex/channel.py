@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -202,18 +203,11 @@ class Channel:
 
     def kill(self) -> int:
         """End the process and all that it started, at once; return its exit code."""
-        import psutil  # slow to import, and only needed at the end
-
-        try:
-            below = psutil.Process(self._child.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            below = []
+        below = _below(self._child.pid)
         self._child.kill()
-        for process in below:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
+        for pid in below:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         code = self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe:
@@ -229,6 +223,16 @@ class Channel:
     def _stdout(self) -> int:
         assert self._child.stdout  # noqa: S101 -- it was asked for above, which the type does not say
         return self._child.stdout.fileno()
+
+
+def _below(pid: int) -> list[int]:
+    """Return what a process started, and what that started in turn; whoever slips through ends with the run."""
+    children: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                children += map(int, file.read().split())
+    return children + [below for child in children for below in _below(child)]
 
 
 def _message(line: bytes) -> Message:

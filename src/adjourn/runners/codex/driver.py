@@ -72,6 +72,9 @@ class CodexDriver:
         """Begin or go on, until Codex is done or a person is needed."""
         while True:
             live = self._opened()
+            last_words = live.rollout.read_on().last_words
+            if last_words is not None and not self._keeper.memory.queried:
+                return self._conclude(live, last_words)
             code = self._converse(live) if self._go_on(live) else self._leave(live)
             if code is not None:
                 return code
@@ -164,8 +167,7 @@ class CodexDriver:
 
     def _take_ended(self, live: _Live, item: Item) -> None:
         if item.type == "agentMessage":
-            sys.stdout.write(block(item.text) + "\n")
-            sys.stdout.flush()
+            _say(item.text)
         if not self._calls.end(item, live.rollout) and item.has_acted:
             why = f"Codex did something that it had not asked for: {item.what}"
             raise AdjournError(why, way_out="look for what allows it in Codex's own rules and settings")
@@ -180,6 +182,14 @@ class CodexDriver:
         live.thread.close()
         self._put_away(live)
         self._keeper.report(live.talk.message)
+        return exits.COMPLETED
+
+    def _conclude(self, live: _Live, last_words: str) -> int:
+        """End a run that was paused in the moment between the model's last words and the end of its turn."""
+        _say(last_words)
+        live.thread.close()
+        self._put_away(live)
+        self._keeper.report(last_words)
         return exits.COMPLETED
 
     def _leave(self, live: _Live) -> int:
@@ -220,6 +230,11 @@ class CodexDriver:
         self._keeper.report(sentence)
         sys.stderr.write(block(sentence) + "\n")
         return exits.FAILED
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(block(text) + "\n")
+    sys.stdout.flush()
 
 
 def last_line(path: str) -> str:

@@ -95,6 +95,7 @@ class Rollout:
         self._read = 0
         self._open: dict[str, OpenCall] = {}
         self._answer_is_whole = True
+        self._answer: str | None = None  # what the model said last, if nothing came after it
         self.usage = Usage()  # of all answers that were written down; a Codex that writes none down leaves it at nothing
         self.answers = 0
         self.has_prompt = False
@@ -128,7 +129,11 @@ class Rollout:
             self.usage = self.usage.plus(msgspec.convert(line.payload, _Used).usage.whole)
         if line.type != "response_item":
             return
-        item = msgspec.convert(line.payload, _Item)
+        self._take_item(msgspec.convert(line.payload, _Item))
+
+    def _take_item(self, item: _Item) -> None:
+        if item.type != "reasoning":
+            self._answer = None
         if item.type in _CALLS:
             self._answer_is_whole = False
             self._open[item.call_id] = OpenCall(
@@ -137,6 +142,8 @@ class Rollout:
         elif item.type in _OUTPUTS:
             self._open.pop(item.call_id, None)
             self.aborted |= {item.call_id} if _ABORTED in str(item.output) else frozenset()
+        elif item.role == "assistant":
+            self._answer, self._answer_is_whole = "".join(part.text for part in item.content or ()), False
         elif item.role == "user":
             self._take_words([part.text for part in item.content or ()])
 
@@ -150,6 +157,11 @@ class Rollout:
     def open_calls(self) -> list[OpenCall]:
         """The calls without an output, in the order in which the model made them."""
         return list(self._open.values())
+
+    @property
+    def last_words(self) -> str | None:
+        """What the model said, if it was done with that: it waits for no call, and nobody has said anything since."""
+        return self._answer if self._answer_is_whole and not self._open else None
 
     def call_of(self, item: str) -> str:
         """Return the open call that an item is part of: itself, or the script that makes it."""

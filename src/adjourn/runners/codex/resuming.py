@@ -1,0 +1,80 @@
+"""Whether a thread of Codex can still be resumed, and why not. It changes nothing."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+
+from adjourn.core.driving import Look
+from adjourn.core.errors import AdjournError
+from adjourn.runners.codex import program
+from adjourn.runners.codex.memory import DOCUMENT, SESSION, Memory, memory_of
+from adjourn.runners.codex.setup import Setup, setup_of
+
+_SECONDS = 20
+
+Documents = Callable[[str], bytes | None]
+
+
+def looks(setup: str | None, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Iterator[Look]:
+    """Look at the thread and the program of a task that has left; `of` is the task's own session, `ref` the provider's."""
+    memory = memory_of(documents(DOCUMENT), session=of)
+    if memory is None:
+        yield Look(thing="session", fine=ref is None, says="it had not begun when it left")
+    else:
+        yield _look_at_thread(memory, ref, documents, environment)
+    yield _look_at_program(setup_of((setup or "").encode()), memory.version if memory else "", environment)
+
+
+def _look_at_thread(memory: Memory, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Look:
+    name = ref or memory.thread
+    try:
+        program.require_thread(name)
+    except AdjournError as error:
+        return Look(thing="session", fine=False, says=error.sentence)
+    if name != memory.thread:
+        return Look(thing="session", fine=False, says=f"{name} is not the thread that was kept, {memory.thread}")
+    path = os.path.join(program.home(environment), memory.place)
+    if os.path.isfile(path):
+        return Look(thing="session", fine=True, says=f"{name}, in {path}")
+    if documents(SESSION):
+        return Look(thing="session", fine=True, says=f"{name}: its file is not there, the copy in the store takes its place")
+    return Look(thing="session", fine=False, says=f"{name}: its file is not there, and there is no copy of it")
+
+
+def _look_at_program(setup: Setup, before: str, environment: Mapping[str, str]) -> Look:
+    try:
+        now = installed_version(program.binary(setup, environment))
+    except AdjournError as error:
+        return Look(thing="program", fine=False, says=error.sentence)
+    since = "" if before in {"", now} else f"; it was {before} when the task left"
+    return Look(thing="program", fine=True, says=f"{setup.program} {now}{since}")
+
+
+def installed_version(binary: str) -> str:
+    """Return the version of the program, or say what is wrong with it."""
+    argv = [binary, "--version"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        raise AdjournError(f"{binary} does not say its version", way_out="npm install -g @openai/codex") from error
+    version = program.version_in(done.stdout)
+    program.refuse_too_old(version)
+    return ".".join(map(str, version)) or "of no known version"
+
+
+def diagnosis(environment: Mapping[str, str]) -> Look | None:
+    """Say what the installed program can do, for whoever wonders; nothing where there is none."""
+    setup = Setup(program=environment.get("ADJOURN_CODEX") or "codex")
+    try:
+        binary = program.binary(setup, environment)
+    except AdjournError:
+        return None
+    version = installed_version(binary)
+    says = f"Codex {version}: {_way_in(binary)}, its calls wait at a hook, and its threads can be resumed by id and by file"
+    return Look(thing="codex", fine=True, says=says)
+
+
+def _way_in(binary: str) -> str:
+    argv = [binary, "app-server", "--help"]
+    done = subprocess.run(argv, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
+    return "it has an app-server" if done.returncode == 0 else "it has no app-server, so `codex exec` is used"
