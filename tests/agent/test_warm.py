@@ -18,10 +18,15 @@ def worker(person: Desk) -> Iterator["subprocess.Popen[bytes]"]:
     """Have a worker at work for as long as the block lasts."""
     process = person.start("worker", env=person.environment | {"SECRET_TOKEN": "hunter2"})
     try:
+        until(partial(is_up, person), what="the worker is up")  # before that, --detach leaves a task to a copy of itself
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
+
+
+def is_up(person: Desk) -> bool:
+    return any(b'"pool"' in lock.read_bytes() for lock in (person.store / "supervisors").glob("*.lock"))
 
 
 def warm_parents(pid: int) -> list[int]:
