@@ -17,9 +17,9 @@ from statistics import median
 from _figures import Figure, ms, report, words
 from _measure import Cost, adjourn, adopt_orphans, cost_of, environment, middle, python
 
+from adjourn.attendance import wait_until
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.states import TaskState
-from adjourn.supervise import wait_until
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 

@@ -10,7 +10,8 @@ from adjourn.core.plan import ItemState, Plan, Progress, Stand, words_of
 from adjourn.core.review import Approved, review_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec, Task
-from adjourn.supervise import Signals, Supervisor, Watcher
+from adjourn.stops import Signals
+from adjourn.supervise import Supervisor, Watcher
 
 
 class Onlooker(Protocol):

@@ -3,23 +3,21 @@
 import gc
 import os
 import select
-import signal
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cached_property
-from types import FrameType
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import msgspec
 
 from adjourn import exchange
+from adjourn.attendance import LOOK_MS, OUTPUT_MS, require_workspace, wait_until
 from adjourn.clarifications.files import left_by
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import Call, Json, arguments_of, command_of
 from adjourn.core.driving import CallResult
-from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, StoreProblem
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
@@ -34,115 +32,17 @@ from adjourn.process.look import search_path
 from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
 from adjourn.process.supervisors import About, supervisor_lock
 from adjourn.process.warmth import Warmth
+from adjourn.stops import Signals, deferred_signals
+from adjourn.underway import Active, Execution
 
-OUTPUT_MS = 100
 COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
-LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _DIED = "its shim died before the gate opened"
 _PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
 _AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
-_PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Watcher = Callable[[str, int], None]  # where the run keeps its files, and how often it was told to stop
-
-
-class UnderWay:
-    """A shim that runs something, and how often it was told to stop."""
-
-    def __init__(self, shim: Shim, *, place: str) -> None:
-        self.place = place
-        self._shim = shim
-        self.told = 0
-
-    def fileno(self) -> int:
-        """Return what to poll for its end."""
-        return self._shim.fileno()
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the shim has left."""
-        return self._shim.wait(0)
-
-    @cached_property
-    def stayed_out(self) -> bool:
-        """Whether the shim died with its gate open and never went through; it can be seen once, before we let go."""
-        return self._shim.stayed_out()
-
-    def heed(self, wanted: int) -> None:
-        """Forward one interrupt for the first request to stop, and kill at the second."""
-        if wanted and not self.told:
-            self._shim.interrupt()
-        if wanted > 1 and self.told <= 1:
-            self._shim.kill()
-        self.told = max(self.told, min(wanted, 2))
-
-    def leave(self) -> None:
-        """Let go of the shim."""
-        self.stayed_out  # noqa: B018 -- it is kept once it was seen
-        self._shim.close()
-
-
-class Execution(UnderWay):
-    """A call of an agent that runs beside it."""
-
-    def __init__(self, call: Call, shim: Shim, *, place: str) -> None:
-        super().__init__(shim, place=place)
-        self.call = call
-
-
-class Active(UnderWay):
-    """A run under way, and the call that runs beside its process, if one does."""
-
-    def __init__(self, run: Run, shim: Shim, *, place: str, is_driven: bool) -> None:
-        super().__init__(shim, place=place)
-        self.run = run
-        self.is_driven = is_driven
-        self.execution: Execution | None = None
-        self.is_in_doubt = False  # whether the store failed while a call beside it was to begin
-        self._has_left = False
-        self._poll = select.epoll() if is_driven else None
-        if self._poll:
-            self._poll.register(shim.fileno(), select.EPOLLIN)
-
-    def fileno(self) -> int:
-        """Return what to poll: readable when the run's process has left, or a call that runs beside it."""
-        return self._poll.fileno() if self._poll else super().fileno()
-
-    def begin(self, execution: Execution) -> None:
-        """Have a call run beside the process."""
-        self.execution = execution
-        if self._poll:
-            self._poll.register(execution.fileno(), select.EPOLLIN)
-
-    def end(self, execution: Execution) -> None:
-        """Let go of the call that has run."""
-        self.execution = None
-        if self._poll:
-            self._poll.unregister(execution.fileno())
-        execution.leave()
-
-    def heed(self, wanted: int) -> None:
-        """Tell the process and what runs beside it to stop."""
-        super().heed(wanted)
-        if self.execution:
-            self.execution.heed(wanted)
-
-    def has_left(self) -> bool:
-        """Say whether the process has left; from then on only what runs beside it is watched."""
-        if self._poll and not self._has_left and self.is_gone:
-            self._poll.unregister(self._shim.fileno())
-            self._has_left = True
-        return self._has_left if self._poll else self.is_gone
-
-    def leave(self) -> None:
-        """Let go of the shims."""
-        if self.execution:
-            self.execution.leave()
-        if self._poll:
-            self._poll.close()
-        super().leave()
 
 
 class Supervisor:
@@ -195,7 +95,7 @@ class Supervisor:
         with deferred_signals() as signals:
             return self.run_heeding(signals, task, watcher=watcher)
 
-    def run_heeding(self, signals: "Signals", task: Task, *, watcher: Watcher | None = None) -> Task:
+    def run_heeding(self, signals: Signals, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task as `run` does, for somebody who counts the requests to stop beyond this task."""
         gc.enable()  # short commands go without; this one may last
         ended = self._run_once(task, signals, watcher)
@@ -210,7 +110,7 @@ class Supervisor:
             ended = self._run_once(mine, signals, watcher)
         return ended
 
-    def join(self, signals: "Signals", task: Task, *, watcher: Watcher | None = None) -> Task:
+    def join(self, signals: Signals, task: Task, *, watcher: Watcher | None = None) -> Task:
         """See a task through that runs already: as its supervisor if that one is gone, else until it has left or is gone."""
         gc.enable()
         with self._controller.store.read() as view:
@@ -224,7 +124,7 @@ class Supervisor:
         except Conflict:
             return None  # a worker was faster
 
-    def _see_through(self, task: Task, run: Run, signals: "Signals") -> Task:
+    def _see_through(self, task: Task, run: Run, signals: Signals) -> Task:
         """Wait for a task that somebody else runs; what was left without a shim is settled."""
 
         def look() -> None:
@@ -258,7 +158,7 @@ class Supervisor:
         except Conflict:
             return self._controller.find(task.id)  # it has ended
 
-    def _wait_for_another(self, task: Task, signals: "Signals") -> Task:
+    def _wait_for_another(self, task: Task, signals: Signals) -> Task:
         """Wait until the worker that took the task has it run, and pass on to it that we are told to stop."""
 
         def look() -> None:
@@ -271,11 +171,11 @@ class Supervisor:
         """Say whether a task is there to be run: queued, or claimed for this very supervisor."""
         return task.state is TaskState.QUEUED or self._controller.claimed(task.id, supervisor=self.name) is not None
 
-    def _run_once(self, task: Task, signals: "Signals", watcher: Watcher | None) -> Task:
+    def _run_once(self, task: Task, signals: Signals, watcher: Watcher | None) -> Task:
         active = self.begin(task, may_start=lambda: not signals.taken())
         return active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
 
-    def _watch_to_the_end(self, active: Active, signals: "Signals", watcher: Watcher | None) -> Task:
+    def _watch_to_the_end(self, active: Active, signals: Signals, watcher: Watcher | None) -> Task:
         try:
             self._watch(active, signals, watcher)
         finally:
@@ -512,7 +412,7 @@ class Supervisor:
         if self._heart and deadline is not None:
             self._heart.watch(run.id, run_directory(self._root, run.id), deadline=deadline)
 
-    def _watch(self, active: Active, signals: "Signals", watcher: Watcher | None) -> None:
+    def _watch(self, active: Active, signals: Signals, watcher: Watcher | None) -> None:
         ear = self._controller.store.listen()
         wish = self._is_unwanted_still(active, before=False)
         poll = select.poll()
@@ -586,59 +486,6 @@ class Supervisor:
                 return self._controller.lose(active.run)
 
 
-class Signals:
-    """Counts the requests to stop, and can be polled for them."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._count = 0
-
-    def fileno(self) -> int:
-        """Return what to poll."""
-        return self._fd
-
-    def taken(self) -> int:
-        """Return how often we were told to stop."""
-        with suppress(BlockingIOError):
-            self._count += len(os.read(self._fd, 64))
-        return self._count
-
-
-@contextmanager
-def deferred_signals() -> Generator[Signals, None, None]:
-    """Turn interrupts into something to poll, so that none ever breaks into a transaction."""
-    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    before = {number: signal.getsignal(number) for number in _PAUSE_SIGNALS}
-    waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN or number == signal.SIGINT:
-            signal.signal(number, _do_nothing)
-    try:
-        yield Signals(reader)
-    finally:
-        signal.set_wakeup_fd(waker)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(reader)
-        os.close(writer)
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """Let the wake-up descriptor tell of the signal."""
-
-
-def require_workspace(controller: Controller, task: Task) -> None:
-    """Refuse a task whose workspace is not where it was: the same work anywhere else is other work."""
-    if os.path.isdir(task.spec.workspace):
-        return
-    with controller.store.read() as view:
-        run = view.run(task.id, task.runs) if task.runs else None
-    known = [f"run {run.id}" if run else "", task.spec.runner, f"session {run.session_ref}" if run and run.session_ref else ""]
-    why = f"its workspace {task.spec.workspace} is not there any more"
-    sentence = f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
-    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
-
-
 def _grace(task: Task, environment: Mapping[str, str]) -> float:
     """Return how long a process has after its interrupt: inside a run less than the outer one, or it would be killed first."""
     try:
@@ -666,45 +513,3 @@ def child_environment(
     run = claimed.run
     ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}
-
-
-def wait_until(
-    controller: Controller,
-    task_id: str,
-    is_reached: Callable[[Task], bool],
-    *,
-    look: Callable[[], None],
-    timeout: float | None = None,
-    every_ms: int = LOOK_MS,
-) -> Task:
-    """Wait for a task, by events and without work in between. `look` is called first and at every event."""
-    gc.enable()  # short commands go without; this one may last
-    ear = controller.store.listen()
-    poll = select.poll()
-    poll.register(ear.fileno(), select.POLLIN)
-    deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
-    try:
-        while True:
-            ear.drain()
-            look()
-            with controller.store.read() as view:
-                task = view.task(task_id)
-            rest = deadline - time.monotonic()
-            if is_reached(task) or rest <= 0:
-                return task
-            poll.poll(min(every_ms, rest * 1000))
-    finally:
-        ear.close()
-
-
-def interrupt_orphan(controller: Controller, task: Task, *, root: str) -> None:
-    """Interrupt a run whose supervisor is gone; one that has a supervisor is interrupted by it."""
-    with controller.store.read() as view:
-        run = view.run(task.id, task.runs)
-    if run.shim is None or LocalProcesses(root).supervisor_lives(run.supervisor):
-        return
-    shim = adopt(run_directory(root, run.id), run.shim)
-    if shim is not None:
-        shim.interrupt()
-        shim.wait(task.spec.grace + 1)
-        shim.close()

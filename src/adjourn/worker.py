@@ -10,7 +10,9 @@ from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.ports.store import Listener, View
-from adjourn.supervise import Active, Signals, Supervisor
+from adjourn.stops import Signals
+from adjourn.supervise import Supervisor
+from adjourn.underway import Active
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
 _LONGEST = 60.0

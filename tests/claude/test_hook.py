@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from adjourn.runners.claude import hook, setup
+from adjourn.runners import hook
+from adjourn.runners.claude import setup
 from tests.e2e.shell import ADJOURN
 
 CALL = {

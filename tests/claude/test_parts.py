@@ -10,12 +10,12 @@ from adjourn.core.errors import AdjournError, CannotResume, Misuse
 from adjourn.core.schema import problems, require_schema
 from adjourn.runners.claude import session, setup
 from adjourn.runners.claude.fingerprint import CWD, arguments_in, editable, fingerprint, input_of, reads_only
-from adjourn.runners.claude.hook import Request
 from adjourn.runners.claude.questions import Asked, Option, questions_in
 from adjourn.runners.claude.resuming import installed_version
 from adjourn.runners.claude.setup import Setup, plain_ref, read_setup, resume_argv, start_argv, version_of
 from adjourn.runners.claude.stream import Began, Called, Result, Returned, Said, Stopped, events_of
 from adjourn.runners.claude.turns import SETTLING, Turns
+from adjourn.runners.hook import Request
 
 SESSION = "0f6c0c1e-5d8a-4a57-9c37-3f4f0a3e7b10"  # the same in every process that collects the tests
 HOSTILE = [

@@ -6,7 +6,8 @@ import msgspec
 
 from adjourn.core.task import Task
 from adjourn.process.shim import Shim
-from adjourn.supervise import Active, Supervisor
+from adjourn.supervise import Supervisor
+from adjourn.underway import Active
 from tests.crash.inject import Aim, Mode
 from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, one_ask
 from tests.crash.stage import Ran, Stage

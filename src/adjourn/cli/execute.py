@@ -17,7 +17,8 @@ from adjourn.core.plan import Progress, Stand
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.execute import Execution
-from adjourn.supervise import Signals, Watcher, deferred_signals
+from adjourn.stops import Signals, deferred_signals
+from adjourn.supervise import Watcher
 from adjourn.wiring.planning import executing, open_plan, specs_of
 
 

@@ -2,13 +2,13 @@
 
 import click
 
+from adjourn.attendance import require_workspace
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.whole import Controller
 from adjourn.core.task import Task
-from adjourn.supervise import require_workspace
 
 
 @verb("fork")

@@ -5,13 +5,13 @@ import sys
 
 import click
 
+from adjourn.attendance import OUTPUT_MS, wait_until
 from adjourn.cli.options import verb
 from adjourn.cli.screen import Stream
 from adjourn.cli.session import Session
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
-from adjourn.supervise import OUTPUT_MS, wait_until
 
 
 @verb("logs")

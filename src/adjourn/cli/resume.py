@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from adjourn.attendance import require_workspace
 from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
@@ -13,7 +14,6 @@ from adjourn.controller.whole import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.task import Task
-from adjourn.supervise import require_workspace
 
 
 @verb("resume")

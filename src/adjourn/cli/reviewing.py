@@ -4,6 +4,7 @@ import os
 import select
 import sys
 
+from adjourn.attendance import LOOK_MS
 from adjourn.cli.session import Session
 from adjourn.cli.standing import what_is_asked
 from adjourn.controller.whole import Controller
@@ -12,7 +13,7 @@ from adjourn.core.errors import AdjournError
 from adjourn.core.render import prose
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
-from adjourn.supervise import LOOK_MS, Signals
+from adjourn.stops import Signals
 from adjourn.wiring import now
 
 _STDIN = 0

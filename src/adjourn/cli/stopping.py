@@ -1,11 +1,11 @@
 """Sees a stop through: the task's supervisor is told, or its shim where there is no supervisor any more."""
 
+from adjourn.attendance import interrupt_orphan, wait_until
 from adjourn.cli.foreground import report
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.supervise import interrupt_orphan, wait_until
 
 
 def _has_stopped(task: Task) -> bool:

@@ -4,6 +4,7 @@ import time
 
 import click
 
+from adjourn.attendance import wait_until
 from adjourn.cli.amounts import Amount
 from adjourn.cli.foreground import EXIT_CODES
 from adjourn.cli.options import verb
@@ -15,7 +16,6 @@ from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.supervise import wait_until
 from adjourn.wiring import now
 
 _MOMENT = 2.0  # seconds that a detached supervisor may need to take its task

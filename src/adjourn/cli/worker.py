@@ -20,7 +20,7 @@ from adjourn.core.manifest import plain_json
 from adjourn.core.render import prose
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.core.when import ago, stamp
-from adjourn.supervise import deferred_signals
+from adjourn.stops import deferred_signals
 from adjourn.wiring import living, now
 from adjourn.wiring.notification import HURRIED, LAST_ROUND, Messenger
 from adjourn.wiring.settings import read_settings

@@ -18,7 +18,7 @@ def drive() -> int:
 def ask_driver(request: bytes) -> bytes:
     """Take the input of a hook to the driver of the run that it belongs to, and return what to print, or raise."""
     from adjourn.process.local import run_directory
-    from adjourn.runners.claude import hook
+    from adjourn.runners import hook
 
     run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
     if not run_id or not root:

@@ -20,7 +20,6 @@ from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import progress, session, words
 from adjourn.runners.claude.holding import Holding
-from adjourn.runners.claude.hook import Ear
 from adjourn.runners.claude.program import Program
 from adjourn.runners.claude.progress import Progress
 from adjourn.runners.claude.resuming import installed_version
@@ -36,6 +35,7 @@ from adjourn.runners.claude.setup import (
     start_argv,
 )
 from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
+from adjourn.runners.hook import Ear
 
 INTERRUPTED = 130
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.call import arguments_of, digest_of, tool_body
-from adjourn.runners.claude.hook import Request
+from adjourn.runners.hook import Request
 
 CWD = "(cwd)"  # beside the input, where a call would be made elsewhere than in the workspace
 _READ_ONLY = frozenset(

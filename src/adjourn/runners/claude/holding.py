@@ -13,11 +13,11 @@ from adjourn.core.states import AskState, CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import words
 from adjourn.runners.claude.fingerprint import arguments_in, editable, fingerprint, input_of, reads_only
-from adjourn.runners.claude.hook import Answer, Asked, Request, allow, defer, deny, deny_and_stop
 from adjourn.runners.claude.progress import DOCUMENT, Progress
 from adjourn.runners.claude.questions import ASK_USER, as_asked, questions_in, with_answers
 from adjourn.runners.claude.stream import Called, Event, Returned, Said
 from adjourn.runners.claude.turns import Turn, Turns
+from adjourn.runners.hook import Answer, Asked, Request, allow, defer, deny, deny_and_stop
 
 PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
 LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred call again that is much larger

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.runners.claude.hook import Answer, Asked, Ear
+from adjourn.runners.hook import Answer, Asked, Ear
 
 HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16

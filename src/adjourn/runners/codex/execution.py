@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.runners.claude.hook import Answer
 from adjourn.runners.codex import program
 from adjourn.runners.codex.channel import Channel, Gone, Hooks, Message
 from adjourn.runners.codex.conversation import Conversation, Event, TurnEnded
@@ -16,6 +15,7 @@ from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.memory import Usage
 from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Reply, Wanted, shell_arguments
 from adjourn.runners.codex.rollout import path_of
+from adjourn.runners.hook import Answer
 
 _BEGINS = 30.0  # seconds until a thread has its name, and then its file
 _LOOK = 0.05

@@ -8,7 +8,7 @@ import msgspec
 
 from adjourn.core.call import tool_body
 from adjourn.core.errors import Misuse
-from adjourn.runners.claude import hook
+from adjourn.runners import hook
 from adjourn.runners.codex.channel import HOOK, Message
 from adjourn.runners.codex.items import Item, Option
 

@@ -7,11 +7,11 @@ import msgspec
 
 from adjourn.core.driving import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.runners.claude.hook import Answer
 from adjourn.runners.codex import hook, program
 from adjourn.runners.codex.channel import Gone, Hooks, Message, Refused
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.requests import Reply, Unanswerable
+from adjourn.runners.hook import Answer
 
 _ANSWER = 60.0  # seconds for what needs no model
 _GOODBYE = 2.0
