@@ -1,4 +1,4 @@
-"""The hook: how a call that Claude Code or Codex is about to make reaches the driver of its run, and how the answer comes back."""
+"""The hook: how a call that Claude Code or Codex is about to make reaches the driver of its run, and how the answer returns."""
 
 import os
 import selectors
