@@ -4,6 +4,7 @@
 What the model says it reads from the file that FAKE_CLAUDE names; FAKE_FAULT names one thing that goes wrong.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -183,7 +184,8 @@ class Fake:
     def terminate(self, *_: object) -> NoReturn:
         """Stop in good order."""
         if self.tool:
-            os.killpg(self.tool.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.tool.pid, signal.SIGKILL)
         if FAULT == "ignores the signal":
             time.sleep(60)
         os._exit(TERMINATED)

@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.places import Place, place_of
-
 _MOST_PARTS = 16  # of a key; the parser takes a time that grows with the square of them
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -62,6 +60,8 @@ def _where_keys_are(line: str) -> list[str]:
 
 def _syntax(said: str, text: str, *, source: str) -> Problem:
     found = _AT.search(said)
+    from adjourn.core.places import Place, place_of  # only what is wrong has a place
+
     end = place_of(text, len(text))
     place = Place(int(found[1]), int(found[2])) if found and found[1] else end
     what = said[: found.start()] if found else said
