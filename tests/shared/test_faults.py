@@ -1,5 +1,6 @@
 """What goes wrong between adjourn and its database: a sentence, the same receipt, and nothing lost."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from adjourn.core.errors import StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.conftest import is_awake
+from tests.e2e.shell import until
 from tests.needs import missing
 from tests.postgres import Server, server_at
 from tests.shared.desk import desk
@@ -183,7 +185,14 @@ def test_a_database_without_a_free_connection_is_told(role: Callable[[str], str]
         PostgresStore(url)
     desk(store).start()
     store.close()
-    PostgresStore(url).close()
+    until(lambda: is_open(url), what="the server has let go of the connection")
+
+
+def is_open(url: str) -> bool:
+    with contextlib.suppress(StoreProblem):
+        PostgresStore(url).close()
+        return True
+    return False
 
 
 def test_a_database_that_is_read_only_can_be_read_and_is_told(role: Callable[[str], str], postgres: Server) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjourn.core.ask import Ask, AskKind, Reply, Verb
-from adjourn.core.errors import AdjournError, AlreadySettled, Conflict, Misuse, NotFound
+from adjourn.core.errors import AdjournError, AlreadySettled, Conflict, Misuse
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import AskState
 from tests.unit.values import an_approval, an_ask, settled
@@ -96,12 +96,12 @@ def test_decisions_and_an_answer_together_are_refused(decision: Resumption, answ
         (Resumption(approve_all=True, reject_all=True), Misuse),
         (Resumption(approve=("tc_1",), reject=("tc_1",)), Misuse),
         (Resumption(approve=("tc_1",), reject=("ask-1",)), Misuse),
-        (Resumption(approve=("tc_9",)), NotFound),
-        (Resumption(reject=("tc_9",)), NotFound),
-        (Resumption(approve=("",)), NotFound),
-        (Resumption(approve=("tc_",)), NotFound),
-        (Resumption(approve=("\x1b]52;c;AAAA\x07",)), NotFound),
-        (Resumption(approve=("ask-region",)), NotFound),
+        (Resumption(approve=("tc_9",)), Misuse),
+        (Resumption(reject=("tc_9",)), Misuse),
+        (Resumption(approve=("",)), Misuse),
+        (Resumption(approve=("tc_",)), Misuse),
+        (Resumption(approve=("\x1b]52;c;AAAA\x07",)), Misuse),
+        (Resumption(approve=("ask-region",)), Misuse),
     ],
 )
 def test_decisions_that_do_not_fit_are_refused(resumption: Resumption, error: type[AdjournError]) -> None:
@@ -134,7 +134,7 @@ def test_a_call_that_may_have_run_is_never_covered() -> None:
     """Only `settle` answers an uncertain call: no --approve-all, no name, no text."""
     assert said(Resumption(approve_all=True), [*THREE, UNCERTAIN]) == "+1 +2 +3"
     for resumption in (Resumption(approve=("tc_4",)), Resumption(text="it ran"), Resumption(answers=("ask-lost=it ran",))):
-        with pytest.raises((NotFound, Misuse)):
+        with pytest.raises((Conflict, Misuse)):
             replies_of(resumption, [UNCERTAIN])
 
 

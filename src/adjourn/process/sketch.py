@@ -59,7 +59,7 @@ def compare(before: Sketches, now: Sketches) -> Diffstat:
     changes: list[FileChange] = []
     for path, new in now.files.items():
         old = before.files.get(path)
-        if old is None and not before.is_whole and new.changed <= before.at * 1_000_000:
+        if old is None and not before.is_whole and new.changed < (before.at + 1) * 1_000_000:
             continue  # it may have been there: the first look did not come so far
         if old is None or _differ(old, new):
             changes.append(_change(path, old, new))

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -53,9 +53,15 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class Refused(AdjournError):
     """The other side did not do what it was asked."""
 
-    def __init__(self, method: str, refusal: Refusal) -> None:
-        super().__init__(f"Codex refused {method}: {refusal.message}")
-        self.refusal = refusal
+    code = "codex_refused"
+    refusal: Refusal
+
+    @classmethod
+    def of(cls, method: str, refusal: Refusal) -> Self:
+        """Say what was asked, and what was said to it."""
+        refused = cls(f"Codex refused {method}: {refusal.message}")
+        refused.refusal = refusal
+        return refused
 
 
 class Interrupts:
@@ -147,7 +153,7 @@ class Channel:
             kept.append(message)
         self._messages.extendleft(reversed(kept))
         if message.error:
-            raise Refused(method, message.error)
+            raise Refused.of(method, message.error)
         return message.result
 
     def send(self, message: Mapping[str, Any]) -> None:

@@ -73,11 +73,16 @@ class CodexDriver:
         while True:
             live = self._opened()
             last_words = live.rollout.read_on().last_words
-            if last_words is not None and not self._keeper.memory.queried:
+            if last_words is not None and not self._keeper.memory.queried and not self._is_wanted_otherwise:
                 return self._conclude(live, last_words)
             code = self._converse(live) if self._go_on(live) else self._leave(live)
             if code is not None:
                 return code
+
+    @property
+    def _is_wanted_otherwise(self) -> bool:
+        """Whether a reviewer wants something changed that no turn has answered yet."""
+        return len(self._drive.feedback) > self._keeper.memory.reviews
 
     # --- beginning ---------------------------------------------------------------------------------------------------------
 
@@ -179,18 +184,12 @@ class CodexDriver:
             return self.fail(ended.error or f"Codex ended its turn as {ended.status}")
         if any(ask.is_open for ask in ask_all(self._drive, self._keeper, live.talk.questions, call="")):
             return self._leave(live)
-        live.thread.close()
-        self._put_away(live)
-        self._keeper.report(live.talk.message)
-        return exits.COMPLETED
+        return self._end(live, live.talk.message)
 
     def _conclude(self, live: _Live, last_words: str) -> int:
         """End a run that was paused in the moment between the model's last words and the end of its turn."""
         _say(last_words)
-        live.thread.close()
-        self._put_away(live)
-        self._keeper.report(last_words)
-        return exits.COMPLETED
+        return self._end(live, last_words)
 
     def _leave(self, live: _Live) -> int:
         self._stop(live)
@@ -201,6 +200,13 @@ class CodexDriver:
         """End Codex at once: it must not get to write down that somebody stopped it."""
         live.thread.kill()
         self._put_away(live)
+
+    def _end(self, live: _Live, words: str | None) -> int:
+        live.thread.close()
+        self._put_away(live)
+        self._keeper.remember(reviews=len(self._drive.feedback))
+        self._keeper.report(words)
+        return exits.COMPLETED
 
     def _put_away(self, live: _Live) -> None:
         self._live = None

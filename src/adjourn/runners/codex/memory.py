@@ -71,6 +71,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ran: tuple[Ran, ...] = ()
     queried: tuple[Queried, ...] = ()
     keys: tuple[str, ...] = ()  # of all questions so far: no two share one
+    reviews: int = 0  # wishes of reviewers that a turn has answered
 
 
 def memory_of(body: bytes | None, *, session: str) -> Memory | None:
