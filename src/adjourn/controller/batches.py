@@ -10,7 +10,7 @@ from adjourn.core.call import EDITABLE, ORIGINAL, RESULT, Call, call_name
 from adjourn.core.driving import CallResult, Held, Proposed, is_tame, looked_at
 from adjourn.core.judgement import Action, Judgement
 from adjourn.core.opening import Way, way_of
-from adjourn.core.states import CallMove, CallState
+from adjourn.core.states import AskMove, CallMove, CallState
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View
 
@@ -94,8 +94,6 @@ def free_label(view: View, task: Task, wanted: str | None) -> str:
 
 def again(step: Steps, task: Task, run: Run, call: Call, judgement: Judgement, files: dict[str, str], *, why: str) -> None:
     """Take back a call that was let through and is not what it was, and ask for it as it is now."""
-    from adjourn.core.states import AskMove
-
     ask = step.tx.ask_numbered(task.id, call.ask) if call.ask else None
     step.move(call, CallMove.WITHDRAW)
     parts = msgspec.json.decode(call.body)

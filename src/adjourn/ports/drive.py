@@ -80,7 +80,3 @@ class Drive(Protocol):
     def report(self, report: Report) -> None:
         """Say what the run has done so far; the last word counts."""
         ...
-
-    def is_wanted(self) -> bool:
-        """Say whether nobody wants the run to stop."""
-        ...

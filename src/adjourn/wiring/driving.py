@@ -120,11 +120,6 @@ class Driver:
         """Say what the run has done so far."""
         self._controller.report(self.run.id, report)
 
-    def is_wanted(self) -> bool:
-        """Say whether nobody wants the run to stop."""
-        with self._controller.store.read() as view:
-            return view.task(self.task.id).wish is None
-
 
 def _moves(held: Sequence[Held]) -> bool:
     """Say whether a call may still end without a person; while one of the batch is asked about, none of it runs."""

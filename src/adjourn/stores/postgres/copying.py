@@ -14,9 +14,7 @@ _OUTBOXES = b'SELECT notifier, body FROM adjourn.outbox ORDER BY notifier COLLAT
 
 def everything_in(db: Database, rows: Rows) -> Everything:
     """Return all rows, as of the transaction that is open."""
-    tasks = [
-        KeptTask(no, rows.task(name), head) for no, name, head in db.all(b"SELECT no, id, head FROM adjourn.task ORDER BY no")
-    ]
+    tasks = [KeptTask(no, rows.task(name), head) for no, name, head in db.all(_TASKS)]
     names = [kept.task.id for kept in tasks]
     return Everything(
         tasks=tasks,

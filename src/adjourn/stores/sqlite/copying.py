@@ -18,9 +18,7 @@ def everything_in(db: Database, rows: Rows) -> Everything:
         calls=[call for name in names for call in rows.calls(name)],
         asks=[ask for name in names for ask in rows.asks(name)],
         turns=[KeptTurn(run, key, kind, thing, bool(left_open)) for run, key, kind, thing, left_open in turns],
-        documents=[
-            (task, name, body) for task, name, body in db.all("SELECT task, name, body FROM document ORDER BY task, name")
-        ],
+        documents=[(task, name, body) for task, name, body in db.all(_DOCUMENTS)],
         messages=[(no, body) for no, body in db.all("SELECT no, body FROM message ORDER BY no")],
         shared_documents=[(name, body) for name, body in db.all("SELECT name, body FROM shared_document ORDER BY name")],
         events=[KeptEvent(*row) for row in db.all("SELECT no, task, body, link, seal FROM event ORDER BY no")],
