@@ -1,5 +1,8 @@
 """What every test may ask for."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from tests.postgres import Server, server
@@ -11,6 +14,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for the long sweeps; CI's share of them is the default."""
     parser.addoption("--sweep", choices=SHARES, default="ci", help="how much of a long sweep to run: CI's share, or all of it")
     parser.addoption("--on", choices=("sqlite", "postgres"), default="sqlite", help="the store that the program uses in a Shell")
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to begin below somebody's store: every test would find that one."""
+    for place in Path(tempfile.gettempdir(), "tests").resolve().parents:
+        if (place / ".adjourn").exists():
+            pytest.exit(f"{place / '.adjourn'} is above the places of the tests, who would share it; move it away", returncode=3)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -82,7 +82,7 @@ def test_a_run_works_where_it_was_started_with_the_persons_environment(shell: Sh
     assert run["repo_root"] == str(deep)
 
 
-@pytest.mark.parametrize("where", ["given", "variable", "nearest", "git root", "here"])
+@pytest.mark.parametrize("where", ["given", "variable", "nearest", "git root", "empty .git", "here"])
 @pytest.mark.one_machine("a database is where its URL says")
 def test_the_store_is_where_one_would_look_for_it(shell: Shell, tmp_path: Path, where: str) -> None:
     """--store, ADJOURN_STORE, the nearest .adjourn upwards, else the git root, else here."""
@@ -102,6 +102,9 @@ def test_the_store_is_where_one_would_look_for_it(shell: Shell, tmp_path: Path, 
         case "git root":
             shell.run("git", "init", "-q", str(tmp_path / "a"))
             wanted = tmp_path / "a" / ".adjourn"
+        case "empty .git":  # what a sandbox leaves behind is no repository
+            (tmp_path / "a" / ".git").mkdir()
+            wanted = deep / ".adjourn"
         case _:
             wanted = deep / ".adjourn"
     shell.adjourn("run", *options, "--", "true", cwd=deep, env=env)

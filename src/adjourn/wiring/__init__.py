@@ -49,7 +49,7 @@ def find_root(given: str | None, *, start: str | None = None) -> str:
     here = start or os.getcwd()
     above = _upwards(here)
     found = next((place for place in above if os.path.lexists(os.path.join(place, STORE))), None)
-    repository = next((place for place in above if os.path.lexists(os.path.join(place, ".git"))), None)
+    repository = next((place for place in above if _is_repository(place)), None)
     return os.path.join(found or repository or here, STORE)
 
 
@@ -65,6 +65,12 @@ def _upwards(place: str) -> list[str]:
     while (parent := os.path.dirname(places[-1])) != places[-1]:
         places.append(parent)
     return places
+
+
+def _is_repository(place: str) -> bool:
+    """Say whether it is one, as git would: sandboxes leave an empty .git behind, in /tmp for one, that is none."""
+    path = os.path.join(place, ".git")
+    return os.path.lexists(os.path.join(path, "HEAD")) or os.path.isfile(path)
 
 
 def is_shared(root: str) -> bool:
