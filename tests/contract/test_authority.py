@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -268,8 +269,8 @@ def test_only_who_may_request_starts_a_task(office: Office, name: str) -> None:
 
 @pytest.mark.parametrize("name", MAY)
 def test_verbs_of_other_surfaces_ask_the_same_table(office: Office, name: str) -> None:
-    for verb, words in ((verb, words) for verb in OF_OTHER_SURFACES for words in (verb, f"{verb} --option")):
-        assert check(office, name, verb, partial(office.controller.authorise, verb=words), is_done=True) == ""
+    for verb, words in product(OF_OTHER_SURFACES, ("{}", "{} --option")):
+        assert check(office, name, verb, partial(office.controller.authorise, verb=words.format(verb)), is_done=True) == ""
 
 
 def test_every_verb_of_the_table_has_its_cells() -> None:
