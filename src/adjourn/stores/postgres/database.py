@@ -39,6 +39,7 @@ class Database:
         self._line: Line | None = None
         self._opening: Opening | None = None
         self._is_leaving = False
+        self.queues: set[str] = set()  # pools whose queue is known to be there
         if not (log := getLogger("psycopg")).handlers:
             log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
 
