@@ -50,6 +50,7 @@ class AskRows(Steps):
             return
         if self._foreseen and self._adopt_foreseen(task_id):
             no = self._known.numbers[task_id]
+            self.is_guarded = True
             self._run("lock_family", no)
             self._later("unchanged", no, no, self._known.tasks[no].version, self._known.heads[no])
         else:
@@ -125,7 +126,7 @@ class AskRows(Steps):
 
     def _whole(self, task_id: str) -> list[Ask] | None:
         asks = self._known.asks_of.get(self._no(task_id))
-        return None if asks is None else [ask for _, ask in sorted(asks.items())]
+        return None if asks is None else [asks[number] for number in sorted(asks)]
 
     def asks_like(self, prefix: str) -> list[str]:
         """Return a few ids of asks that begin with the prefix."""

@@ -63,6 +63,7 @@ class Steps:
         self._changes = changes
         self._lease = lease
         self._foreseen = foreseen
+        self.is_guarded = False  # whether nothing of it counts if what was foreseen is not so any more
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import psycopg
 
-from adjourn.core.errors import Conflict, StoreProblem
+from adjourn.core.errors import Conflict, Outdated, StoreProblem
 from adjourn.core.task import Task
 from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
@@ -93,6 +93,7 @@ class PostgresStore:
             finally:
                 with suppress(psycopg.Error):
                     self._db.leave()
+                self._seen.keep_soon()
 
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
@@ -101,16 +102,18 @@ class PostgresStore:
             self._db.begin(Opening(*_CHANGE, then=self._begun))
             rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
             self._foreseen = None
+            self._number = ""
             try:
                 yield rows
-                self._db.open()  # before anything can be lost, its number is known
+                if not (rows.is_guarded and self._db.reach() == self._known):
+                    self._db.open()  # before anything can be lost, its number is known
                 self._commit(rows.finish())
             except BaseException:
                 self._roll_back()
                 self._db.queues.clear()
                 raise
             self._db.queues |= rows.queues
-            self._seen.keep()
+            self._seen.keep_soon()
 
     def _begun(self, seen: Values) -> None:
         moment, place, seal, *number = seen
@@ -139,11 +142,13 @@ class PostgresStore:
     def _commit(self, last: list[Statement]) -> None:
         """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
         try:
-            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())])
+            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())], once=True)
             self._seen.note(place, seal)
         except psycopg.OperationalError as error:
             if self._db.is_open:
                 raise
+            if not self._number:  # what guards it lets nobody do it a second time: whoever looks again sees what became of it
+                raise Outdated(f"{self.name} went away while this was saved") from error
             self._read_back(self._number, error)
 
     def _read_back(self, number: str, error: psycopg.Error) -> None:
