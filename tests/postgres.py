@@ -59,6 +59,11 @@ class Server:
             return f"postgresql:///?{_query(make_conninfo(self._given, dbname=database))}"
         return str(self._wheel.get_uri(database=database))
 
+    @property
+    def programs(self) -> Path | None:
+        """Where its own programs are, pg_dump among them; of a server that somebody offers they are on PATH."""
+        return Path(self._wheel.bin_path) if self._wheel else None
+
     def do(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Say something to it."""
         import psycopg
