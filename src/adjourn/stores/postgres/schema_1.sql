@@ -78,6 +78,7 @@ CREATE TABLE adjourn.ask (
     call integer,
     expires_at bigint,
     settled_at bigint,
+    settled_by text,
     level text CHECK (level IN ('L0', 'L1', 'L2')),
     snoozed_until bigint,
     body bytea NOT NULL,
