@@ -13,24 +13,21 @@ from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
-    SystemPromptPart,
     TextPart,
     TextPartDelta,
     ThinkingPart,
     ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from adjourn.core.transcript import Assistant, Message, Thinking, ToolCall, ToolResult, Usage, User
+from adjourn.core.transcript import Assistant, Message, Thinking, ToolCall, Usage
 from adjourn.runners.agent.asking import ModelGaveUp, ModelStumbled
+from adjourn.runners.agent.history import History
 from adjourn.runners.agent.setup import Setup
 from adjourn.runners.agent.tools.tool import Tool
 
@@ -55,6 +52,7 @@ class Line:
         self._setup = setup
         self._runner = runner or asyncio.Runner()
         self._model, self._hang_up = _model(setup)
+        self._history = History()
 
     def close(self) -> None:
         """Hang up."""
@@ -63,7 +61,7 @@ class Line:
 
     def request(self, instructions: str, messages: Sequence[Message], tools: Sequence[Tool], hear: Listener) -> Assistant:
         """Return the model's answer. What may pass is raised as ModelStumbled, what will not as ModelGaveUp."""
-        asked = self._response(_sent(instructions, messages), _offered(tools), hear)
+        asked = self._response(self._history.with_all(instructions, messages), _offered(tools), hear)
         try:
             response = self._runner.run(asked)
         except _FINAL as error:
@@ -161,47 +159,6 @@ def _offered(tools: Sequence[Tool]) -> ModelRequestParameters:
         ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema)) for tool in tools
     ]
     return ModelRequestParameters(function_tools=offered, allow_text_output=True)
-
-
-def _sent(instructions: str, messages: Sequence[Message]) -> list[ModelMessage]:
-    sent: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(content=instructions)])]
-    for message in messages:
-        match message:
-            case Assistant():
-                sent.append(ModelResponse(parts=_said(message), model_name=message.model))
-            case User(text=words):
-                _extend(sent, UserPromptPart(content=words))
-            case ToolResult():
-                _extend(sent, _result(message))
-    return sent
-
-
-def _extend(sent: list[ModelMessage], part: UserPromptPart | ToolReturnPart) -> None:
-    """Put what follows one another into one message: all results of a batch come back at once."""
-    if isinstance(last := sent[-1], ModelRequest):
-        sent[-1] = ModelRequest(parts=[*last.parts, part])
-    else:
-        sent.append(ModelRequest(parts=[part]))
-
-
-def _result(message: ToolResult) -> ToolReturnPart:
-    # Never as failed: then the words would arrive wrapped in JSON, and TOOL_CALL_REJECTED has to arrive exactly so.
-    return ToolReturnPart(tool_name=message.name, content=message.text, tool_call_id=message.tool_call_id)
-
-
-def _said(message: Assistant) -> list[ThinkingPart | TextPart | ToolCallPart]:
-    thoughts = [
-        ThinkingPart(content=each.text, id=each.id, signature=each.signature, provider_name=each.provider)
-        for each in message.thinking
-    ]
-    words = [TextPart(content=message.text)] if message.text else []
-    calls = [ToolCallPart(tool_name=call.name, args=_arguments(call), tool_call_id=call.id) for call in message.tool_calls]
-    return [*thoughts, *words, *calls]
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments as every API takes them back: an object, also where the model wrote none."""
-    return call.arguments if isinstance(call.arguments, dict) else {"invalid": call.arguments}
 
 
 def _heard(event: object) -> str:
