@@ -45,6 +45,9 @@ class Fake:
     def do_initialize(self, _: Json) -> Json:
         return {"userAgent": f"adjourn/{self.play.get('version', '0.166.0')} (fake)"}
 
+    def do_config_read(self, _: Json) -> Json:
+        return {"config": {}}
+
     def do_list_hooks(self, _: Json) -> Json:
         key = "/<session-flags>/config.toml:pre_tool_use:0:0"
         trust = self.play.get("trust", "trusted")

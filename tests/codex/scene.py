@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.model.script import ToolUse, Turn
 from tests.model.server import Model, Request, playing
 
 GATED = ("run", "--runner", "codex", "--pause-on-approval")
+SERVER = Path(__file__).parent / "mcp_server.py"
 PLAIN_MODEL, SCRIPTING_MODEL = "gpt-5.5", "gpt-6-sol"  # one calls tools, the other writes scripts that do
 
 _CONFIG = """
@@ -45,6 +47,18 @@ def patch(text: str, *, name: str | None = None) -> ToolUse:
 def script(text: str, *, name: str | None = None) -> ToolUse:
     """Return a script that makes calls of its own."""
     return ToolUse(name="exec", arguments=text, id=name)
+
+
+def tool(name: str, text: str, *, name_of_call: str | None = None) -> ToolUse:
+    """Return a call of the MCP server of tests."""
+    return ToolUse(name=f"mcp__traces__{name}", arguments={"x": text}, id=name_of_call)
+
+
+def traces(scene: "Scene", *, approves: bool = False) -> str:
+    """Return the settings of an MCP server that leaves traces; Codex asks about its tools, or approves them all by itself."""
+    mode = 'default_tools_approval_mode = "approve"\n[mcp_servers.traces.tools.look]\napproval_mode = "approve"' if approves else ""
+    trace = scene.work / "trace.txt"
+    return f'[mcp_servers.traces]\ncommand = "{sys.executable}"\nargs = ["{SERVER}", "{trace}"]\n{mode}\n'
 
 
 class Scene:

@@ -81,6 +81,7 @@ class Conversation:
         self._setup = setup
         self._requests: dict[int | str, Wanted | Questions] = {}
         self._let: dict[str, Wanted] = {}
+        self._granted: set[str] = set()  # the items about which Codex has asked a second time, and got the same answer
         self._answered: set[str] = set()  # the items of earlier batches
         self._heard_at = time.monotonic()
         self._retries = 0
@@ -128,7 +129,7 @@ class Conversation:
         if message.method is None:
             return None
         if message.id is not None:
-            self._take_request(read_request(message, thread=self._thread.id, items=self.items))
+            self._take_request(read_request(message, thread=self._thread.id, items=self._not_granted()))
             return None
         try:
             return self._take_notice(message.method, msgspec.json.decode(message.params, type=dict[str, Any] | None))
@@ -140,11 +141,16 @@ class Conversation:
             case Strange() | Harmless():
                 self._thread.answer(request.answer())
             case Wanted(item=item) if item in self._let:
-                self._thread.answer(request.answer(yes=self._let[item].covers(request)))
+                self._granted.add(item)
+                self._thread.answer(request.answer(yes=self._let.pop(item).covers(request)))
             case Questions(given=dict()) if not self.hears_questions_at_hooks:
                 self._thread.answer(request.pass_on())
             case Wanted() | Questions():
                 self._requests[request.request] = request
+
+    def _not_granted(self) -> dict[str, Item]:
+        """Return the items that a request can be about: a grant serves once."""
+        return {name: item for name, item in self.items.items() if name not in self._granted}
 
     def let(self, wanted: Sequence[Wanted]) -> None:
         """Take note of calls that were let through at their hook: when Codex asks once more, it is the same answer."""
