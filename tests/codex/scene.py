@@ -56,7 +56,9 @@ def tool(name: str, text: str, *, name_of_call: str | None = None) -> ToolUse:
 
 def traces(scene: "Scene", *, approves: bool = False) -> str:
     """Return the settings of an MCP server that leaves traces; Codex asks about its tools, or approves them all by itself."""
-    mode = 'default_tools_approval_mode = "approve"\n[mcp_servers.traces.tools.look]\napproval_mode = "approve"' if approves else ""
+    mode = (
+        'default_tools_approval_mode = "approve"\n[mcp_servers.traces.tools.look]\napproval_mode = "approve"' if approves else ""
+    )
     trace = scene.work / "trace.txt"
     return f'[mcp_servers.traces]\ncommand = "{sys.executable}"\nargs = ["{SERVER}", "{trace}"]\n{mode}\n'
 

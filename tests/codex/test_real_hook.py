@@ -139,7 +139,9 @@ def test_whatever_is_in_the_place_of_the_hook_nothing_runs(real: Scene) -> None:
         assert all(NOT_ASKED in each for each in outputs(model.asked[-1]).values())
 
 
-def test_whatever_the_driver_does_that_is_no_sealed_yes_nothing_runs(real: Scene) -> None:  # 8 kinds, with the real `adjourn _hook`
+def test_whatever_the_driver_does_that_is_no_sealed_yes_nothing_runs(
+    real: Scene,
+) -> None:  # 8 kinds, with the real `adjourn _hook`
     kinds, place = list(DRIVERS), real.work / "runs" / "task.1" / "driver"
     place.mkdir(parents=True)
     real.shell.environment |= {"ADJOURN_RUN_ID": "task.1", "ADJOURN_STORE": str(real.work)}

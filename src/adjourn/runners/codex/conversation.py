@@ -11,10 +11,11 @@ from adjourn.runners.codex.channel import HOOK, Message, Silent
 from adjourn.runners.codex.items import Item, Offer, Option
 from adjourn.runners.codex.memory import Usage, usage_of
 from adjourn.runners.codex.requests import Harmless, Query, Questions, Reply, Request, Strange, Wanted, read_request
-from adjourn.runners.codex.rollout import Rollout
+from adjourn.runners.codex.rollout import OpenCall, Rollout
 from adjourn.runners.codex.setup import Setup
 
 _QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
+_BESIDE = 1.0  # the same, of a call of another tool that may run beside this one
 _LOOK = 0.05
 _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
@@ -113,10 +114,9 @@ class Conversation:
         quiet = time.monotonic() - self._heard_at
         self._rollout.read_on()
         known = {request.item for request in self._requests.values()} | self._answered
-        missing = [call for call in self._rollout.open_calls if call.name in _ASKED_ABOUT and call.id not in known]
-        has_all = self._rollout.answer_is_whole and not missing
-        runs_script = any(call.is_cell for call in self._rollout.open_calls)
-        return quiet >= _PATIENCE or (has_all and (quiet >= _QUIET or not runs_script))
+        unheard = [call for call in self._rollout.open_calls if call.id not in known]
+        has_all = self._rollout.answer_is_whole and not any(call.name in _ASKED_ABOUT for call in unheard)
+        return quiet >= (max(map(_delay, unheard), default=0.0) if has_all else _PATIENCE)
 
     def _batch(self) -> Batch:
         batch = Batch(tuple(self._requests.values()))
@@ -197,6 +197,11 @@ class Conversation:
         self._retries += 1
         if self._retries > self._setup.retries:
             raise AdjournError(f"Codex tried {self._retries} times in a row: {message}")
+
+
+def _delay(call: OpenCall) -> float:
+    """Return how long the request of an open call may take to come; tools of MCP servers wait for one another, or do not."""
+    return _QUIET if call.is_cell else _BESIDE
 
 
 def _query(number: int, offer: Offer) -> Query:

@@ -1,4 +1,4 @@
-"""Shows that a Codex asks our hook, before it gets to speak with its model: a model of ours has it make one call that does nothing."""
+"""Shows that a Codex asks our hook before it speaks with its model: a model of ours has it make one call that does nothing."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ _PATIENCE = 60.0  # seconds
 _PIECE = 65_536
 _NAME = "adjourn_rehearsal"
 _CALL = "call_rehearsal"
-_NO_PROXY = {name: "127.0.0.1" for name in ("NO_PROXY", "no_proxy")}
+_NO_PROXY = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")
 _DOES_NOTHING = {"exec_command": {"cmd": "true"}, "shell_command": {"command": "true"}, "shell": {"command": ["true"]}}
 _ENDS = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "The hook was not asked."}]}
 
@@ -99,4 +99,6 @@ def _answer(request: bytes) -> bytes:
         {"type": "response.completed", "response": {"id": _NAME, "usage": usage}},
     ]
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-    return head + b"".join(b"event: %b\ndata: %b\n\n" % (str(each["type"]).encode(), msgspec.json.encode(each)) for each in events)
+    return head + b"".join(
+        b"event: %b\ndata: %b\n\n" % (str(each["type"]).encode(), msgspec.json.encode(each)) for each in events
+    )

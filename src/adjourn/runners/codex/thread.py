@@ -1,6 +1,7 @@
 """One Codex thread in one app-server: how it is opened, told something, and ended."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -60,6 +61,20 @@ class _Executed(msgspec.Struct, rename="camel"):
     exit_code: int
     stdout: str = ""
     stderr: str = ""
+
+
+class _Called(msgspec.Struct, rename="camel"):
+    content: list[Any]
+    is_error: bool | None = False
+
+
+class _Running(msgspec.Struct):
+    name: str
+    tools: dict[str, Any] = {}
+
+
+class _Servers(msgspec.Struct):
+    data: tuple[_Running, ...] = ()
 
 
 class NoAppServer(Exception):
@@ -141,6 +156,25 @@ class Thread:
         done = self._ask("command/exec", params, _Executed, within=_FOR_EVER)
         output, left_out = cut(done.stdout + done.stderr)
         return CallResult(ok=done.exit_code == 0, output=output, exit_code=done.exit_code, left_out=left_out)
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> CallResult:
+        """Have a tool of an MCP server called as Codex would have called it, and return what it gave back."""
+        server, tool = self._tools[name]
+        params = {"threadId": self.id, "server": server, "tool": tool, "arguments": arguments}
+        called = self._ask("mcpServer/tool/call", params, _Called, within=_FOR_EVER)
+        output, left_out = cut(msgspec.json.encode(called.content).decode())
+        return CallResult(ok=not called.is_error, output=output, left_out=left_out)
+
+    def has_tool(self, name: str) -> bool:
+        """Say whether exactly one tool of the MCP servers is meant by a name."""
+        return name in self._tools
+
+    @cached_property
+    def _tools(self) -> dict[str, tuple[str, str]]:
+        running = self._ask("mcpServerStatus/list", {"threadId": self.id}, _Servers).data
+        named = [(f"mcp__{server.name}__{tool}", (server.name, tool)) for server in running for tool in server.tools]
+        names = [name for name, _ in named]
+        return {name: tool for name, tool in named if names.count(name) == 1}
 
     def next(self, within: float) -> Message:
         """Return what Codex says next."""
