@@ -129,6 +129,16 @@ def test_a_question_of_the_model_is_asked_and_its_answer_goes_in_as_codex_writes
     assert outputs(model.asked[-1])["call_Q"] == '{"answers":{"db":{"answers":["SQLite"]}}}'
 
 
+def test_a_question_for_whose_answer_the_model_does_not_wait_is_not_lost(real: Scene) -> None:
+    asked = {"questions": [{"title": "Which database?", "options": ["SQLite", "Postgres"]}]}
+    asks = Turn(calls=(ToolUse(name="request_user_input_async", arguments=asked, id="call_Q"),))
+    with real.model([asks, Turn(text="I go on meanwhile."), DONE], model=SCRIPTING_MODEL) as model:
+        real.run()
+        assert outputs(model.asked[1])["call_Q"] == '{"accepted":true}'
+        real.resume("SQLite")
+    assert "Answer: SQLite" in str(said(model.asked[-1])[-1])
+
+
 def test_the_same_question_twice_is_asked_twice(real: Scene) -> None:
     options = [{"label": "SQLite", "description": "small"}]
     asked = {"questions": [{"id": "db", "header": "Database", "question": "Which database?", "options": options}]}

@@ -4,9 +4,7 @@ import contextlib
 import shutil
 import socket
 import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -111,14 +109,13 @@ def _each(model: Model, prepare: Callable[[int], None]) -> Iterator[None]:
     yield
 
 
-def _codex(scene: Scene, program: str, **settings: float) -> str:
+def _codex(scene: Scene, program: str) -> None:
     """Run `codex exec` with our hook's line around another program, where Codex itself allows everything."""
     setting = hook.override(hook.hook_command(program, SEAL))
     words = ["exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", "-c", setting, "do it"]
     argv = [scene.shell.environment["ADJOURN_CODEX"], *words]
     environment, nothing = scene.shell.environment, subprocess.DEVNULL
-    done = subprocess.run(argv, cwd=scene.work, env=environment, stdin=nothing, capture_output=True, check=True, timeout=100)
-    return done.stdout.decode()
+    subprocess.run(argv, cwd=scene.work, env=environment, stdin=nothing, capture_output=True, check=True, timeout=100)
 
 
 def _require_nothing_ran(scene: Scene, model: Model, kinds: Sequence[str]) -> None:

@@ -4,7 +4,6 @@ import random
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tests.crash.build import build
 from tests.crash.inject import Aim, Control, Mode, Shot
 from tests.e2e.shell import until
 from tests.model.script import Turn
-from tests.model.server import Model
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -62,10 +60,10 @@ _QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 @pytest.fixture
-def sweeping(real: Scene, tmp_path: Path) -> Iterator[Sweep]:
+def sweeping(real: Scene, tmp_path: Path) -> Sweep:
     tools = tmp_path / "tools"
     tools.mkdir()
-    yield Sweep(real, tools)
+    return Sweep(real, tools)
 
 
 def _aims(victim: tuple[str, int], calls: int, *, share: int, seed: str) -> list[Aim]:

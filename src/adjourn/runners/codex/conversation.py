@@ -8,9 +8,9 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.runners.codex.channel import HOOK, Message, Silent
-from adjourn.runners.codex.items import Item, Offer, Option
+from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.memory import Usage, usage_of
-from adjourn.runners.codex.requests import Harmless, Query, Questions, Reply, Request, Strange, Wanted, read_request
+from adjourn.runners.codex.requests import Harmless, Questions, Reply, Request, Strange, Wanted, read_request
 from adjourn.runners.codex.rollout import OpenCall, Rollout
 from adjourn.runners.codex.setup import Setup
 
@@ -89,7 +89,6 @@ class Conversation:
         self.items: dict[str, Item] = {}
         self.printed: dict[str, str] = {}  # what commands that still run have printed
         self.message: str | None = None
-        self.questions: tuple[Query, ...] = ()
         self.usage: Usage | None = None
 
     def next(self) -> Event:
@@ -186,10 +185,7 @@ class Conversation:
         self.items[item.id] = item
         self.printed.pop(item.id, None)
         if item.type == "agentMessage":
-            self.message, self.questions = (
-                item.text,
-                tuple(map(_query, range(1, 1 + len(item.questions or ())), item.questions or ())),
-            )
+            self.message = item.text
         return Ended(item)
 
     def _take_trouble(self, message: str) -> None:
@@ -202,9 +198,3 @@ class Conversation:
 def _delay(call: OpenCall) -> float:
     """Return how long the request of an open call may take to come; tools of MCP servers wait for one another, or do not."""
     return _QUIET if call.is_cell else _BESIDE
-
-
-def _query(number: int, offer: Offer) -> Query:
-    """Return what the model asks along with its words, without waiting for the answer."""
-    options = tuple(Option(label=each) if isinstance(each, str) else each for each in offer.options or ())
-    return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
