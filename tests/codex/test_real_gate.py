@@ -1,23 +1,21 @@
 """Whatever Codex's own rules and settings would let pass, the real Codex makes no call that the policy does not."""
 
-import pytest
-
 from tests.codex.scene import Scene, outputs, shell, tool, traces
 from tests.model.script import Turn
 
 DONE = Turn(text="All done.")
-ALLOWS = 'prefix_rule(pattern=["touch"], decision="allow")\n'
 
 
-@pytest.mark.parametrize("where", ["home", "project"])
-def test_a_rule_of_codex_that_allows_a_command_lets_nothing_through(real: Scene, where: str) -> None:
-    rules = (real.codex_home if where == "home" else real.work / ".codex") / "rules"
-    with real.model([Turn(calls=(shell("touch made.txt", name="call_A"),)), DONE], more=_trusting(real)):
-        rules.mkdir(parents=True)
-        (rules / "default.rules").write_text(ALLOWS)
-        real.run()
-        assert not (real.work / "made.txt").exists()
-        assert [ask["tool_call_id"] for ask in real.asks()] == ["call_A"]
+def test_a_rule_of_codex_that_allows_a_command_lets_nothing_through(real: Scene) -> None:  # of the home, or of the project
+    calls = (shell("touch made.txt", name="call_A"), shell("mkdir made", name="call_B"))
+    with real.model([Turn(calls=calls), DONE], more=f'[projects."{real.work}"]\ntrust_level = "trusted"\n'):
+        for place, word in ((real.codex_home, "touch"), (real.work / ".codex", "mkdir")):
+            (place / "rules").mkdir(parents=True)
+            (place / "rules" / "default.rules").write_text(f'prefix_rule(pattern=["{word}"], decision="allow")\n')
+        for options in ((), ("--option", "trust-project=true")):
+            real.run(options=options)
+            assert [ask["tool_call_id"] for ask in real.asks()][-2:] == ["call_A", "call_B"]
+            assert not list(real.work.glob("made*"))
 
 
 def test_what_the_policy_never_allows_is_turned_down_at_once_and_the_model_reads_why(real: Scene) -> None:
@@ -63,7 +61,3 @@ def test_an_approved_tool_of_an_mcp_server_is_called_without_the_model_when_that
     assert real.lines("trace.txt") == ["write 1"]
     assert "did write" in outputs(model.asked[-1])["call_A"]
     assert len(model.asked) == 2
-
-
-def _trusting(scene: Scene) -> str:
-    return f'[projects."{scene.work}"]\ntrust_level = "trusted"\n'

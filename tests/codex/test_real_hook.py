@@ -13,7 +13,7 @@ import pytest
 from adjourn.runners import hook as wire
 from adjourn.runners.codex import hook
 from tests.codex.scene import Scene, outputs, shell, tool, traces
-from tests.e2e.shell import ADJOURN
+from tests.e2e.shell import ADJOURN, until
 from tests.model.script import Turn
 from tests.model.server import Model, Request
 
@@ -55,7 +55,7 @@ BROKEN = {
     "repeats its words": 'echo "$@"',
 }
 UNFIT = {  # not even a script
-    "is not there": lambda place: None,
+    "is not there": Path.exists,
     "cannot be executed": lambda place: place.write_text("#!/bin/sh\nexit 0\n"),
     "has no interpreter": lambda place: (place.write_text("#!/no/such/python\n"), place.chmod(0o700)),
     "is a directory": lambda place: place.mkdir(),
@@ -148,6 +148,10 @@ def test_whatever_the_driver_does_that_is_no_sealed_yes_nothing_runs(
         _require_nothing_ran(real, model, kinds)
 
 
+def test_codex_waits_for_the_hook_far_longer_than_the_hook_for_its_driver() -> None:  # a hook that takes too long is a yes
+    assert hook.SECONDS > 10 * wire.PATIENCE
+
+
 def test_a_sealed_yes_lets_the_call_run(real: Scene) -> None:  # else the tests above show nothing
     broken = real.home / "adjourn"
     broken.write_text(f"#!/bin/sh\ncat >/dev/null\necho {SEAL}\n")
@@ -223,3 +227,18 @@ def test_where_the_shell_of_the_hook_is_broken_codex_itself_asks_and_nothing_run
         assert "without asking the hook" in real.run(expect=1).err
         assert "without asking the hook" in real.run(expect=1, options=EXEC).err
         assert len(model.asked) == len(both)
+
+
+def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) -> None:  # though nobody has to be asked
+    slowly = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), delay=1.5)
+    with real.model([slowly, DONE]) as model:
+        for number in (0, 2):
+            process = real.shell.start("run", "--runner", "codex", "do it")
+            until(lambda least=number: len(model.asked) > least, what="the model is asked")
+            for place in real.shell.store.glob("runs/*/driver/hook.sock"):
+                place.unlink()
+            if number:
+                real.shell.store.rename(real.home / "away")
+            process.communicate(timeout=60)
+            assert process.returncode == (10 if number else 0)
+    assert real.lines() == []

@@ -22,7 +22,8 @@ DONE = Turn(text="All done.")
 SUPERVISOR, DRIVER, SHIM = ("adjourn", 0), ("adjourn", 1), ("adjourn-shim", 0)
 REPEAT, EXECUTE = (), ("--option", "on-approve=execute")
 PAUSE = ("run", "--runner", "codex", "do it")  # ungated, and then interrupted
-SHARES = {"ci": {DRIVER: 3, SUPERVISOR: 1, SHIM: 1}, "full": {DRIVER: 1000, SUPERVISOR: 25, SHIM: 25}}  # deaths at each step
+SHARES = {"ci": {DRIVER: 2, SUPERVISOR: 1, SHIM: 1}, "full": {DRIVER: 1000, SUPERVISOR: 25, SHIM: 25}}  # deaths at each step
+WRITES = {DRIVER: 110, SUPERVISOR: 75, SHIM: 20}  # of each there are at least so many; the full sweep counts them first
 AFTER_IT = frozenset({"succeeded", "failed"})
 
 
@@ -105,8 +106,8 @@ def _decide(scene: Scene, ask: str, kind: str) -> None:
 def _swept(scene: Scene, sweeping: Sweep, words: tuple[str, ...], *, sweep: str) -> None:
     sweeping.begin()
     for victim, share in SHARES[sweep].items():
-        calls = sweeping.play(words, Aim(role=victim[0], instance=victim[1])).calls
-        assert calls > 0
+        calls = WRITES[victim] if sweep == "ci" else sweeping.play(words, Aim(role=victim[0], instance=victim[1])).calls
+        assert calls >= WRITES[victim]
         aims = _aims(victim, calls, share=share, seed=f"{words[0]} {victim}")
         killed = [_killed(scene, sweeping, words, aim) for aim in aims]
         print(f"{words[0]} {victim}: {sum(killed)} of {len(aims)} killed, of {calls} writes", flush=True)
