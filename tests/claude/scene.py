@@ -68,6 +68,12 @@ class Scene:
         """Approve all that waits."""
         self.shell.adjourn("approve", *[ask["id"] for ask in self.asks()])
 
+    def let_pass(self, *rules: str) -> None:
+        """Have the person's policy let these calls pass."""
+        config = self.work / ".config" / "adjourn"
+        config.mkdir(parents=True)
+        (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
+
     def resume(self, *words: str, expect: int | None = 0) -> Done:
         """Go on with the newest task."""
         return self.shell.adjourn("resume", self.task, *words, expect=expect)

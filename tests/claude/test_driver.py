@@ -132,7 +132,17 @@ def test_a_session_that_is_gone_is_an_error_that_names_all_there_is_to_know(fake
     assert len(fake.argv()) == 3  # by its id, by the copy, and nothing else
 
 
+def _commits(fake: Fake, commit: str) -> None:
+    """Have the workspace be at a commit."""
+    heads = fake.work / ".git" / "refs" / "heads"
+    heads.mkdir(parents=True, exist_ok=True)
+    (fake.work / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (heads / "main").write_text(commit * 40 + "\n")
+
+
 def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes(fake: Fake) -> None:  # D-R53
+    """And `show` says so, in words and in JSON, together with how far the workspace has moved meanwhile."""
+    _commits(fake, "a")
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
@@ -147,10 +157,15 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     for refused in (missing, old):
         assert f"adjourn restart {task}" in refused.err
     assert "it cannot be resumed" in fake.shell.adjourn("show", task).out
+    found = fake.shell.json("show", task)["resumability"]
+    assert (found["can_be_resumed"], found["way_out"]) == (False, f"adjourn restart {task}")
+    assert [look["thing"] for look in found["looks"] if not look["fine"]] == ["program"]
     fake.shell.environment["FAKE_VERSION"] = "2.2.0"
+    _commits(fake, "b")
     shown = fake.shell.adjourn("show", task).out
     assert "it can be resumed" in shown
     assert "it was 2.1.325 when the task left" in shown
+    assert f"commit     {'b' * 12} (refs/heads/main); it was {'a' * 12} (refs/heads/main) when the task left" in shown
     fake.resume()
     assert fake.lines() == ["A"]
 
@@ -285,9 +300,10 @@ def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(f
     assert fake.shell.processes() == {}
 
 
-def test_a_message_that_never_ends_lets_nothing_through(fake: Fake) -> None:
-    fake.faults("never stops")
-    fake.play([ONE, DONE])
+@pytest.mark.parametrize("fault", ["never stops", "keeps no message"])
+def test_a_message_that_never_ends_lets_nothing_through(fake: Fake, fault: str) -> None:
+    fake.faults(fault)
+    fake.play([ONE, DONE], whole=fault == "keeps no message")
     process = fake.shell.start(*GATED, "do it")
     until(lambda: any(" _hook" in words for words in fake.shell.processes().values()), what="the hook asks")
     time.sleep(1)

@@ -27,9 +27,7 @@ def test_files_are_written_once_each_though_the_hook_spells_their_paths_otherwis
 
 
 def test_a_call_that_the_policy_lets_pass_waits_beside_one_that_does_not(real: Scene) -> None:  # part 2, row 9
-    config = real.work / ".config" / "adjourn"
-    config.mkdir(parents=True)
-    (config / "policy.toml").write_text('[[rule]]\nargs = ["touch", "*"]\naction = "auto"\n')
+    real.let_pass('args = ["touch", "*"]')
     both = Turn(text="Both.", calls=(bash("touch free", name="toolu_A"), bash("echo B >> made.txt", name="toolu_B")))
     again = Turn(text="The first.", calls=(bash("touch free", name="toolu_C"),))
     with real.model([both, again, DONE]):

@@ -75,7 +75,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     api_error_status: int | None = None
     errors: tuple[Any, ...] = ()
     total_cost_usd: float = 0.0
-    usage: Usage = Usage()
     deferred_tool_use: Deferred | None = None
 
     @property
