@@ -170,9 +170,28 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     assert fake.lines() == ["A"]
 
 
-def test_a_new_task_with_no_program_fails_with_a_sentence(fake: Fake) -> None:
+@pytest.mark.parametrize("ref", ["--continue", "01a2b3c4-5d8a-7a57-9c37-3f4f0a3e7b10"], ids=["an option", "another provider's"])
+def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: str) -> None:  # D-R19, D-R20, D-R24, D-R53
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    fake.shell.sql("UPDATE run SET session_ref = 'REF'".replace("REF", ref))
+    refused = fake.resume(expect=6)
+    for part in (fake.task, "claude", f"session {ref}", f"adjourn restart {fake.task}"):
+        assert part in refused.err
+    assert len(fake.argv()) == 1
+    assert fake.lines() == []
+
+
+def test_a_new_task_with_no_program_or_too_old_a_one_fails_with_a_sentence(fake: Fake) -> None:
     done = fake.run(expect=1, options=("--option", "program=/nonexistent/claude"))
     assert "/nonexistent/claude cannot be started" in done.out + done.err
+    fake.shell.environment["FAKE_VERSION"] = "2.1.88"
+    assert "2.1.88 (Claude Code); it must be Claude Code 2.1.89 or newer" in fake.run(expect=1).out
+    assert fake.argv() == []
+    fake.shell.environment["FAKE_VERSION"] = "2.1.89"
+    fake.play([DONE])
+    fake.run(expect=0)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +213,12 @@ def test_extra_arguments_and_the_model_are_said_again_on_every_resume(fake: Fake
 
 
 def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> None:
+    """Where nobody is at hand. With a person at hand it is a pause."""
     fake.play([Turn(text="x", faults=(Fault(status=500),))])
-    done = fake.run(expect=1)
+    done = fake.shell.adjourn("run", "--runner", "claude", "do it", expect=1)
     assert "api_error (HTTP 500): overloaded" in done.out
+    fake.run(expect=10)
+    assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 
 def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:  # trap 6
@@ -248,7 +270,7 @@ def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, faul
     fake.faults("")
     fake.play([Turn(text="Done.")])
     fake.resume()
-    assert fake.argv()[-1][-1].startswith("You were paused by a person")
+    assert fake.argv()[-1][-1].startswith("You were paused")
 
 
 def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake) -> None:  # D-R8, D-R18, D-R47, D-R64

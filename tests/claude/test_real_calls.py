@@ -57,11 +57,15 @@ def test_a_prompt_that_no_argument_can_hold_reaches_the_model_whole(real: Scene)
     assert any(said == prompt for _, said in blocks(model.asked[0]))
 
 
-def test_an_api_that_cannot_be_reached_is_a_failure_with_a_sentence(real: Scene) -> None:
+def test_an_api_that_cannot_be_reached_pauses_the_task_which_goes_on_when_it_is_back(real: Scene) -> None:
     real.shell.environment["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
-    done = real.run(expect=1)
-    assert "Claude Code ended with" in done.out
-    assert f"adjourn restart {real.task}" in done.out
+    left = real.run()
+    assert "Claude Code ended with api_error" in left.err
+    assert "api_error" in real.shell.runs(real.task)[0]["message"]
+    assert f"adjourn resume {real.task}" in left.out
+    with real.model([DONE]) as model:
+        real.resume()
+    assert any(said == "do it" for _, said in blocks(model.asked[0]))
 
 
 def test_doctor_says_what_the_installed_program_can_do(real: Scene) -> None:

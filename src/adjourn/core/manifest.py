@@ -340,7 +340,7 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Repor
 def _is_resumable(task: Task, run: Run) -> bool:
     """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
     is_last = run.number == task.runs and run.session_id == task.session_id
-    if task.spec.is_driven and run.pause_reason is PauseReason.USER_INTERRUPT and not run.resumable:
+    if task.spec.is_driven and not run.resumable:
         return False
     return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
 

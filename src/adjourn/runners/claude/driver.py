@@ -36,6 +36,7 @@ from adjourn.runners.claude.setup import (
 )
 from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
+from adjourn.runners.driver import FOR_NOW
 from adjourn.runners.hook import Ear
 
 INTERRUPTED = 130
@@ -43,7 +44,6 @@ _LEAVING = 5.0  # seconds that the program gets to leave after it said that it s
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
 _NO_MARKER = "No deferred tool marker"
 _NO_SESSION = "No conversation found"
-_UNAVAILABLE = "tool_deferred_unavailable"
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class ClaudeDriver:
         said = self._program.complaints if self._program else ""
         if self._is_told_to_stop or self._holding.is_pausing or way.ref is None:
             return None
-        if way.prompt is None and (_NO_MARKER in said or (self._result and self._result.stop_reason == _UNAVAILABLE)):
+        if way.prompt is None and _NO_MARKER in said:
             self._holding.keep(deferred=None)
             return Way(ref=way.ref, prompt=self._words_to_go_on())
         copy = self._drive.document(progress.SESSION)
@@ -257,7 +257,13 @@ class ClaudeDriver:
             self._holding.close_subagents()
             self._report(self._result.result or self._last_words)
             return exits.COMPLETED
-        return self._fail(self._why())
+        return self._give_up()
+
+    def _give_up(self) -> int:
+        """Leave for now where a person is at hand and can do something about it; else fail."""
+        self._fail(self._why())
+        is_for_now = self._is_resumable and self._result and self._result.can_be_tried_again
+        return FOR_NOW if is_for_now and self._drive.task.spec.pause_on_approval else exits.FAILED
 
     def _report(self, message: str) -> None:
         used = self._used()

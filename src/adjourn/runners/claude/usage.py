@@ -26,7 +26,7 @@ class _Account(msgspec.Struct, tag_field="type", tag="cost-state"):
     """What a whole session has used, subagents included; the program writes one whenever it leaves in good order."""
 
     cost: float = msgspec.field(name="totalCostUSD", default=0.0)
-    models: dict[str, _OfModel] = msgspec.field(name="modelUsage", default_factory=dict)
+    models: dict[str, _OfModel] = msgspec.field(name="modelUsage", default_factory=dict[str, _OfModel])
 
     @property
     def input_tokens(self) -> int:
