@@ -28,6 +28,7 @@ import adjourn.controller.tasks
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.diffstat import Diffstat, FileChange
+from adjourn.core.driving import Look
 from adjourn.core.errors import AdjournError
 from adjourn.core.manifest import (
     AskDoc,
@@ -37,9 +38,11 @@ from adjourn.core.manifest import (
     Manifest,
     QuestionDoc,
     ReasonDoc,
+    ResumabilityDoc,
     RunDoc,
     TermsDoc,
     ToolCall,
+    UsageDoc,
     WorkspaceDoc,
 )
 from adjourn.core.notification import OCCASIONS, Notice, Occasion
@@ -326,7 +329,18 @@ MEANINGS = {
     "Manifest.waiting_on": "Tasks that its script started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
+    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
+    "Manifest.usage": "What all runs of the task's agent used together; `show` tells it.",
     "Manifest.asks": "The asks of the last run.",
+    "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
+    "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
+    "ResumabilityDoc.way_out": "The command that helps where it cannot.",
+    "Look.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
+    "Look.fine": "Whether it lets the session go on.",
+    "Look.says": "How it stands, and how it stood when the task left where that is not the same.",
+    "UsageDoc.input_tokens": "Tokens that the model read, cached ones included.",
+    "UsageDoc.output_tokens": "Tokens that the model said.",
+    "UsageDoc.cost_usd": "What that cost in US dollars, as a decimal number; null where nobody has said so.",
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
@@ -394,6 +408,7 @@ MEANINGS = {
     "RunDoc.exit_code": "Its exit code.",
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
+    "RunDoc.usage": "What its agent used, where it is one that says so.",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -417,6 +432,9 @@ STRUCTS = (
     ToolCall,
     QuestionDoc,
     WorkspaceDoc,
+    ResumabilityDoc,
+    Look,
+    UsageDoc,
     Diffstat,
     FileChange,
     ItemDoc,

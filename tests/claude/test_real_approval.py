@@ -59,15 +59,25 @@ def test_nothing_of_a_batch_runs_before_all_of_it_is_decided(real: Scene, betwee
     assert all(f'"id":"toolu_{name}"'.encode() in final for name in ("A", "B", "C", "B2", "C2"))
 
 
-def test_a_batch_that_does_not_stream_is_held_as_well(real: Scene) -> None:  # trap 1: defer is ignored there
-    two = Turn(text="Two.", calls=_made("A", "B"), faults=(Fault(status=404),))
-    with real.model([two, Turn(text="Again.", calls=_again("A", "B")), DONE]):
+def test_nothing_of_a_batch_that_does_not_stream_runs_before_all_of_it_is_decided(real: Scene) -> None:
+    """Trap 1: defer is ignored there. Trap 2: it is told call by call; a long one in between makes the others come late."""
+    real.let_pass('args = ["touch", "*"]')
+    content = {"file_path": str(real.work / "long.txt"), "content": "x" * 400_000}
+
+    def batch(suffix: str) -> tuple[ToolUse, ...]:
+        long = ToolUse(name="Write", arguments=content, id=f"toolu_B{suffix}")
+        return bash("touch here", name=f"toolu_A{suffix}"), long, bash("echo C >> made.txt", name=f"toolu_C{suffix}")
+
+    first = Turn(text="Three.", calls=batch(""), faults=(Fault(status=404),))
+    with real.model([first, Turn(text="Again.", calls=batch("2")), DONE]):
         real.run()
-        assert real.lines() == []
-        assert len(real.asks()) == 2
+        assert not (real.work / "here").exists()
+        assert [ask["tool_call_id"] for ask in real.asks()] == ["toolu_B", "toolu_C"]
         real.approve_all()
         real.resume()
-    assert sorted(real.lines()) == ["A", "B"]
+    assert real.lines() == ["C"]
+    assert (real.work / "here").exists()
+    assert (real.work / "long.txt").stat().st_size == 400_000
 
 
 def test_of_a_batch_only_what_was_approved_runs(real: Scene) -> None:

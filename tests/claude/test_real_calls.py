@@ -27,9 +27,7 @@ def test_files_are_written_once_each_though_the_hook_spells_their_paths_otherwis
 
 
 def test_a_call_that_the_policy_lets_pass_waits_beside_one_that_does_not(real: Scene) -> None:  # part 2, row 9
-    config = real.work / ".config" / "adjourn"
-    config.mkdir(parents=True)
-    (config / "policy.toml").write_text('[[rule]]\nargs = ["touch", "*"]\naction = "auto"\n')
+    real.let_pass('args = ["touch", "*"]')
     both = Turn(text="Both.", calls=(bash("touch free", name="toolu_A"), bash("echo B >> made.txt", name="toolu_B")))
     again = Turn(text="The first.", calls=(bash("touch free", name="toolu_C"),))
     with real.model([both, again, DONE]):
@@ -59,11 +57,15 @@ def test_a_prompt_that_no_argument_can_hold_reaches_the_model_whole(real: Scene)
     assert any(said == prompt for _, said in blocks(model.asked[0]))
 
 
-def test_an_api_that_cannot_be_reached_is_a_failure_with_a_sentence(real: Scene) -> None:
+def test_an_api_that_cannot_be_reached_pauses_the_task_which_goes_on_when_it_is_back(real: Scene) -> None:
     real.shell.environment["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
-    done = real.run(expect=1)
-    assert "Claude Code ended with" in done.out
-    assert f"adjourn restart {real.task}" in done.out
+    left = real.run()
+    assert "Claude Code ended with api_error" in left.err
+    assert "api_error" in real.shell.runs(real.task)[0]["message"]
+    assert f"adjourn resume {real.task}" in left.out
+    with real.model([DONE]) as model:
+        real.resume()
+    assert any(said == "do it" for _, said in blocks(model.asked[0]))
 
 
 def test_doctor_says_what_the_installed_program_can_do(real: Scene) -> None:

@@ -55,7 +55,7 @@ def test_a_pause_while_the_model_thinks_is_resumed_with_an_unbroken_history(real
     assert after[: len(before)] == before
     assert [said.partition(" and")[0] for _, said in after[len(before) :]] == [
         "No response requested.",
-        "You were paused by a person",
+        "You were paused",
     ]
 
 

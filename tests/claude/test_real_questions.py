@@ -63,15 +63,8 @@ def _delegates(name: str, *, turn: int) -> ToolUse:
     return ToolUse(id=name, name="Task", arguments=what)
 
 
-def _let_pass(real: Scene) -> None:
-    config = real.work / ".config" / "adjourn"
-    config.mkdir(parents=True)
-    rules = ['args = ["touch", "*"]', 'tool = "Task"', 'tool = "Agent"']
-    (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
-
-
 def test_subagents_and_theirs_do_what_the_policy_lets_pass(real: Scene) -> None:
-    _let_pass(real)
+    real.let_pass('args = ["touch", "*"]', 'tool = "Task"', 'tool = "Agent"')
     turns = [
         Turn(text="I have it done.", calls=(_delegates("toolu_T", turn=2),)),
         DONE,

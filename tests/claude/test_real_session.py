@@ -1,16 +1,12 @@
 """The session of the real Claude Code: found again, kept in the store, resumed elsewhere, and never guessed."""
 
-import contextlib
 import os
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.claude.scene import Scene, bash, blocks, history
 from tests.e2e.shell import until
 from tests.model.script import ToolUse, Turn
@@ -155,19 +151,30 @@ def bash_write(arguments: dict[str, str], *, name: str) -> ToolUse:
     return ToolUse(name="Write", arguments=arguments, id=name)
 
 
-def test_cost_and_usage_are_those_of_each_run(real: Scene) -> None:
-    with real.model([MAKES, DONE]):
+def test_cost_and_usage_are_those_of_each_run_also_of_one_that_ctrl_c_stopped(real: Scene) -> None:
+    """And what `show` says of the session is what its JSON says."""
+    reads = Turn(text="I look.", calls=(ToolUse(name="Glob", arguments={"pattern": "*"}, id="toolu_B"),))
+    turns = [MAKES, reads, Turn(text="Slowly.", delay=20.0)]
+    with real.model(turns) as model:
         real.run()
         real.approve_all()
+        process = real.shell.start("resume", real.task)
+        until(lambda: len(model.asked) == 3, what="it waits for the model once more")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        paused = real.shell.json("show", real.task)
+        shown = real.shell.adjourn("show", real.task).out
+        model.script = model.script.__class__(turns=(*turns[:2], DONE))
         real.resume()
-    costs = [_report(real, number) for number in (1, 2)]
-    assert all(float(report["cost"]) > 0 for report in costs)
-    assert all(report["output_tokens"] > 0 for report in costs)
-
-
-def _report(real: Scene, number: int) -> dict[str, Any]:
-    task = real.task
-    store = SqliteStore(str(real.shell.store))
-    with contextlib.closing(store), store.read() as view:
-        kept = view.document(task, f"report:{number}")
-    return msgspec.json.decode(kept or b"{}", type=dict[str, Any])
+    used = [run["usage"] for run in real.shell.runs(real.task)]
+    assert [(each["input_tokens"], each["output_tokens"]) for each in used] == [(100, 10)] * 3
+    assert all(float(each["cost_usd"]) > 0 for each in used)
+    total = real.shell.json("show", real.task)["usage"]
+    assert (total["input_tokens"], total["output_tokens"]) == (300, 30)
+    assert float(total["cost_usd"]) == pytest.approx(sum(float(each["cost_usd"]) for each in used))
+    assert f"used 200 tokens in, 20 out, ${paused['usage']['cost_usd']}" in shown
+    found = paused["resumability"]
+    assert (found["can_be_resumed"], found["way_out"]) == (True, None)
+    assert [look["thing"] for look in found["looks"]] == ["session", "program", "workspace"]
+    for look in found["looks"]:
+        assert f"{look['thing']:<9}  {look['says']}" in shown

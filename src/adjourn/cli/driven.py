@@ -1,0 +1,34 @@
+"""What is said of a task that an agent works on: whether it can still be resumed, and what it used."""
+
+from collections.abc import Iterator
+
+from adjourn.cli.session import Session
+from adjourn.core.manifest import ResumabilityDoc, UsageDoc, resumability_doc, usage_doc
+from adjourn.core.render import prose
+from adjourn.core.task import Task
+
+
+def resumability_of(session: Session, task: Task) -> ResumabilityDoc | None:
+    """Look at all that a resume would need, of an agent whose session lies outside of the store."""
+    if not task.spec.is_driven:
+        return None
+    from adjourn.wiring.resuming import looks_at  # seldom needed
+
+    return resumability_doc(looks_at(session.controller, task), restart=f"adjourn restart {task.id}")
+
+
+def resumability_lines(found: ResumabilityDoc) -> Iterator[str]:
+    """Say whether an agent can go on where it left, and what stands in the way."""
+    yield "it can be resumed" if found.can_be_resumed else f"it cannot be resumed: {found.way_out} begins anew"
+    yield from (f"  {look.thing:<9}  {'' if look.fine else 'NO: '}{prose(look.says)}" for look in found.looks)
+
+
+def usage_of(session: Session, task: Task) -> UsageDoc | None:
+    """Return what all runs of a task used together."""
+    return usage_doc(list(session.controller.reports(task.id).values()))
+
+
+def usage_words(usage: UsageDoc) -> str:
+    """Say what an agent used of its model."""
+    cost = f", ${usage.cost_usd}" if usage.cost_usd is not None else ""
+    return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"
