@@ -152,6 +152,22 @@ BEGIN
     END IF;
 END $$;
 
+-- Keeps everyone else from changing a task that was read before, or has the transaction end here: at once if somebody is changing it,
+-- or if it is not queued any more. Every change of a task has its event, and every event makes another head.
+CREATE FUNCTION adjourn.guard(task_no bigint, task_version integer, task_head bytea) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    seen adjourn.task;
+BEGIN
+    PERFORM 1 FROM adjourn.family WHERE no = (SELECT family FROM adjourn.task WHERE task.no = task_no) FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+        SELECT * INTO seen FROM adjourn.task WHERE no = task_no;
+    END IF;
+    IF seen.state IS DISTINCT FROM 'queued' THEN
+        RAISE EXCEPTION USING ERRCODE = 'AJ002', MESSAGE = 'somebody else was faster';
+    END IF;
+    PERFORM adjourn.require(seen.version = task_version AND seen.head = task_head, 'it was changed by someone else meanwhile');
+END $$;
+
 -- Returns the tasks that asks or tasks name.
 CREATE FUNCTION adjourn.tasks_named(asks text[], tasks text[]) RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     SELECT no >> 20 FROM adjourn.ask WHERE id = ANY(asks) UNION SELECT no FROM adjourn.task WHERE id = ANY(tasks)
