@@ -69,7 +69,7 @@ def _upwards(place: str) -> list[str]:
 def _is_repository(place: str) -> bool:
     """Say whether it is one, as git would: sandboxes leave an empty .git behind, in /tmp for one, that is none."""
     path = os.path.join(place, ".git")
-    return os.path.lexists(os.path.join(path, "HEAD")) or os.path.isfile(path)
+    return os.path.lexists(path) and (os.path.isfile(path) or os.path.lexists(os.path.join(path, "HEAD")))
 
 
 def is_shared(root: str) -> bool:

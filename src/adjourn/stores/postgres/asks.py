@@ -1,23 +1,23 @@
 """Asks, turns and documents, as rows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS
-from adjourn.core.task import Task, run_id
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import author_of, short_digest
-from adjourn.stores.postgres.line import Encoded, Values
+from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.statements import SQL, lists, said_in
+from adjourn.stores.postgres.statements import said_about
 from adjourn.stores.postgres.steps import BITS, LAST, Place, Steps, expect, most, outdated_if_missing, prefix_range, word, words
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _SLOT = _COLUMNS.index("slot")
-_WHOLE = ("whole_tasks", "whole_asks", "whole_calls", "whole_turns")
+_WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
 _ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
 
@@ -49,47 +49,39 @@ class AskRows(Steps):
         if not self._changes:
             super()._find_number(task_id)
             return
-        if self._foreseen and self._adopt_foreseen(task_id):
+        if self._foreseen and self._foreseen.is_judged and self._adopt_foreseen(task_id):
             no = self._known.numbers[task_id]
             self.is_guarded = True
-            self._run("lock_family", no)
-            self._later("unchanged", no, no, self._known.tasks[no].version, self._known.heads[no])
+            self._run("guard", no, self._known.tasks[no].version, self._known.heads[no])
         else:
             self._lock_and_look([], words([task_id]))
 
     def foresee(self, task_id: str) -> None:
-        """Read in one go what a task is judged by, unless that was read when it was taken."""
-        if not (self._foreseen and self._adopt_foreseen(task_id)):
-            named = _named(tasks=words([task_id]))
-            self._know_all(self._each(*((query, named) for query in _WHOLE)))
+        """Read in one go what a task is judged by, unless that was read a moment ago."""
+        if self._foreseen and self._adopt_foreseen(task_id):
+            self._known.is_judged = True
+        else:
+            self.look_at(task_id)
 
     def _adopt_foreseen(self, task_id: str) -> bool:
-        """Know what was known when a task was taken; whoever changes it has to look whether that is still so."""
-        taken, self._foreseen = self._foreseen, None
-        if taken is None or task_id not in taken.numbers or self._known.numbers:
+        """Know what was known a moment ago; whoever changes something by that has to look whether it is still so."""
+        foreseen, self._foreseen = self._foreseen, None
+        if foreseen is None or task_id not in foreseen.numbers or self._known.numbers:
             return False
-        self._known = taken
+        self._known = foreseen
         return True
 
-    def take(self, task_id: str, *, pool: str, supervisor: str) -> Task | None:
-        """Take a task that was just queued out of its queue, in a transaction of its own, and know what it is judged by."""
-        named = _named(tasks=words([task_id]))
-        take = (said_in("take_named", pool), (task_id, pool, supervisor, self._lease))
-        _, taken, *whole, _ = self._db.batch([(b"BEGIN", ()), take, *((SQL[query], named) for query in _WHOLE), (b"COMMIT", ())])
-        if not taken:
-            return None
-        self._know_all(whole)
-        no = self._known.numbers[task_id]
-        self._known.holders[no] = supervisor
-        return self._known.tasks[no]
+    def look_at(self, task_id: str) -> None:
+        """Read in one go what a task is judged by, and how it stands."""
+        names = words([task_id])
+        self._know_all(self._said([said_about(query, tasks=names) for query in _WHOLE]))
 
     def _lock_and_look(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
         """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
-        named = _named(asks=asks, tasks=tasks)
-        self._know_all(self._each(*((query, named) for query in ("lock_families", *_WHOLE)))[1:])
+        self._know_all(self._said([said_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)])[1:])
 
     def _know_all(self, found: Sequence[list[Values]]) -> None:
-        whole, open_asks, open_calls, open_turns = found
+        whole, open_asks, open_calls = found
         for row in whole:
             self._know_whole(row[:OF_TASK], Place(*row[OF_TASK:_OF_PLACE]), *row[_OF_PLACE:])
         for row in open_asks:
@@ -97,12 +89,9 @@ class AskRows(Steps):
         for row in open_calls:
             call = self._known.calls[row[0]] = call_of(self._known.names[row[0] >> BITS], row)
             self._known.calls_of[row[0] >> BITS][call.number] = call
-        for key, kind, thing in open_turns:
-            self._known.turns_of.setdefault(key, []).append(
-                _turn(run_id(self._known.names[key >> BITS], key & LAST), kind, thing)
-            )
 
-    def _know_whole(self, row: Values, place: Place, head: bytes | None, first: bytes | None, *run: object) -> None:
+    def _know_whole(self, row: Values, place: Place, *rest: Any) -> None:
+        (head, first, has_turns), run = rest[:3], rest[3:]
         known, no, task = self._known, row[0], task_of(row)
         known.places[no] = place
         self._remember(task.id, no)
@@ -110,7 +99,8 @@ class AskRows(Steps):
         known.heads[no] = head or GENESIS
         known.asks_of[no], known.calls_of[no] = {}, {}
         known.last_runs[no] = task.runs
-        known.turns_of[(no << BITS) + task.runs] = []
+        if not has_turns:
+            known.turns_of[(no << BITS) + task.runs] = []
         if first is not None:  # else the task was made in this very transaction
             known.requesters[no] = author_of(first)
         if run[0] is not None:
@@ -286,10 +276,6 @@ class AskRows(Steps):
     def keep_shared_document(self, name: str, body: bytes) -> None:
         """Keep a document that belongs to no task."""
         self._run("keep_shared_document", name, body)
-
-
-def _named(*, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> Encoded:
-    return lists(("text", asks), ("text", tasks))
 
 
 def _turn(run: str, kind: bytes, thing: str) -> Turn:

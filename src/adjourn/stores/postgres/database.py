@@ -10,13 +10,14 @@ from psycopg import RawCursor, errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.generators import fetch_many
 
-from adjourn.core.errors import AdjournError, Outdated, StoreProblem, StoreRefused
+from adjourn.core.errors import AdjournError, Conflict, Outdated, StoreProblem, StoreRefused
 from adjourn.stores.postgres.line import Line, Statement, Values
 from adjourn.stores.postgres.patience import Patience
 
 _PATIENCE = 10  # seconds to reach the server
 _SILENCE_MS = 20_000  # how long a server may leave our words unacknowledged before it counts as gone
 _OUTDATED = "AJ001"  # what adjourn.require raises
+_TAKEN = "AJ002"  # what adjourn.guard raises
 
 
 class Opening(NamedTuple):
@@ -194,6 +195,8 @@ def translated(name: str) -> Generator[None, None, None]:
     except psycopg.Error as error:
         if error.sqlstate == _OUTDATED:
             raise Outdated(str(error.diag.message_primary)) from error
+        if error.sqlstate == _TAKEN:
+            raise Conflict(str(error.diag.message_primary), way_out="adjourn tasks") from error
         raise _problem(name, error) from error
 
 

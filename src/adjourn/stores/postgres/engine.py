@@ -12,19 +12,13 @@ class EngineRows(TaskRows, Steps):
     def hold(self, run: Run) -> None:
         """Hold a run for its supervisor; if another holds it, nothing of this transaction counts."""
         no = self._no(run.task_id)
-        sentence = f"task {run.task_id} was taken by someone else at the same moment"
-        if self._known.holders.get(no) == run.supervisor:
-            self._fence(no, run, sentence)  # its lease has just begun
-        else:
-            place = self._place(no)
-            self._later("hold", no, no, place.run, run.supervisor, self._lease, sentence, pool=place.pool)
+        place, sentence = self._place(no), f"task {run.task_id} was taken by someone else at the same moment"
+        self._later("hold", no, no, place.run, run.supervisor, self._lease, sentence, pool=place.pool)
 
     def fence(self, run: Run) -> None:
         """Have nothing of this transaction count if the run's supervisor does not hold it any more."""
-        self._fence(self._no(run.task_id), run, f"run {run.id} was taken from its supervisor: its lease was over")
-
-    def _fence(self, no: int, run: Run, sentence: str) -> None:
-        place = self._place(no)
+        no = self._no(run.task_id)
+        place, sentence = self._place(no), f"run {run.id} was taken from its supervisor: its lease was over"
         self._later("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
 
     def wrest(self, run: Run, *, only_if_over: bool) -> None:

@@ -35,7 +35,9 @@ class Line:
     def say(self, statements: Sequence[Statement]) -> list[list[Values]]:
         """Run statements in one go, and return the rows of each; after one that fails none is run."""
         self._connection.pgconn.enter_pipeline_mode()
-        counts = [self._send(statement, values) for statement, values in statements]
+        counts = [self._send(statement, values) for statement, values in statements[:1]]
+        self._connection.pgconn.flush()  # the server awakes while we say the rest
+        counts += [self._send(statement, values) for statement, values in statements[1:]]
         self._connection.pgconn.pipeline_sync()
         results = self._connection.wait(_heard(self._connection.pgconn, sum(counts)))
         self._connection.pgconn.exit_pipeline_mode()

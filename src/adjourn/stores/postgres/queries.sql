@@ -14,23 +14,22 @@ SELECT id FROM adjourn.task WHERE no = $1;
 
 -- name: lock_families
 -- In one order, whoever locks: two who change the same tasks cannot wait for each other.
-SELECT no FROM adjourn.family WHERE no = ANY(ARRAY(
-    SELECT (SELECT family FROM adjourn.task WHERE task.no = named.task) FROM adjourn.tasks_named($1, $2) AS named (task)
-)) ORDER BY no FOR UPDATE;
+SELECT no FROM adjourn.family WHERE no = ANY(ARRAY(SELECT family FROM adjourn.task WHERE task.no {named})) ORDER BY no FOR UPDATE;
 
--- name: lock_family
-SELECT no FROM adjourn.family WHERE no = (SELECT family FROM adjourn.task WHERE task.no = $1) FOR UPDATE;
+-- name: guard
+SELECT adjourn.guard($1, $2, $3);
 
 -- name: whole_tasks
 SELECT task.no, id, task.state, task.version, slot, next_call, wish, task.body,
     (SELECT body FROM adjourn.task_spec WHERE task_spec.no = task.no),
     pool, engine_task::text, engine_run::text, head,
     (SELECT event.body FROM adjourn.event WHERE event.task = task.no ORDER BY event.no LIMIT 1),
+    EXISTS (SELECT 1 FROM adjourn.turn WHERE turn.run = run.no AND left_open),
     run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body
 FROM adjourn.task LEFT JOIN LATERAL (
     SELECT * FROM adjourn.run WHERE run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY run.no DESC LIMIT 1
 ) AS run ON true
-WHERE task.no = ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)));
+WHERE task.no {named};
 
 -- name: whole_asks
 -- All that are open, and those of the last run: what a task asked long ago costs nothing.
@@ -53,20 +52,14 @@ CROSS JOIN LATERAL (
         task.no << 20
     ) AND no <= (task.no << 20) + 1048575 AND run = last.number AND state != 'pending'
 ) AS ask
-WHERE task.no = ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)));
+WHERE task.no {named};
 
 -- name: whole_calls
-SELECT no, state, version, digest, claimed_by, label, body, (SELECT body FROM adjourn.call_body WHERE call_body.no = call.no)
-FROM adjourn.tasks_named($1, $2) AS named (task)
-JOIN adjourn.call ON no BETWEEN named.task << 20 AND (named.task << 20) + 1048575
-    AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain');
-
--- name: whole_turns
-SELECT run, kind, thing FROM adjourn.turn WHERE left_open AND run = ANY(ARRAY(
-    SELECT (
-        SELECT no FROM adjourn.run WHERE no BETWEEN named.task << 20 AND (named.task << 20) + 1048575 ORDER BY no DESC LIMIT 1
-    ) FROM adjourn.tasks_named($1, $2) AS named (task)
-)) ORDER BY no;
+SELECT call.no, call.state, call.version, digest, claimed_by, label, call.body,
+    (SELECT body FROM adjourn.call_body WHERE call_body.no = call.no)
+FROM adjourn.task JOIN adjourn.call ON call.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575
+    AND call.state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain')
+WHERE task.no {named};
 
 -- name: lock_expired_asks
 SELECT no FROM adjourn.family WHERE no IN (
@@ -505,34 +498,8 @@ SELECT absurd.cleanup_tasks(queue_name, $1, 1000) FROM absurd.queues WHERE queue
 -- name: take_next
 SELECT no, id, state, version, slot, next_call, wish, body, spec FROM adjourn.taken($1, $2, $3);
 
--- name: unchanged
--- rows: no bigint, version integer, head bytea
--- What was read before is true now: every change of a task has its event, and every event makes another head.
-SELECT adjourn.require(
-    EXISTS (
-        SELECT 1 FROM adjourn.task
-        WHERE task.no = given.no AND task.version = given.version AND task.head = given.head
-    ),
-    'it was changed by someone else at the same moment'
-) FROM {given};
-
--- name: take_named
--- Takes a task that was just queued, as take_next does: none that somebody else is changing, and without waiting for the disk.
-WITH moment AS (SELECT absurd.current_time() AS now, set_config('synchronous_commit', 'off', true)), candidate AS (
-    SELECT task.engine_run FROM adjourn.task JOIN adjourn.family ON family.no = task.family
-    WHERE task.id = $1 AND task.pool = $2 AND task.state = 'queued' FOR UPDATE OF family SKIP LOCKED
-), held AS (
-    UPDATE absurd.{runs} AS run SET
-        state = 'running', claimed_by = $3, claim_expires_at = now + make_interval(secs => $4), started_at = now, available_at = now
-    FROM candidate, moment
-    WHERE run.run_id = candidate.engine_run AND run.state IN ('pending', 'sleeping') AND run.available_at <= now
-    RETURNING run.task_id
-)
-UPDATE absurd.{tasks} AS task SET state = 'running', first_started_at = coalesce(first_started_at, now)
-FROM held, moment WHERE task.task_id = held.task_id RETURNING 1;
-
 -- name: leave_to_others
-SELECT adjourn.leave_to_others(no, $2, $3) FROM adjourn.task WHERE id = $1;
+SELECT adjourn.leave_to_others($1, $2, $3);
 
 -- name: login
 SELECT

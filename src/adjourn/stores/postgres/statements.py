@@ -73,6 +73,23 @@ def _list(kind: _Type, values: Values) -> bytes:
     return b"".join(parts)
 
 
+def said_about(query: str, *, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> Statement:
+    """Return a statement about the tasks that are named, or whose asks are. One alone costs no list."""
+    if len(asks) + len(tasks) == 1:
+        return _named_by(query, _OF_ASK if asks else _OF_TASK), Encoded([name.encode() for name in (*asks, *tasks)])
+    return _named_by(query, _OF_MANY), lists(("text", asks), ("text", tasks))
+
+
+_OF_ASK = "= (SELECT no >> 20 FROM adjourn.ask WHERE id = $1::text)"
+_OF_TASK = "= (SELECT no FROM adjourn.task WHERE id = $1::text)"
+_OF_MANY = "= ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)))"
+
+
+@cache
+def _named_by(query: str, names: str) -> bytes:
+    return _TEXTS[query].replace("{named}", names).encode()
+
+
 def lists(*kinds_and_values: tuple[str, Sequence[object]]) -> Encoded:
     """Return lists as a statement's values, each of a type by its name."""
     return Encoded([_list(_TYPES[kind], tuple(values)) for kind, values in kinds_and_values])
@@ -94,12 +111,6 @@ def _about(query: str, pool: str, *, given: str, count: str) -> bytes:
     names = ", ".join(name for name, _ in _columns(query))
     text = _TEXTS[query].replace("{given}", f"{given} AS given ({names})").replace("{count}", count)
     return _in_queue(text, pool)
-
-
-@cache
-def said_in(query: str, pool: str) -> bytes:
-    """Return a statement about the queue of a pool."""
-    return _in_queue(_TEXTS[query], pool)
 
 
 def _in_queue(text: str, pool: str) -> bytes:

@@ -38,6 +38,7 @@ class Known:
     """What a transaction has read or written of tasks that nobody else can change: it is true until the end."""
 
     def __init__(self) -> None:
+        self.is_judged = False  # whether somebody has judged by it what to do
         self.numbers: dict[str, int] = {}
         self.names: dict[int, str] = {}
         self.tasks: dict[int, Task] = {}
@@ -47,7 +48,6 @@ class Known:
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
         self.places: dict[int, Place] = {}
-        self.holders: dict[int, str] = {}  # who took a task out of its queue before this transaction
         # Of tasks that were looked at as a whole: asks that are open or of the last run, open calls, what that run did not get.
         self.last_runs: dict[int, int] = {}
         self.asks_of: dict[int, dict[int, Ask]] = {}
@@ -81,11 +81,13 @@ class Steps:
     def _all(self, query: str, *values: object) -> list[Values]:
         return self._each((query, values))[0]
 
-    def _each(self, *queries: "tuple[str, Values | Encoded]") -> list[list[Values]]:
+    def _each(self, *queries: tuple[str, Values]) -> list[list[Values]]:
         """Ask several things in one go, after saying what is still to be written."""
+        return self._said([(SQL[query], values) for query, values in queries])
+
+    def _said(self, statements: list[Statement]) -> list[list[Values]]:
         unwritten = self._unsaid()
-        found = self._db.batch([*unwritten, *((SQL[query], values) for query, values in queries)])
-        return found[len(unwritten) :]
+        return self._db.batch([*unwritten, *statements])[len(unwritten) :]
 
     def _unsaid(self) -> list[Statement]:
         unwritten, self._unwritten = self._unwritten, Unwritten()

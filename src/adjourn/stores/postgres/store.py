@@ -8,6 +8,7 @@ from functools import cached_property
 import psycopg
 
 from adjourn.core.errors import Conflict, Outdated, StoreProblem
+from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
@@ -183,34 +184,31 @@ class PostgresStore:
         return str(status)
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
-        """Take the oldest task of a pool that fits out of its queue, for the length of a lease. Nobody is woken for that."""
+        """Return a task that was just queued; or take the oldest one of a pool out of its queue, for the length of a lease."""
         with translated(self.name):
+            self._foreseen = None
             if self._db.reach() != self._known:
                 self._require_known_past()
-            while task := self._taken_by_name(pool, supervisor) or self._taken_next(pool, supervisor):
+            if task := self._just_queued(pool, fits):
+                return task
+            while taken := self._db.all(SQL["take_next"], pool, supervisor, int(self.lease)):
+                task = task_of(taken[0])
                 if fits(task):
                     return task
-                self._db.all(SQL["leave_to_others"], task.id, supervisor, _NOT_HERE)
+                self._db.all(SQL["leave_to_others"], taken[0][0], supervisor, _NOT_HERE)
         return None
 
-    def _taken_by_name(self, pool: str, supervisor: str) -> Task | None:
-        """Take a task of which we have heard that it was just queued, and read all that its claim needs."""
+    def _just_queued(self, pool: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Return a task that we have heard was just queued, with all that its claim needs: nobody has it until it is claimed."""
         while name := next((name for ear in self._ears if (name := ear.next_queued(pool))), None):
             rows = Rows(self._db, changes=False, lease=self.lease)
-            try:
-                task = rows.take(name, pool=pool, supervisor=supervisor)
-            except psycopg.Error:
-                self._roll_back()
-                raise
-            if task:
+            rows.look_at(name)
+            no = rows.known.numbers.get(name, 0)
+            task = rows.known.tasks.get(no)
+            if task and task.state is TaskState.QUEUED and fits(task):
                 self._foreseen = rows.known
                 return task
         return None
-
-    def _taken_next(self, pool: str, supervisor: str) -> Task | None:
-        self._foreseen = None
-        taken = self._db.all(SQL["take_next"], pool, supervisor, int(self.lease))
-        return task_of(taken[0]) if taken else None
 
     def listen(self) -> Ear:
         """Return an ear that hears every commit from now on."""

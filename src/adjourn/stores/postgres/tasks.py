@@ -145,7 +145,6 @@ class TaskRows(Steps):
 
     def _forget_place(self, no: int) -> None:
         self._known.places.pop(no, None)
-        self._known.holders.pop(no, None)
         self._entered.pop(no, None)
 
     # --- runs ------------------------------------------------------------------------------------------------------
