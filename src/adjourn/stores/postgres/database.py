@@ -195,11 +195,16 @@ def translated(name: str) -> Generator[None, None, None]:
         raise _problem(name, error) from error
 
 
+_POOLER = "ADJOURN_LISTEN=postgresql://… that leads to the server itself, or ADJOURN_LISTEN=off"
+_FULL = ("too many", "remaining connection slots", "no more connections")
+_AT_A_POOLERS_DOOR = "unsupported startup parameter"
+
 # What the server says of itself, by class; what it says at the door has none.
 _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
     ((errors.InsufficientPrivilege,), "{name} does not allow this: {said}", "use a role that may, in the URL of the store"),
     ((errors.ReadOnlySqlTransaction,), "{name} is read-only: {said}", "name the primary server, or wait until it is writable"),
     ((errors.TooManyConnections,), "{name} has no connection left", "say it again, or raise max_connections"),
+    ((errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement), "{name} is behind a pooler: {said}", _POOLER),
     ((errors.UniqueViolation,), "it is there already: {said}", "say it again"),
     ((errors.DeadlockDetected, errors.LockNotAvailable), "others changed the same in {name} at the same moment", "say it again"),
     ((errors.DiskFull,), "the disk of {name} is full", "free some space and say it again"),
@@ -216,8 +221,10 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
 
 def _problem(name: str, error: psycopg.Error) -> StoreProblem:
     said = " ".join(str(error).split())
-    if "too many" in said or "remaining connection slots" in said:
+    if any(words in said for words in _FULL):
         error = errors.TooManyConnections()
+    elif _AT_A_POOLERS_DOOR in said:
+        error = errors.InvalidSqlStatementName(said)
     elif _is_refusal(error, said):
         return StoreRefused(f"{name} does not let us in: {said}", way_out="check user and password in the URL of the store")
     sentence, way_out = next((sentence, way_out) for kinds, sentence, way_out in _SENTENCES if isinstance(error, kinds))
