@@ -5,11 +5,13 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.present import table
 from adjourn.cli.session import Session
+from adjourn.controller.standing import report_of
 from adjourn.core.call import command_of
-from adjourn.core.manifest import run_doc
+from adjourn.core.manifest import RunDoc, run_doc
 from adjourn.core.render import prose
-from adjourn.core.task import Run
+from adjourn.core.task import Run, Task
 from adjourn.core.when import ago, span
+from adjourn.ports.store import View
 from adjourn.wiring import now
 
 
@@ -20,7 +22,7 @@ def command(session: Session, *, task: str) -> None:
     found = session.controller.find(task)
     with session.controller.store.read() as view:
         runs = view.runs(found.id)
-        docs = [run_doc(found, run, workspace=command_of(view.call(found.id, run.call).body).cwd) for run in runs]
+        docs = [_doc(view, found, run) for run in runs]
     if session.wants_json:
         session.document({"schema_version": 1, "runs": docs})
         return
@@ -28,6 +30,11 @@ def command(session: Session, *, task: str) -> None:
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
     rows = [_row(run, resumable=doc.resumable, moment=moment) for run, doc in zip(runs, docs, strict=True)]
     session.say(table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet.")
+
+
+def _doc(view: View, task: Task, run: Run) -> RunDoc:
+    report = report_of(view, run) if task.spec.is_driven else None
+    return run_doc(task, run, workspace=command_of(view.call(task.id, run.call).body).cwd, report=report)
 
 
 def _row(run: Run, *, resumable: bool, moment: int) -> tuple[str, ...]:

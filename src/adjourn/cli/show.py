@@ -11,6 +11,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.since import since_lines, since_the_pause
 from adjourn.cli.standing import standing
 from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.driving import Report, Spent
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import manifest_of
@@ -109,6 +110,8 @@ def _what_it_is(session: Session, scene: Scene) -> list[str]:
     spec = scene.task.spec
     words = argv_lines(spec.argv, cut=cut_for(session, scene.task.id))
     lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
+    if scene.report:
+        lines.append(_used(scene.report))
     if scene.run and scene.run.checkpoint_id:
         lines.append(f"checkpoint {scene.run.checkpoint_id}")
     if spec.plan:
@@ -116,6 +119,16 @@ def _what_it_is(session: Session, scene: Scene) -> list[str]:
     if spec.parent_run:
         lines.append(f"started by run {spec.parent_run}")
     return lines
+
+
+def _used(report: Report) -> str:
+    overall = report.task or report.spent
+    return f"used {_amount(report.spent)}; all runs together {_amount(overall)}"
+
+
+def _amount(spent: Spent) -> str:
+    cost = f", ${spent.cost}" if spent.cost is not None else ""
+    return f"{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}"
 
 
 def _history(events: list[Event], *, full: bool) -> list[str]:

@@ -6,6 +6,7 @@ import msgspec
 
 from adjourn.controller import batches, inside
 from adjourn.controller.executions import Executions
+from adjourn.controller.standing import spent_before
 from adjourn.controller.steps import Steps
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
@@ -108,7 +109,9 @@ class Driving(Executions):
         """Keep what a run says of itself."""
         with self._steps() as step:
             task, run = step.running(run_id)
-            step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", msgspec.json.encode(report))
+            overall = report.task or spent_before(step.tx, run).plus(report.spent)
+            body = msgspec.json.encode(msgspec.structs.replace(report, task=overall))
+            step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", body)
 
 
 def _append(step: Steps, run_id: str, messages: Sequence[bytes], *, after: int) -> Task:

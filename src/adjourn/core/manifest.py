@@ -8,6 +8,7 @@ import msgspec
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
+from adjourn.core.driving import Report, Spent
 from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -103,6 +104,13 @@ class WorkspaceDoc(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
 
 
+class UsageDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model took for its work: in the newest run, and in all runs of the task."""
+
+    run: Spent
+    task: Spent
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a task stands, for machines."""
 
@@ -119,6 +127,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resume_hint: str | msgspec.UnsetType = msgspec.UNSET
     final_message: str | msgspec.UnsetType | None = msgspec.UNSET
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
+    usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
@@ -147,6 +156,7 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     signal: int | None = None
     message: str | None = None
+    usage: Spent | None = None
 
 
 class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +198,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
+        usage=_usage(scene.report),
         asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
     )
     match task.state:
@@ -201,6 +212,10 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, error=error)
         case TaskState.QUEUED | TaskState.RUNNING:
             return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
+    return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
 
 
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
@@ -274,8 +289,8 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else stamp(at)
 
 
-def run_doc(task: Task, run: Run, *, workspace: str | None = None) -> RunDoc:
-    """Describe one run; `workspace` is where it ran, if its task has moved since."""
+def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None) -> RunDoc:
+    """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what it said of itself."""
     return RunDoc(
         run_id=run.id,
         task_id=task.id,
@@ -295,6 +310,7 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None) -> RunDoc:
         exit_code=run.exit_code,
         signal=run.signal,
         message=run.message,
+        usage=report.spent if report else None,
     )
 
 

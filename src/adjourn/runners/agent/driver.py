@@ -34,7 +34,6 @@ def drive_agent(drive: Drive) -> int:
         return INTERRUPTED
     except AdjournError as error:
         _say(2, f"{error.why}\n")
-        drive.report(Report(message=error.why))
         # Where a person is at hand, what the model's server does is no reason to fail: the task can go on from here.
         is_for_now = isinstance(error, ModelGaveUp) and drive.task.spec.pause_on_approval
         return FOR_NOW if is_for_now else exits.FAILED
@@ -42,12 +41,22 @@ def drive_agent(drive: Drive) -> int:
 
 def _driven(drive: Drive, stop: Stop) -> int:
     setup = _setup(drive.task)
+    with closing(_asking(setup, drive.task)) as asking:
+        try:
+            agent = Agent(drive, setup, _toolbox(drive.task, setup, _tools(drive, setup)), asking, stop)
+        except AdjournError as error:
+            drive.report(Report(message=error.why))
+            raise
+        return agent.run()
+
+
+def _tools(drive: Drive, setup: Setup) -> bytes:
+    """Return the tools that others bring; they are looked up when the task begins, and do not change between its runs."""
     kept = drive.document(TOOLS)
-    if kept is None:  # the task begins: its tools do not change between its runs
+    if kept is None:
         kept = foreign.encoded(foreign.look_up(setup, workspace=drive.task.spec.workspace))
         drive.keep(TOOLS, kept)
-    with closing(_asking(setup, drive.task)) as asking:
-        return Agent(drive, setup, _toolbox(drive.task, setup, kept), asking, stop).run()
+    return kept
 
 
 def carry_out(task: Task, call: Call, *, tools: bytes | None) -> int:
