@@ -788,7 +788,6 @@ AGENT_KEYS = {
     "stream": "Whether answers are shown as they come. Without it, `true`.",
     "clarify": "Whether the model is offered the tool `ask`. Without it, `false`.",
     "output_limit": "How many characters of a result the model gets. Without it, 30,000.",
-    "directories": "Where the agent may read and write beside its workspace.",
     "mcp": "A file with `mcpServers`; a relative path begins at the config's directory.",
     "servers": "MCP servers, each a table `[agent.servers.NAME]` with `command`, `args` and `env`, or `url` and `headers`; "
     "`${NAME}` is taken from the environment when it is used.",

@@ -73,6 +73,11 @@ class Driving(Executions):
             task, run = step.running(run_id)
             self._close(step, step.tx.call(task.id, call.number), run, result)
 
+    def directories(self, task_id: str) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace."""
+        with self._store.read() as view:
+            return self._gate.directories(view, view.task(task_id))
+
     def is_supervised(self, run_id: str) -> bool:
         """Say whether somebody lives who runs the calls of a run."""
         with self._store.read() as view:
