@@ -168,11 +168,11 @@ def test_cost_and_usage_are_those_of_each_run_also_of_one_that_ctrl_c_stopped(re
         real.resume()
     used = [run["usage"] for run in real.shell.runs(real.task)]
     assert [(each["input_tokens"], each["output_tokens"]) for each in used] == [(100, 10)] * 3
-    assert all(float(each["cost_usd"]) > 0 for each in used)
-    total = real.shell.json("show", real.task)["usage"]
+    assert all(float(each["cost"]) > 0 for each in used)
+    total = real.shell.json("show", real.task)["usage"]["task"]
     assert (total["input_tokens"], total["output_tokens"]) == (300, 30)
-    assert float(total["cost_usd"]) == pytest.approx(sum(float(each["cost_usd"]) for each in used))
-    assert f"used 200 tokens in, 20 out, ${paused['usage']['cost_usd']}" in shown
+    assert float(total["cost"]) == pytest.approx(sum(float(each["cost"]) for each in used))
+    assert f"all runs together 200 tokens in, 20 out, ${paused['usage']['task']['cost']}" in shown
     found = paused["resumability"]
     assert (found["can_be_resumed"], found["way_out"]) == (True, None)
     assert [look["thing"] for look in found["looks"]] == ["session", "program", "workspace"]

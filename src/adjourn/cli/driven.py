@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from adjourn.cli.session import Session
-from adjourn.core.manifest import ResumabilityDoc, UsageDoc, resumability_doc, usage_doc
+from adjourn.core.driving import Spent
+from adjourn.core.manifest import ResumabilityDoc, resumability_doc
 from adjourn.core.render import prose
 from adjourn.core.task import Task
 
@@ -23,12 +24,7 @@ def resumability_lines(found: ResumabilityDoc) -> Iterator[str]:
     yield from (f"  {look.thing:<9}  {'' if look.fine else 'NO: '}{prose(look.says)}" for look in found.looks)
 
 
-def usage_of(session: Session, task: Task) -> UsageDoc | None:
-    """Return what all runs of a task used together."""
-    return usage_doc(list(session.controller.reports(task.id).values()))
-
-
-def usage_words(usage: UsageDoc) -> str:
+def usage_words(spent: Spent) -> str:
     """Say what an agent used of its model."""
-    cost = f", ${usage.cost_usd}" if usage.cost_usd is not None else ""
-    return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"
+    cost = f", ${spent.cost}" if spent.cost is not None else ""
+    return f"{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}"

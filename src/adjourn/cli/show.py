@@ -4,7 +4,7 @@ import click
 import msgspec
 
 from adjourn.cli.details import edit_block, settled_block
-from adjourn.cli.driven import resumability_lines, resumability_of, usage_of, usage_words
+from adjourn.cli.driven import resumability_lines, resumability_of, usage_words
 from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
 from adjourn.cli.present import call_block, cut_for
@@ -12,6 +12,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.since import since_lines, since_the_pause
 from adjourn.cli.standing import standing
 from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.driving import Report, Spent
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import Manifest, manifest_of
@@ -73,7 +74,6 @@ def _document(session: Session, scene: Scene) -> Manifest:
         manifest_of(scene, hint=resume_hint(session, scene)),
         workspace=since_the_pause(session, scene) or msgspec.UNSET,
         resumability=resumability_of(session, scene.task) or msgspec.UNSET,
-        usage=usage_of(session, scene.task) or msgspec.UNSET,
     )
 
 
@@ -106,15 +106,22 @@ def _what_it_is(session: Session, scene: Scene) -> list[str]:
     spec = scene.task.spec
     words = argv_lines(spec.argv, cut=cut_for(session, scene.task.id))
     lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
+    if scene.report:
+        lines.append(_used(scene.report))
     if scene.run and scene.run.checkpoint_id:
         lines.append(f"checkpoint {scene.run.checkpoint_id}")
     if spec.plan:
         lines.append(f"{spec.item} of the plan {visible(spec.plan)}")
     if spec.parent_run:
         lines.append(f"started by run {spec.parent_run}")
-    if used := usage_of(session, scene.task):
-        lines.append(f"used {usage_words(used)}")
     return lines
+
+
+def _used(report: Report) -> str:
+    """Say what the newest run used, and what all did if there were others."""
+    overall = report.task or report.spent
+    together = f"; all runs together {usage_words(overall)}" if overall != report.spent else ""
+    return f"used {usage_words(report.spent)}{together}"
 
 
 def _history(events: list[Event], *, full: bool) -> list[str]:

@@ -6,6 +6,7 @@ import msgspec
 
 from adjourn.controller import batches, inside
 from adjourn.controller.executions import Executions
+from adjourn.controller.standing import spent_before
 from adjourn.controller.steps import Steps
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
@@ -72,6 +73,11 @@ class Driving(Executions):
             task, run = step.running(run_id)
             self._close(step, step.tx.call(task.id, call.number), run, result)
 
+    def directories(self, task_id: str) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace."""
+        with self._store.read() as view:
+            return self._gate.directories(view, view.task(task_id))
+
     def is_supervised(self, run_id: str) -> bool:
         """Say whether somebody lives who runs the calls of a run."""
         with self._store.read() as view:
@@ -108,7 +114,9 @@ class Driving(Executions):
         """Keep what a run says of itself."""
         with self._steps() as step:
             task, run = step.running(run_id)
-            step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", msgspec.json.encode(report))
+            overall = report.task or spent_before(step.tx, run).plus(report.spent)
+            body = msgspec.json.encode(msgspec.structs.replace(report, task=overall))
+            step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", body)
 
 
 def _append(step: Steps, run_id: str, messages: Sequence[bytes], *, after: int) -> Task:

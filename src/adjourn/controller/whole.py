@@ -6,7 +6,6 @@ from adjourn.controller.driving import Driving
 from adjourn.controller.plans import Plans
 from adjourn.controller.signing import Signing
 from adjourn.controller.standing import report_of, standing_of
-from adjourn.core.driving import Report
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 
@@ -25,11 +24,3 @@ class Controller(Plans, Asking, Driving, Signing):
             report = report_of(view, run) if run and task.spec.is_driven else None
             told = histories.of_asks(view, task, asks, calls)
             return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children, report=report, **told)
-
-    def reports(self, task_id: str) -> dict[int, Report]:
-        """Return what the runs of a task's agent say of themselves, by their numbers."""
-        with self._store.read() as view:
-            task = view.task(task_id)
-            numbers = range(1, task.runs + 1) if task.spec.is_driven else ()
-            found = {number: report_of(view, view.run(task_id, number)) for number in numbers}
-        return {number: report for number, report in found.items() if report}

@@ -9,7 +9,7 @@ import msgspec
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.driving import Look, Report
+from adjourn.core.driving import Look, Report, Spent
 from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -114,11 +114,10 @@ class ResumabilityDoc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageDoc(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent used of its model."""
+    """What a model took for its work: in the newest run, and in all runs of the task."""
 
-    input_tokens: int
-    output_tokens: int
-    cost_usd: str | None
+    run: Spent
+    task: Spent
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -138,12 +137,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resumable: Literal[False] | msgspec.UnsetType = msgspec.UNSET
     final_message: str | msgspec.UnsetType | None = msgspec.UNSET
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
+    usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
-    usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
@@ -168,7 +167,7 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     signal: int | None = None
     message: str | None = None
-    usage: UsageDoc | None = None
+    usage: Spent | None = None
 
 
 class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,6 +209,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
+        usage=_usage(scene.report),
         asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
     )
     match task.state:
@@ -223,6 +223,10 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, error=error)
         case TaskState.QUEUED | TaskState.RUNNING:
             return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
+    return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
 
 
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
@@ -303,19 +307,8 @@ def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc 
     return ResumabilityDoc(can_be_resumed=can, looks=tuple(looks), way_out=None if can else restart) if looks else None
 
 
-def usage_doc(reports: Sequence[Report]) -> UsageDoc | None:
-    """Add up what runs used; the cost is unknown as soon as that of one that used something is."""
-    from decimal import Decimal  # seldom needed, and slow to import
-
-    spent = [report for report in reports if report.input_tokens or report.output_tokens]
-    costs = [report.cost for report in spent]
-    cost = None if None in costs else str(sum((Decimal(each) for each in costs if each), Decimal(0)))
-    tokens = sum(report.input_tokens for report in spent), sum(report.output_tokens for report in spent)
-    return UsageDoc(input_tokens=tokens[0], output_tokens=tokens[1], cost_usd=cost) if spent else None
-
-
 def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None) -> RunDoc:
-    """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what its agent says of it."""
+    """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what it said of itself."""
     return RunDoc(
         run_id=run.id,
         task_id=task.id,
@@ -335,7 +328,7 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Repor
         exit_code=run.exit_code,
         signal=run.signal,
         message=run.message,
-        usage=usage_doc([report]) if report else None,
+        usage=report.spent if report else None,
     )
 
 

@@ -17,6 +17,11 @@ class Drive(Protocol):
     place: str  # a private directory of the run
     feedback: Sequence[str]  # what reviewers wanted changed in the work of earlier runs of the session, the newest last
 
+    @property
+    def directories(self) -> Sequence[str]:
+        """Where the agent may read and write beside its workspace, by the policy."""
+        ...
+
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
         """Write down all calls of one answer of the model, before anything of it acts, and return how each stands."""
         ...

@@ -96,6 +96,10 @@ class Gate(Protocol):
         """Say what the policies in force say of an agent's call, and which files it was judged with."""
         ...
 
+    def directories(self, view: View, task: Task) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
+        ...
+
     def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:
         """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""
         ...

@@ -35,6 +35,11 @@ class Driver:
         self._looks_alone = 0
         self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
 
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Where the agent may read and write beside its workspace."""
+        return self._controller.directories(self.task.id)
+
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
         """Write down all calls of one answer of the model."""
         return self._controller.propose_batch(self.run.id, batch)

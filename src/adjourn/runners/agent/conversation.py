@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
+from adjourn.core.driving import Spent
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.core.transcript import BEGAN, Assistant, Message, Tally, ToolResult, Usage, User, decoded, encoded
 from adjourn.ports.drive import Drive
@@ -50,6 +51,12 @@ class Conversation:
     def usage_of_run(self) -> Usage:
         """What the answers of this run used."""
         return self._of_run.usage
+
+    @property
+    def usage_of_task(self) -> Spent | None:
+        """What all answers used, also those of runs that died; None where a restart put some of them out of sight."""
+        used = self.tally.usage
+        return None if self._before else Spent(input_tokens=used.input, output_tokens=used.output, cost=used.cost)
 
     @property
     def answer(self) -> Assistant | None:

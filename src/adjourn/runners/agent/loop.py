@@ -6,18 +6,17 @@ simply followed by another that looks at the same message.
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from adjourn.core import exits
 from adjourn.core.ask import Question
 from adjourn.core.driving import Report
+from adjourn.core.errors import AdjournError
 from adjourn.core.transcript import Assistant, Message, ToolResult, User, with_unique_ids
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.asking import ModelGaveUp
 from adjourn.runners.agent.batch import Batch
 from adjourn.runners.agent.conversation import Conversation
 from adjourn.runners.agent.setup import OnText, Setup
-from adjourn.runners.agent.stopping import INTERRUPTED, Stop
+from adjourn.runners.agent.stopping import INTERRUPTED, Interrupted, Stop
 from adjourn.runners.agent.tools.box import Toolbox
 from adjourn.runners.agent.tools.tool import Tool
 
@@ -39,10 +38,19 @@ class Agent:
     def run(self) -> int:
         """Take steps until one of them ends the run, and return its exit code."""
         self._conversation.hear(self._drive.feedback)
+        try:
+            code = self._steps()
+        except (AdjournError, Interrupted) as error:
+            self._drive.report(self._report(error.why if isinstance(error, AdjournError) else self._conversation.words))
+            raise
+        words = self._conversation.final_words if code == exits.COMPLETED else self._conversation.words
+        self._drive.report(self._report(words))
+        return code
+
+    def _steps(self) -> int:
         while (code := self._step()) is None:
             if self._stop.wanted:
                 return INTERRUPTED
-        self._drive.report(self._report(code))
         return code
 
     def _step(self) -> int | None:
@@ -96,13 +104,13 @@ class Agent:
         self._conversation.conclude(batch.results())
         return None
 
-    def _report(self, code: int) -> Report:
-        spent, overall = self._conversation.usage_of_run, self._conversation.tally.usage
+    def _report(self, words: str) -> Report:
+        spent = self._conversation.usage_of_run
         return Report(
-            message=self._conversation.final_words if code == exits.COMPLETED else self._conversation.words,
+            message=words,
             steps=self._conversation.tally.steps,
             input_tokens=spent.input,
             output_tokens=spent.output,
             cost=spent.cost,
-            details={"task": msgspec.to_builtins(overall)},
+            task=self._conversation.usage_of_task,
         )
