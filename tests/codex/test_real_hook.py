@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,13 +55,13 @@ BROKEN = {
     "closes its outputs": "exec >&- 2>&-; exit 0",
     "repeats its words": 'echo "$@"',
 }
-UNFIT = {  # not even a script
+UNFIT: dict[str, Callable[[Path], object]] = {  # not even a script
     "is not there": Path.exists,
     "cannot be executed": lambda place: place.write_text("#!/bin/sh\nexit 0\n"),
-    "has no interpreter": lambda place: (place.write_text("#!/no/such/python\n"), place.chmod(0o700)),
+    "has no interpreter": lambda place: _executable(place, b"#!/no/such/python\n"),
     "is a directory": lambda place: place.mkdir(),
     "is a link to nothing": lambda place: place.symlink_to("/no/such/adjourn"),
-    "is no program": lambda place: (place.write_bytes(b"\x7fELF" + bytes(100)), place.chmod(0o700)),
+    "is no program": lambda place: _executable(place, b"\x7fELF" + bytes(100)),
 }
 # What the driver does, or does not do, when the real `adjourn _hook` asks it.
 DRIVERS = {
@@ -82,7 +83,11 @@ def _install(place: Path, kind: str) -> None:
     if kind in UNFIT:
         UNFIT[kind](place)
         return
-    place.write_text(f"#!/bin/sh\ncat >/dev/null\n{BROKEN[kind]}\n")
+    _executable(place, f"#!/bin/sh\ncat >/dev/null\n{BROKEN[kind]}\n".encode())
+
+
+def _executable(place: Path, text: bytes) -> None:
+    place.write_bytes(text)
     place.chmod(0o700)
 
 
@@ -95,18 +100,14 @@ def _turns(kinds: Sequence[str]) -> list[Turn]:
     return [*(Turn(calls=both) for both in calls), DONE]
 
 
-@contextlib.contextmanager
-def _each(model: Model, prepare: Callable[[int], None]) -> Iterator[None]:
-    """Prepare for each turn before the model says it."""
-    note = model.note
+def _before_each(model: Model, kinds: Sequence[str], prepare: Callable[[str], None]) -> None:
+    """Prepare for each kind before the model makes its calls."""
 
     def prepared(request: Request) -> None:
-        if request.turn is not None:
-            prepare(request.turn)
-        note(request)
+        if request.turn is not None and request.turn < len(kinds):
+            prepare(kinds[request.turn])
 
-    model.note = prepared  # type: ignore[method-assign] -- the one moment that is certainly before the call
-    yield
+    model.prepare = prepared
 
 
 def _codex(scene: Scene, program: str) -> None:
@@ -130,8 +131,8 @@ def _require_nothing_ran(scene: Scene, model: Model, kinds: Sequence[str]) -> No
 def test_whatever_is_in_the_place_of_the_hook_nothing_runs(real: Scene) -> None:  # 33 kinds of breakage
     kinds, broken = [*BROKEN, *UNFIT], real.home / "broken adjourn"
     with real.model(_turns(kinds), more=traces(real, approves=True)) as model:
-        with _each(model, lambda turn: _install(broken, kinds[turn]) if turn < len(kinds) else None):
-            _codex(real, str(broken))
+        _before_each(model, kinds, lambda kind: _install(broken, kind))
+        _codex(real, str(broken))
         _require_nothing_ran(real, model, kinds)
         assert all(NOT_ASKED in each for each in outputs(model.asked[-1]).values())
 
@@ -143,8 +144,8 @@ def test_whatever_the_driver_does_that_is_no_sealed_yes_nothing_runs(
     place.mkdir(parents=True)
     real.shell.environment |= {"ADJOURN_RUN_ID": "task.1", "ADJOURN_STORE": str(real.work)}
     with real.model(_turns(kinds), more=traces(real, approves=True)) as model, _driver(place) as play:
-        with _each(model, lambda turn: play(DRIVERS[kinds[turn]]) if turn < len(kinds) else None):
-            _codex(real, str(ADJOURN))
+        _before_each(model, kinds, lambda kind: play(DRIVERS[kind]))
+        _codex(real, str(ADJOURN))
         _require_nothing_ran(real, model, kinds)
 
 
@@ -154,8 +155,7 @@ def test_codex_waits_for_the_hook_far_longer_than_the_hook_for_its_driver() -> N
 
 def test_a_sealed_yes_lets_the_call_run(real: Scene) -> None:  # else the tests above show nothing
     broken = real.home / "adjourn"
-    broken.write_text(f"#!/bin/sh\ncat >/dev/null\necho {SEAL}\n")
-    broken.chmod(0o700)
+    _executable(broken, f"#!/bin/sh\ncat >/dev/null\necho {SEAL}\n".encode())
     with real.model(_turns(["yes"]), more=traces(real, approves=True)):
         _codex(real, str(broken))
     assert real.lines() == ["yes"]
@@ -234,7 +234,7 @@ def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) ->
     with real.model([slowly, DONE]) as model:
         for number in (0, 2):
             process = real.shell.start("run", "--runner", "codex", "do it")
-            until(lambda least=number: len(model.asked) > least, what="the model is asked")
+            until(partial(_is_asked, model, more_than=number), what="the model is asked")
             for place in real.shell.store.glob("runs/*/driver/hook.sock"):
                 place.unlink()
             if number:
@@ -242,3 +242,7 @@ def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) ->
             process.communicate(timeout=60)
             assert process.returncode == (10 if number else 0)
     assert real.lines() == []
+
+
+def _is_asked(model: Model, *, more_than: int) -> bool:
+    return len(model.asked) > more_than

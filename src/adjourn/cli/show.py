@@ -12,7 +12,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.since import since_lines, since_the_pause
 from adjourn.cli.standing import standing
 from adjourn.core.call import ORIGINAL, Call
-from adjourn.core.driving import Report, Spent
+from adjourn.core.driving import Report
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import Manifest, manifest_of

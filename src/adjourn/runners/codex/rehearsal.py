@@ -18,7 +18,7 @@ _PATIENCE = 60.0  # seconds
 _PIECE = 65_536
 _NAME = "adjourn_rehearsal"
 _CALL = "call_rehearsal"
-_NO_PROXY = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")
+_NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 _DOES_NOTHING = {"exec_command": {"cmd": "true"}, "shell_command": {"command": "true"}, "shell": {"command": ["true"]}}
 _ENDS = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "The hook was not asked."}]}
 
@@ -93,7 +93,7 @@ def _answer(request: bytes) -> bytes:
         return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     item = _ENDS if _CALL.encode() in request else _call(request)
     usage = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "response.created", "response": {"id": _NAME}},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": {"id": _NAME, "usage": usage}},

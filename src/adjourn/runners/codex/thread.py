@@ -131,7 +131,7 @@ class Thread:
             raise CannotResume(f"Codex opened thread {self.id} in the place of {thread}", way_out="adjourn restart")
 
     def _settings(self) -> dict[str, Any]:
-        settings = {"cwd": self._workspace, "approvalPolicy": "untrusted", "sandbox": self._setup.sandbox.value}
+        settings: dict[str, Any] = {"cwd": self._workspace, "approvalPolicy": "untrusted", "sandbox": self._setup.sandbox.value}
         settings |= {"config": self._asking} if self._asking else {}
         return settings | ({"model": self._setup.model} if self._setup.model else {})
 
