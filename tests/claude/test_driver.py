@@ -229,7 +229,11 @@ def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> 
     fake.play([Turn(text="x", faults=(Fault(status=500),))])
     done = fake.shell.adjourn("run", "--runner", "claude", "do it", expect=1)
     assert "api_error (HTTP 500): overloaded" in done.out
-    fake.run(expect=10)
+    paused = fake.run(expect=10).out
+    for said in (paused, fake.shell.adjourn("show", fake.task).out):
+        assert said.startswith(
+            "It cannot go on for now: Claude Code ended with api_error (HTTP 500): overloaded\nPaused. Resume with"
+        )
     assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 
