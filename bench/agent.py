@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from _figures import Figure, ms, report, words
-from _measure import Cost, adjourn, adopt_orphans, cost_of, environment, middle, python
+from _measure import Cost, adjourn, adopt_orphans, cost_of, environment, middle
+from _scripted import model
 
 from adjourn.attendance import wait_until
 from adjourn.core.ask import Principal, Reply, Verb
@@ -44,7 +45,8 @@ def main() -> int:
     parser.add_argument("--peers", type=Path, default=HERE.parent / ".dev" / "peers", help="where their environments are")
     given = parser.parse_args()
     adopt_orphans()
-    with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place, model(place) as url:
+    with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place, model(place, SCRIPT) as (url, pid):
+        STAYING.add(pid)
         peers = {name: peer(given.peers / name.lower().replace(" ", "-"), name, place, url) for name in PEERS}
         ours = Ours(place, url)
         seen: dict[str, list[Cost]] = {name: [] for name in (*peers, "cold")}
@@ -74,21 +76,6 @@ def tell(peers: dict[str, Cost], cold: Cost, *, tool: float, warm: float, rounds
     for peer_name, cost in {**peers, "adjourn, no worker": cold}.items():
         print(f"{peer_name}: wall {ms(cost.wall)}, CPU {ms(cost.cpu)}")
     return code
-
-
-@contextmanager
-def model(place: str) -> Iterator[str]:
-    """Have the scripted model answer for as long as the block lasts."""
-    script = Path(place, "script.json")
-    script.write_text(SCRIPT)
-    root = str(HERE.parent)
-    with subprocess.Popen([python(), "-m", "tests.model", str(script)], cwd=root, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        STAYING.add(server.pid)
-        try:
-            yield f"{server.stdout.readline().strip()}/v1"
-        finally:
-            server.terminate()
 
 
 def peer(home: Path, name: str, place: str, url: str) -> Callable[[], Cost]:

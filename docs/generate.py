@@ -322,6 +322,7 @@ MEANINGS = {
     "Manifest.paused_at": "When it paused.",
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
     "Manifest.resume_hint": "One command that goes on, ready to paste.",
+    "Manifest.resumable": "Told where it is false: its agent was interrupted before it had saved anything, and only a restart helps.",
     "Manifest.final_message": "The last line that it printed.",
     "Manifest.steps_taken": "How many runs it took.",
     "Manifest.error": "What went wrong.",

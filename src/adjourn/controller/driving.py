@@ -6,12 +6,13 @@ import msgspec
 
 from adjourn.controller import batches, inside
 from adjourn.controller.executions import Executions
+from adjourn.controller.steps import Steps
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.opening import Way, way_of
 from adjourn.core.states import CallState
-from adjourn.core.task import Run, number_of_run, task_of_run
+from adjourn.core.task import Run, Task, number_of_run, task_of_run
 
 
 class Driving(Executions):
@@ -46,12 +47,6 @@ class Driving(Executions):
             task = view.task(task_id)
             judgement, _ = self._gate.weigh(view, task, proposed.tool, proposed.body)
             return batches.is_just_made(proposed, judgement) or way_of(judgement, is_gated=task.spec.pause_on_approval) is Way.RUN
-
-    def forget_batch(self, run_id: str) -> None:
-        """Be done with a batch: its agent was told what came of every call."""
-        with self._steps() as step:
-            task, _ = step.running(run_id)
-            step.tx.keep_document(task.id, batches.BATCH, None)
 
     # --- calls that the agent makes by itself ----------------------------------------------------------------------
 
@@ -88,9 +83,13 @@ class Driving(Executions):
     def append_messages(self, run_id: str, messages: Sequence[bytes], *, after: int) -> None:
         """Add to a transcript; whoever believes that it ends elsewhere is refused by the store."""
         with self._steps() as step:
-            task, _ = step.running(run_id)
-            for number, body in enumerate(messages, start=after + 1):
-                step.tx.add_message(task.id, number, body)
+            _append(step, run_id, messages, after=after)
+
+    def conclude_batch(self, run_id: str, results: Sequence[bytes], *, after: int) -> None:
+        """Add what came of a batch to a transcript and be done with the batch: nobody finds one without the other."""
+        with self._steps() as step:
+            task = _append(step, run_id, results, after=after)
+            step.tx.keep_document(task.id, batches.BATCH, None)
 
     def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
         """Return a transcript."""
@@ -110,3 +109,10 @@ class Driving(Executions):
         with self._steps() as step:
             task, run = step.running(run_id)
             step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", msgspec.json.encode(report))
+
+
+def _append(step: Steps, run_id: str, messages: Sequence[bytes], *, after: int) -> Task:
+    task, _ = step.running(run_id)
+    for number, body in enumerate(messages, start=after + 1):
+        step.tx.add_message(task.id, number, body)
+    return task

@@ -135,6 +135,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     paused_at: str | msgspec.UnsetType = msgspec.UNSET
     agent_message: str | msgspec.UnsetType | None = msgspec.UNSET
     resume_hint: str | msgspec.UnsetType = msgspec.UNSET
+    resumable: Literal[False] | msgspec.UnsetType = msgspec.UNSET
     final_message: str | msgspec.UnsetType | None = msgspec.UNSET
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
@@ -234,6 +235,7 @@ def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
         paused_at=stamp((run.paused_at if run else None) or scene.task.updated_at),
         agent_message=words,
         resume_hint=hint,
+        resumable=msgspec.UNSET if run is None or is_resumable(scene.task, run) else False,
         changes=scene.changes or msgspec.UNSET,
     )
 
@@ -320,7 +322,7 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Repor
         state=run.state,
         provider=task.spec.runner,
         provider_session_ref=run.session_ref,
-        resumable=_is_resumable(task, run),
+        resumable=is_resumable(task, run),
         repo_root=spelled(workspace or task.spec.workspace),
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
@@ -337,7 +339,7 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Repor
     )
 
 
-def _is_resumable(task: Task, run: Run) -> bool:
+def is_resumable(task: Task, run: Run) -> bool:
     """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
     is_last = run.number == task.runs and run.session_id == task.session_id
     if task.spec.is_driven and not run.resumable:

@@ -33,10 +33,6 @@ class Drive(Protocol):
         """Say whether a call would run without anybody being asked; nothing is written down."""
         ...
 
-    def forget_batch(self) -> None:
-        """Be done with a batch: its agent was told what came of every call."""
-        ...
-
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself, and return how each call stands."""
         ...
@@ -59,6 +55,10 @@ class Drive(Protocol):
 
     def append(self, messages: Sequence[bytes], *, after: int) -> None:
         """Add to the transcript, which has so many messages; none is ever changed."""
+        ...
+
+    def conclude(self, results: Sequence[bytes], *, after: int) -> None:
+        """Add what came of a batch to the transcript and be done with the batch, in one moment."""
         ...
 
     def messages(self, *, after: int = 0) -> list[bytes]:

@@ -49,8 +49,7 @@ def find_root(given: str | None, *, start: str | None = None) -> str:
     here = start or os.getcwd()
     above = _upwards(here)
     found = next((place for place in above if os.path.lexists(os.path.join(place, STORE))), None)
-    repository = next((place for place in above if _is_repository(place)), None)
-    return os.path.join(found or repository or here, STORE)
+    return os.path.join(found or next((place for place in above if _is_repository(place)), here), STORE)
 
 
 def _refuse_connections(given: str) -> None:

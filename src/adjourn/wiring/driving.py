@@ -51,10 +51,6 @@ class Driver:
         """Say whether a call would run without anybody being asked."""
         return self._controller.lets_run(self.task.id, proposed)
 
-    def forget_batch(self) -> None:
-        """Be done with a batch."""
-        self._controller.forget_batch(self.run.id)
-
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself."""
         ear = self._controller.store.listen()
@@ -99,6 +95,10 @@ class Driver:
     def append(self, messages: Sequence[bytes], *, after: int) -> None:
         """Add to the transcript."""
         self._controller.append_messages(self.run.id, messages, after=after)
+
+    def conclude(self, results: Sequence[bytes], *, after: int) -> None:
+        """Add what came of a batch to the transcript and be done with the batch."""
+        self._controller.conclude_batch(self.run.id, results, after=after)
 
     def messages(self, *, after: int = 0) -> list[bytes]:
         """Return the transcript."""

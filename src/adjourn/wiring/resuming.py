@@ -9,6 +9,7 @@ from typing import Any
 from adjourn.controller.whole import Controller
 from adjourn.core.driving import Look
 from adjourn.core.errors import CannotResume
+from adjourn.core.manifest import is_resumable
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
 from adjourn.exchange import head_at_pause
@@ -24,6 +25,8 @@ def looks_at(controller: Controller, task: Task) -> list[Look]:
     run = _last_run(controller, task)
     if task.spec.runner not in _WITH_SESSIONS or task.state not in _LEFT or run is None or run.session_id != task.session_id:
         return []
+    if task.state is TaskState.PAUSED and not is_resumable(task, run):
+        return [Look(thing="session", fine=False, says="it was not saved yet when the task was interrupted"), _workspace(task)]
     look: Any = import_module(f"adjourn.runners.{task.spec.runner}.resuming").looks
     found: Iterator[Look] = look(
         task.spec.setup,

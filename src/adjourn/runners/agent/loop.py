@@ -38,8 +38,6 @@ class Agent:
 
     def run(self) -> int:
         """Take steps until one of them ends the run, and return its exit code."""
-        if isinstance(self._conversation.last, ToolResult):
-            self._drive.forget_batch()  # whoever wrote the results down may have died before it came to that
         self._conversation.hear(self._drive.feedback)
         while (code := self._step()) is None:
             if self._stop.wanted:
@@ -66,10 +64,11 @@ class Agent:
         self._require_room()
         with self._stop.at_once():
             answer = self._query(self._conversation.messages, self._toolbox.tools)
-        self._conversation.append(with_unique_ids(answer, self._conversation.messages))
+        self._conversation.append(with_unique_ids(answer, self._conversation.tally.names))
 
     def _require_room(self) -> None:
-        steps, tokens = self._conversation.steps, self._conversation.tokens
+        steps, used = self._conversation.tally.steps, self._conversation.tally.usage
+        tokens = used.input + used.output
         if steps >= self._setup.max_steps:
             raise ModelGaveUp(f"it took {steps} steps, and --max-steps allows no more")
         if self._setup.max_tokens is not None and tokens >= self._setup.max_tokens:
@@ -94,15 +93,14 @@ class Agent:
             batch.carry_out()
         if batch.needs_a_person:
             return exits.PAUSED  # what was let through is not what it was, or nobody saw it end
-        self._conversation.append(*batch.results())
-        self._drive.forget_batch()
+        self._conversation.conclude(batch.results())
         return None
 
     def _report(self, code: int) -> Report:
-        spent, overall = self._conversation.usage_of_run, self._conversation.usage
+        spent, overall = self._conversation.usage_of_run, self._conversation.tally.usage
         return Report(
             message=self._conversation.final_words if code == exits.COMPLETED else self._conversation.words,
-            steps=self._conversation.steps,
+            steps=self._conversation.tally.steps,
             input_tokens=spent.input,
             output_tokens=spent.output,
             cost=spent.cost,

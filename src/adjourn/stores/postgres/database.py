@@ -39,6 +39,7 @@ class Database:
         self._line: Line | None = None
         self._opening: Opening | None = None
         self._is_leaving = False
+        self.queues: set[str] = set()  # pools whose queue is known to be there
         if not (log := getLogger("psycopg")).handlers:
             log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
 
@@ -100,12 +101,13 @@ class Database:
         """Run a statement and return its rows, if it has any."""
         return self.batch([(statement, values)])[0]
 
-    def batch(self, statements: Sequence[Statement]) -> list[list[Values]]:
+    def batch(self, statements: Sequence[Statement], *, once: bool = False) -> list[list[Values]]:
         """Run statements without waiting in between, and return the rows of each; after one that fails none is run."""
         opening, self._opening = self._opening, None
         if opening is None:
             return self._said(statements)
-        _, (seen,), *rows = self._said_first([(opening.begin, ()), (opening.look, ()), *statements])
+        say = self._said if once else self._said_first
+        _, (seen,), *rows = say([(opening.begin, ()), (opening.look, ()), *statements])
         opening.then(seen)
         return rows
 

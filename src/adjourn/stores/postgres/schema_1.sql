@@ -78,6 +78,7 @@ CREATE TABLE adjourn.ask (
     call integer,
     expires_at bigint,
     settled_at bigint,
+    settled_by text,
     level text CHECK (level IN ('L0', 'L1', 'L2')),
     snoozed_until bigint,
     body bytea NOT NULL,
@@ -154,19 +155,21 @@ $$;
 
 -- Adds events to the one chain of the store. Whoever seals waits for the commit of whoever sealed before, and for nothing else:
 -- it is the last thing a transaction does.
-CREATE FUNCTION adjourn.seal_events(tasks bigint[], bodies bytea[], links bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION adjourn.seal_events(tasks bigint[], bodies bytea[], links bytea[]) RETURNS TABLE (no bigint, seal bytea)
+LANGUAGE plpgsql AS $$
 DECLARE
     place bigint;
     last bytea;
 BEGIN
     PERFORM pg_advisory_xact_lock(1633970798);
-    SELECT no, seal INTO place, last FROM adjourn.event ORDER BY no DESC LIMIT 1;
+    SELECT event.no, event.seal INTO place, last FROM adjourn.event ORDER BY event.no DESC LIMIT 1;
     place := coalesce(place, 0);
     last := coalesce(last, decode(repeat('00', 32), 'hex'));
     FOR i IN 1 .. cardinality(tasks) LOOP
         last := sha256(last || links[i]);
         INSERT INTO adjourn.event (no, task, body, seal) VALUES (place + i, tasks[i], bodies[i], last);
     END LOOP;
+    RETURN QUERY SELECT place + cardinality(tasks), last;
 END $$;
 
 -- --- the engine -----------------------------------------------------------------------------------------------------------
@@ -230,34 +233,6 @@ BEGIN
         'r_' || adjourn.queue_of(task.pool)
     ) INTO found USING task.engine_run, holder;
     RETURN coalesce(found, false);
-END $$;
-
--- Takes this very task for a supervisor, as absurd.claim_task takes the next one; or renews what it holds.
-CREATE FUNCTION adjourn.hold(task_no bigint, holder text, seconds double precision) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    task adjourn.task;
-    taken uuid;
-    queue text;
-    moment timestamptz := absurd.current_time();
-BEGIN
-    SELECT * INTO task FROM adjourn.task WHERE no = task_no;
-    queue := adjourn.queue_of(task.pool);
-    IF task.engine_run IS NULL THEN
-        RETURN false;
-    END IF;
-    EXECUTE format(
-        'UPDATE absurd.%I SET state = ''running'', claimed_by = $2, claim_expires_at = $3, started_at = $4, available_at = $4
-         WHERE run_id = $1 AND (state IN (''pending'', ''sleeping'') OR (state = ''running'' AND claimed_by = $2))
-         RETURNING task_id', 'r_' || queue
-    ) INTO taken USING task.engine_run, holder, moment + make_interval(secs => seconds), moment;
-    IF taken IS NULL THEN
-        RETURN false;
-    END IF;
-    EXECUTE format(
-        'UPDATE absurd.%I SET state = ''running'', first_started_at = coalesce(first_started_at, $2) WHERE task_id = $1',
-        't_' || queue
-    ) USING taken, moment;
-    RETURN true;
 END $$;
 
 -- Says when the lease of a running task is over: at once if nobody has it.

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import psycopg
 
-from adjourn.core.errors import Conflict, StoreProblem
+from adjourn.core.errors import Conflict, Outdated, StoreProblem
 from adjourn.core.task import Task
 from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
@@ -18,7 +18,8 @@ from adjourn.stores.postgres.line import Statement, Values
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.patience import Patience, Say
 from adjourn.stores.postgres.seen import Seen
-from adjourn.stores.postgres.steps import SQL
+from adjourn.stores.postgres.statements import SQL
+from adjourn.stores.postgres.steps import Known
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
 
@@ -58,6 +59,7 @@ class PostgresStore:
         self._clock = (0, float("-inf"))
         self._number = ""  # of the transaction that is open
         self._known = 0  # the connection on which the past was looked at
+        self._foreseen: Known | None = None  # what was read of the task that was taken last
         self._seen = Seen(seen)
         self._open()
 
@@ -87,25 +89,31 @@ class PostgresStore:
         with translated(self.name):
             self._db.begin(Opening(*_READ, then=self._begun))
             try:
-                yield Rows(self._db, changes=False, lease=self.lease)
+                yield Rows(self._db, changes=False, lease=self.lease, foreseen=self._foreseen)
             finally:
                 with suppress(psycopg.Error):
                     self._db.leave()
+                self._seen.keep_soon()
 
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         with translated(self.name):
             self._db.begin(Opening(*_CHANGE, then=self._begun))
-            rows = Rows(self._db, changes=True, lease=self.lease)
+            rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
+            self._foreseen = None
+            self._number = ""
             try:
                 yield rows
-                self._db.open()  # before anything can be lost, its number is known
+                if not (rows.is_guarded and self._db.reach() == self._known):
+                    self._db.open()  # before anything can be lost, its number is known
                 self._commit(rows.finish())
             except BaseException:
                 self._roll_back()
+                self._db.queues.clear()
                 raise
-            self._seen.keep()
+            self._db.queues |= rows.queues
+            self._seen.keep_soon()
 
     def _begun(self, seen: Values) -> None:
         moment, place, seal, *number = seen
@@ -134,11 +142,13 @@ class PostgresStore:
     def _commit(self, last: list[Statement]) -> None:
         """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
         try:
-            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())])
+            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())], once=True)
             self._seen.note(place, seal)
         except psycopg.OperationalError as error:
             if self._db.is_open:
                 raise
+            if not self._number:  # what guards it lets nobody do it a second time: whoever looks again sees what became of it
+                raise Outdated(f"{self.name} went away while this was saved") from error
             self._read_back(self._number, error)
 
     def _read_back(self, number: str, error: psycopg.Error) -> None:
@@ -177,12 +187,30 @@ class PostgresStore:
         with translated(self.name):
             if self._db.reach() != self._known:
                 self._require_known_past()
-            while taken := self._db.all(SQL["take_next"], pool, supervisor, int(self.lease)):
-                task = task_of(taken[0])
+            while task := self._taken_by_name(pool, supervisor) or self._taken_next(pool, supervisor):
                 if fits(task):
                     return task
-                self._db.all(SQL["leave_to_others"], taken[0][0], supervisor, _NOT_HERE)
+                self._db.all(SQL["leave_to_others"], task.id, supervisor, _NOT_HERE)
         return None
+
+    def _taken_by_name(self, pool: str, supervisor: str) -> Task | None:
+        """Take a task of which we have heard that it was just queued, and read all that its claim needs."""
+        while name := next((name for ear in self._ears if (name := ear.next_queued(pool))), None):
+            rows = Rows(self._db, changes=False, lease=self.lease)
+            try:
+                task = rows.take(name, pool=pool, supervisor=supervisor)
+            except psycopg.Error:
+                self._roll_back()
+                raise
+            if task:
+                self._foreseen = rows.known
+                return task
+        return None
+
+    def _taken_next(self, pool: str, supervisor: str) -> Task | None:
+        self._foreseen = None
+        taken = self._db.all(SQL["take_next"], pool, supervisor, int(self.lease))
+        return task_of(taken[0]) if taken else None
 
     def listen(self) -> Ear:
         """Return an ear that hears every commit from now on."""
