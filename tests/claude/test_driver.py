@@ -1,8 +1,10 @@
 """The whole of adjourn around a fake Claude Code: what runs everywhere, and the ways in which things go wrong."""
 
 import os
+import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -170,6 +172,18 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     assert fake.lines() == ["A"]
 
 
+def test_a_task_whose_workspace_is_gone_cannot_be_resumed(fake: Fake, tmp_path: Path) -> None:  # D-R19, D-R27
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    task = fake.task
+    shutil.copytree(fake.shell.store, tmp_path / "kept", symlinks=True)
+    shutil.move(fake.work, tmp_path / "gone")
+    refused = fake.shell.adjourn("resume", "--store", str(tmp_path / "kept"), task, cwd=tmp_path, expect=6)
+    assert f"adjourn restart {task}" in refused.err
+    fake.work.mkdir()
+
+
 @pytest.mark.parametrize("ref", ["--continue", "01a2b3c4-5d8a-7a57-9c37-3f4f0a3e7b10"], ids=["an option", "another provider's"])
 def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: str) -> None:  # D-R19, D-R20, D-R24, D-R53
     fake.play([ONE, DONE])
@@ -194,9 +208,7 @@ def test_a_new_task_with_no_program_or_too_old_a_one_fails_with_a_sentence(fake:
     fake.run(expect=0)
 
 
-@pytest.mark.parametrize(
-    "words", ["--continue", "-c", "--resume=x", "-r x", "--dangerously-skip-permissions", "--bare", "--settings={}", "--"]
-)
+@pytest.mark.parametrize("words", ["--continue", "--dangerously-skip-permissions"])
 def test_arguments_that_would_take_the_gate_away_are_refused(fake: Fake, words: str) -> None:  # D-R23
     refused = fake.run(expect=2, options=("--option", f"arguments={words}"))
     assert "adjourn holds its gate" in refused.err
@@ -217,7 +229,11 @@ def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> 
     fake.play([Turn(text="x", faults=(Fault(status=500),))])
     done = fake.shell.adjourn("run", "--runner", "claude", "do it", expect=1)
     assert "api_error (HTTP 500): overloaded" in done.out
-    fake.run(expect=10)
+    paused = fake.run(expect=10).out
+    for said in (paused, fake.shell.adjourn("show", fake.task).out):
+        assert said.startswith(
+            "It cannot go on for now: Claude Code ended with api_error (HTTP 500): overloaded\nPaused. Resume with"
+        )
     assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 

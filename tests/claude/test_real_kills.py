@@ -30,6 +30,7 @@ VICTIMS = {  # the name of the process, and which one of that name
     "driver": ("adjourn", 1),
     "hook": ("adjourn", 2),
 }
+LEAST = {"supervisor": 60, "shim": 8, "driver": 60}  # writes that each of them surely makes: CI does not count them first
 ENDS = {0, 1, 4, 6, 10}
 
 
@@ -56,6 +57,7 @@ class Range:
     def shoot(self, step: Step, aim: Aim) -> "Hit":
         """Play a step to its end, in which somebody may die."""
         before = self.scene.newest
+        (self.scene.work / "made.txt").unlink(missing_ok=True)
         self._control.aim(aim)
         process = step(self)
         _, err = process.communicate(timeout=120)
@@ -165,14 +167,19 @@ def _ends(scene: Scene) -> None:
     assert len(scene.lines()) <= 1
 
 
-def _shots(butts: Range, step: Step, victim: str, *, points: int, chance: random.Random) -> Iterator[Hit]:
-    """Count the writes of a victim by playing the step unharmed, then play it again and again, and kill at one of them."""
+def _counted(butts: Range, step: Step, victim: str) -> int:
+    """Count the writes of a victim by playing the step unharmed."""
     role, instance = VICTIMS[victim]
     calls = butts.shoot(step, Aim(role=role, instance=instance)).calls
-    assert calls, f"nobody is the {victim}"
+    assert calls >= LEAST.get(victim, 1), f"the {victim} makes {calls} writes"
     _ends(butts.scene)
+    return calls
+
+
+def _shots(butts: Range, step: Step, victim: str, *, calls: int, points: int, chance: random.Random) -> Iterator[Hit]:
+    """Play a step again and again, and kill a victim at one of its writes."""
+    role, instance = VICTIMS[victim]
     for number in range(points):
-        (butts.scene.work / "made.txt").unlink(missing_ok=True)
         at = 1 + int((number + chance.random()) * calls / points)
         yield butts.shoot(step, Aim(role=role, instance=instance, at=at, mode=chance.choice(KILLS)))
 
@@ -184,7 +191,8 @@ def test_whoever_is_killed_an_approved_call_runs_at_most_once(
 ) -> None:
     scene, chance, told = butts.scene, random.Random(step.__name__), collections.Counter[str]()
     for victim in VICTIMS if sweep == "full" else (STEPS[step],):
-        for shot in _shots(butts, step, victim, points=POINTS[sweep], chance=chance):
+        calls = _counted(butts, step, victim) if sweep == "full" else LEAST[victim]
+        for shot in _shots(butts, step, victim, calls=calls, points=POINTS[sweep], chance=chance):
             state = _look(scene, approved=step is not stops_at_a_call) if shot.task else "none"
             told[f"{victim} {'killed' if shot.killed else 'missed'}, the call is {state}"] += 1
             if shot.task:

@@ -41,7 +41,7 @@ def _doc(view: View, task: Task, run: Run) -> RunDoc:
 
 def _row(run: Run, doc: RunDoc, *, moment: int) -> tuple[str, ...]:
     ending = f"signal {run.signal}" if run.signal else "" if run.exit_code is None else str(run.exit_code)
-    took = span(run.updated_at - run.created_at)
+    took = span((run.paused_at or run.updated_at) - run.created_at)  # a pause that was superseded was written to later
     can = "yes" if doc.resumable else "no"
     return (str(run.number), run.state, ago(run.created_at, now=moment), took, ending, can, _note(run, doc.usage))
 
