@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.claude.scene import Scene, bash, blocks, history
 from tests.e2e.shell import until
 from tests.model.script import ToolUse, Turn
@@ -167,7 +166,7 @@ def test_cost_and_usage_are_those_of_each_run(real: Scene) -> None:
 
 def _report(real: Scene, number: int) -> dict[str, Any]:
     task = real.task
-    store = SqliteStore(str(real.shell.store))
+    store = real.shell.open_store()
     with contextlib.closing(store), store.read() as view:
         kept = view.document(task, f"report:{number}")
     return msgspec.json.decode(kept or b"{}", type=dict[str, Any])

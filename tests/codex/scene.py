@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document, Done, Shell
 from tests.model.script import ToolUse, Turn
 from tests.model.server import Model, Request, playing
@@ -120,13 +119,13 @@ class Scene:
 
     def calls(self) -> dict[str, str]:
         """Return the calls of the newest task by name, with how each stands."""
-        store = SqliteStore(str(self.shell.store))
+        store = self.shell.open_store()
         with contextlib.closing(store), store.read() as view:
             return {call.tool_call_id: call.state.value for call in view.calls(self.task)}
 
     def report(self, run: int) -> Document:
         """Return what a run of the newest task said of itself."""
-        store = SqliteStore(str(self.shell.store))
+        store = self.shell.open_store()
         with contextlib.closing(store), store.read() as view:
             return msgspec.json.decode(view.document(self.task, f"report:{run}") or b"{}", type=Document)
 
