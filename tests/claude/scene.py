@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from adjourn.core.call import COMMAND
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.claude.model import claude_model
 from tests.e2e.shell import Document, Done, Shell
 from tests.model.script import ToolUse, Turn
@@ -94,7 +93,7 @@ class Scene:
     def calls(self) -> dict[str, str]:
         """Return the agent's calls of the newest task by name, with how each stands."""
         task = self.task
-        store = SqliteStore(str(self.shell.store))
+        store = self.shell.open_store()
         with contextlib.closing(store), store.read() as view:
             return {call.tool_call_id: call.state.value for call in view.calls(task) if call.tool != COMMAND}
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.codex.scene import Scene
 from tests.e2e.shell import until
 
@@ -112,7 +111,7 @@ def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref
     fake.play(MAKES, DONE)
     fake.run()
     fake.approve_all()
-    store = SqliteStore(str(fake.shell.store))
+    store = fake.shell.open_store()
     with contextlib.closing(store), store.change() as change:
         run = change.run(fake.task, 1)
         change.save_run(run, msgspec.structs.replace(run, session_ref=ref, version=run.version + 1))
