@@ -47,7 +47,10 @@ def _driven(drive: Drive, stop: Stop) -> int:
         except AdjournError as error:
             drive.report(Report(message=error.why))
             raise
-        return agent.run()
+        code = agent.run()
+    if agent.farewell:
+        _say(1, f"{agent.farewell}\n")  # it was part of a call, and nobody has heard it
+    return code
 
 
 def _tools(drive: Drive, setup: Setup) -> bytes:
