@@ -135,7 +135,7 @@ class PolicyGate:
             return None
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
-        judgement = self._judge_since(view, task, COMMAND, call.body, seen)
+        judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
         changes = differences(shown.files, seen.files) if was_looked_at else []
         if _is_barred(task, ask, judgement, approved):
@@ -155,8 +155,11 @@ class PolicyGate:
         return policy.judge(COMMAND, arguments, surroundings=seen, workspace=spec.workspace, now=self._clock())
 
     def _judge_since(self, view: View, task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
+        return self._judge_by(self._in_force(view, task), task, tool, body, seen)
+
+    def _judge_by(self, in_force: tuple[Policy, Policy], task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
         return judge_since(
-            *self._in_force(view, task),
+            *in_force,
             tool,
             arguments_of(body),
             surroundings=seen,

@@ -1,6 +1,7 @@
 """The JSON that machines read: one shape for the manifest file, stdout and every other surface."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -8,7 +9,7 @@ import msgspec
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.driving import Report, Spent
+from adjourn.core.driving import Look, Report, Spent
 from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -104,6 +105,14 @@ class WorkspaceDoc(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
 
 
+class ResumabilityDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the session of an agent can still go on where it left, and what that was told from."""
+
+    can_be_resumed: bool
+    looks: tuple[Look, ...]
+    way_out: str | None
+
+
 class UsageDoc(msgspec.Struct, frozen=True, kw_only=True):
     """What a model took for its work: in the newest run, and in all runs of the task."""
 
@@ -125,6 +134,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     paused_at: str | msgspec.UnsetType = msgspec.UNSET
     agent_message: str | msgspec.UnsetType | None = msgspec.UNSET
     resume_hint: str | msgspec.UnsetType = msgspec.UNSET
+    resumable: Literal[False] | msgspec.UnsetType = msgspec.UNSET
     final_message: str | msgspec.UnsetType | None = msgspec.UNSET
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
     usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
@@ -132,6 +142,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     waiting_on: tuple[str, ...] = ()
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
+    resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
@@ -228,6 +239,7 @@ def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
         paused_at=stamp((run.paused_at if run else None) or scene.task.updated_at),
         agent_message=words,
         resume_hint=hint,
+        resumable=msgspec.UNSET if run is None or is_resumable(scene.task, run) else False,
         changes=scene.changes or msgspec.UNSET,
     )
 
@@ -289,6 +301,12 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else stamp(at)
 
 
+def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc | None:
+    """Describe what a resume would find; `restart` is the command that helps where it would fail."""
+    can = all(look.fine for look in looks)
+    return ResumabilityDoc(can_be_resumed=can, looks=tuple(looks), way_out=None if can else restart) if looks else None
+
+
 def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None) -> RunDoc:
     """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what it said of itself."""
     return RunDoc(
@@ -297,7 +315,7 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Repor
         state=run.state,
         provider=task.spec.runner,
         provider_session_ref=run.session_ref,
-        resumable=_is_resumable(task, run),
+        resumable=is_resumable(task, run),
         repo_root=spelled(workspace or task.spec.workspace),
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
@@ -314,10 +332,10 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Repor
     )
 
 
-def _is_resumable(task: Task, run: Run) -> bool:
+def is_resumable(task: Task, run: Run) -> bool:
     """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
     is_last = run.number == task.runs and run.session_id == task.session_id
-    if task.spec.is_driven and run.pause_reason is PauseReason.USER_INTERRUPT and not run.resumable:
+    if task.spec.is_driven and not run.resumable:
         return False
     return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
 

@@ -47,7 +47,11 @@ class Processes(Supervisors, Protocol):
 
 
 class Runner(Protocol):
-    """Knows how to start and resume one kind of agent. It owns no state and no process."""
+    """Knows one kind of process: what a second start would do, and what its exit meant. It owns no state and no process.
+
+    To start, and to resume a session with what is to be said in it, is the driver's, which is the run's own process; to interrupt
+    and to kill is the shim's, the same for every kind. The session's provider and ref are in the run's record (decision 0051).
+    """
 
     @property
     def effect(self) -> Effect:
