@@ -48,7 +48,8 @@ def test_a_server_at_an_address_is_as_good_as_one_that_is_started(tmp_path: Path
     ):
         server = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer ${MY_KEY}"}}
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"web": server}}))
-        person.resumed(person.agent_run("--mcp", "mcp.json", expect=10), "--approve-all", expect=0, env={"MY_KEY": "abc"})
+        person.environment["MY_KEY"] = "abc"
+        person.resumed(person.agent_run("--mcp", "mcp.json", expect=10), "--approve-all", expect=0)
     assert person.results()["add"] == "5"
 
 

@@ -76,15 +76,15 @@ class Conversation:
     @property
     def is_finished(self) -> bool:
         """Whether the model said that its work is done."""
-        return self._finish_message is not None
+        return self.farewell is not None
 
     @property
     def final_words(self) -> str:
         """What the model has to say at the end."""
-        return self._finish_message or self.words
+        return self.farewell or self.words
 
     @property
-    def _finish_message(self) -> str | None:
+    def farewell(self) -> str | None:
         """The words of a finish call that counted, if the newest answer has one."""
         since = takewhile(lambda message: not isinstance(message, Assistant), reversed(self.messages))
         done = {message.tool_call_id for message in since if isinstance(message, ToolResult) and not message.failed}

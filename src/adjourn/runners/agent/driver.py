@@ -8,7 +8,6 @@ from adjourn.core import exits
 from adjourn.core.call import Call, arguments_of
 from adjourn.core.driving import Report
 from adjourn.core.errors import AdjournError
-from adjourn.core.render import block
 from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent import setup as setups
@@ -48,7 +47,10 @@ def _driven(drive: Drive, stop: Stop) -> int:
         except AdjournError as error:
             drive.report(Report(message=error.why))
             raise
-        return agent.run()
+        code = agent.run()
+    if agent.farewell:
+        _say(1, f"{agent.farewell}\n")  # it was part of a call, and nobody has heard it
+    return code
 
 
 def _tools(drive: Drive, setup: Setup) -> bytes:
@@ -87,7 +89,7 @@ def _asking(setup: Setup, task: Task) -> Asking:
 
 
 def _say(stream: int, words: str) -> None:
-    """Print what comes from outside as a terminal may safely show it, at once."""
+    """Print words at once, as they are: whoever shows them on a terminal makes them harmless there, as those of any process."""
     out = sys.stdout if stream == 1 else sys.stderr
-    out.write(block(words))
+    out.buffer.write(words.encode(errors="replace"))
     out.flush()

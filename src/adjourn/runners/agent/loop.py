@@ -47,6 +47,11 @@ class Agent:
         self._drive.report(self._report(words))
         return code
 
+    @property
+    def farewell(self) -> str | None:
+        """What the model says of its work that is done."""
+        return self._conversation.farewell
+
     def _steps(self) -> int:
         while (code := self._step()) is None:
             if self._stop.wanted:
