@@ -16,6 +16,7 @@ from adjourn.underway import Active
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
 _LONGEST = 60.0
+_TRIES = 2  # at one look: of a task that somebody was just changing, the second one waits
 
 
 Log = Callable[..., None]  # log(event, **facts)
@@ -51,6 +52,7 @@ class Worker:
         self._not_before: dict[str, tuple[float, float]] = {}
         self._is_draining = False
         self._is_woken = False
+        self._trouble: str | None = None
         self._drain_deadline: float | None = None
         self._poll = select.poll()
 
@@ -82,12 +84,19 @@ class Worker:
             if not stops:
                 self._take_over()
                 self._start_ready(signals)
+            self._tell_of_leases()
         except StoreProblem as error:
             self._log("store_error", error=error.sentence)
         self._on_look()
         return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
 
     # --- what happens between two waits ----------------------------------------------------------------------------
+
+    def _tell_of_leases(self) -> None:
+        """Say that our leases are not renewed, once for each reason: a database that can be read need not take them."""
+        before, self._trouble = self._trouble, self._supervisor.trouble
+        if self._trouble not in {None, before}:
+            self._log("store_error", error=self._trouble)
 
     def _settle(self) -> None:
         for task in self._recover():
@@ -107,18 +116,18 @@ class Worker:
                 self._watch(active)
 
     def _start_ready(self, signals: Signals) -> None:
-        tried: set[str] = set()
+        tries: dict[str, int] = {}
         self._forget_pauses()
-        while self.active < self._settings.max_active and (task := self._next(tried)):
-            tried.add(task.id)
+        while self.active < self._settings.max_active and (task := self._next(tries)):
+            tries[task.id] = tries.get(task.id, 0) + 1
             self._start(task, signals)
 
-    def _next(self, tried: set[str]) -> Task | None:
+    def _next(self, tries: dict[str, int]) -> Task | None:
         now = time.monotonic()
 
         def fits(task: Task) -> bool:
             is_due = self._not_before.get(task.id, (0.0, 0.0))[0] <= now
-            return is_due and task.id not in tried and self._supervisor.can_run(task)
+            return is_due and tries.get(task.id, 0) < _TRIES and self._supervisor.can_run(task)
 
         return self._controller.store.next_queued(self._pool, supervisor=self._supervisor.name, fits=fits)
 

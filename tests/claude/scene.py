@@ -60,6 +60,11 @@ class Scene:
         task: str = self.shell.json("tasks")["tasks"][0]["task_id"]
         return task
 
+    @property
+    def newest(self) -> str | None:
+        """The newest task, if there is one."""
+        return self.task if self.shell.store.exists() and self.shell.json("tasks")["tasks"] else None
+
     def asks(self) -> list[Document]:
         """Return the open asks."""
         return self.shell.inbox()
@@ -67,6 +72,12 @@ class Scene:
     def approve_all(self) -> None:
         """Approve all that waits."""
         self.shell.adjourn("approve", *[ask["id"] for ask in self.asks()])
+
+    def let_pass(self, *rules: str) -> None:
+        """Have the person's policy let these calls pass."""
+        config = self.work / ".config" / "adjourn"
+        config.mkdir(parents=True)
+        (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
 
     def resume(self, *words: str, expect: int | None = 0) -> Done:
         """Go on with the newest task."""

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -61,6 +61,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 class Shell:
     """Runs commands as a person would, and knows where everything is."""
 
+    database_of_all: ClassVar[str | None] = None  # the URL of a store that all shells share from their beginning
+
     def __init__(self, place: Path) -> None:
         self.place = place
         self.store = place / ".adjourn"
@@ -73,6 +75,8 @@ class Shell:
         }
         self.environment["XDG_CONFIG_HOME"] = str(place / ".config")  # never the developer's own
         self.environment["PATH"] = os.pathsep.join([str(ADJOURN.parent), os.environ.get("PATH", os.defpath)])
+        if self.database_of_all:
+            self.share(self.database_of_all)
 
     def run(
         self,
