@@ -32,6 +32,11 @@ class Stage:
         task: str = self.shell.json("tasks")["tasks"][0]["task_id"]
         return task
 
+    @property
+    def newest(self) -> str | None:
+        """The newest task, if there is one."""
+        return self.task if self.shell.store.exists() and self.shell.json("tasks")["tasks"] else None
+
     def asks(self) -> list[Document]:
         """Return the open asks."""
         return self.shell.inbox()
