@@ -30,7 +30,7 @@ def bash(command: str, *, name: str | None = None) -> ToolUse:
 
 
 class Scene(Stage):
-    """A workspace, a home, a Claude Code, and the model that it talks to."""
+    """A stage with Claude Code, and the model that it talks to."""
 
     gated = GATED
 
