@@ -1,5 +1,6 @@
 """Which store the program uses in a shell: `--on` says it."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -21,3 +22,11 @@ def on_lasting_store(request: pytest.FixtureRequest, shell: Shell) -> Shell:
         shell.share(stack.enter_context(request.getfixturevalue("postgres").empty_database()))
         request.addfinalizer(stack.close)
     return shell
+
+
+def on_one_store(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The same, for every shell that a test opens, wherever it does."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("--on") == "postgres":
+            patch.setattr(Shell, "database_of_all", request.getfixturevalue("postgres").fresh_store())
+        yield

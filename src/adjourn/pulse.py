@@ -17,6 +17,7 @@ class Pulse:
     def __init__(self, leases: Leases, *, supervisor: str) -> None:
         self._leases = leases
         self._supervisor = supervisor
+        self.trouble: str | None = None
         self._places: dict[str, set[str]] = {}
         self._deadlines: dict[str, float] = {}
         self._turn = threading.Lock()
@@ -63,8 +64,10 @@ class Pulse:
             runs = list(self._places)  # no others: what nobody here watches must not live on
         try:
             held = self._leases.beat(self._supervisor, runs)
-        except AdjournError:
+        except AdjournError as error:
+            self.trouble = error.sentence
             return False  # the deadlines stay what they are
+        self.trouble = None
         with self._turn:
             mine = held & self._places.keys()
             places = [place for run_id in mine for place in self._places[run_id]]

@@ -75,6 +75,11 @@ class Supervisor:
         self._heart = start_heart(self.name) if start_heart else None
         self._unopened: list[Run] = []
 
+    @property
+    def trouble(self) -> str | None:
+        """Why our leases could not be renewed last time, where there are any."""
+        return self._heart.trouble if self._heart else None
+
     def keep_warm(self, warmth: Warmth) -> None:
         """Fork our own agent from where its slow modules are imported already."""
         self._warmth = warmth

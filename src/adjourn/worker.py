@@ -52,6 +52,7 @@ class Worker:
         self._not_before: dict[str, tuple[float, float]] = {}
         self._is_draining = False
         self._is_woken = False
+        self._trouble: str | None = None
         self._drain_deadline: float | None = None
         self._poll = select.poll()
 
@@ -83,12 +84,19 @@ class Worker:
             if not stops:
                 self._take_over()
                 self._start_ready(signals)
+            self._tell_of_leases()
         except StoreProblem as error:
             self._log("store_error", error=error.sentence)
         self._on_look()
         return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
 
     # --- what happens between two waits ----------------------------------------------------------------------------
+
+    def _tell_of_leases(self) -> None:
+        """Say that our leases are not renewed, once for each reason: a database that can be read need not take them."""
+        before, self._trouble = self._trouble, self._supervisor.trouble
+        if self._trouble not in {None, before}:
+            self._log("store_error", error=self._trouble)
 
     def _settle(self) -> None:
         for task in self._recover():

@@ -7,6 +7,13 @@ import pytest
 
 from tests.codex.scene import Scene
 from tests.programs import program
+from tests.stores import on_one_store
+
+
+@pytest.fixture(autouse=True)
+def on_the_store_that_was_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have the program keep its tasks where `--on` says."""
+    yield from on_one_store(request)
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ class Office:
 
     def __init__(self, store: Store, *, new_id: NewId | None = None, **trust: Any) -> None:
         self.now = NOON
+        self.me = ME
         self.processes = FakeProcesses()
         self.rules = Rulebook()
         self.disk = Disk()
@@ -55,7 +56,7 @@ class Office:
         )
 
     def start(self, **words: Any) -> Task:
-        return self.controller.start(a_spec(**words), by=ME)
+        return self.controller.start(a_spec(**words), by=self.me)
 
     def start_inside(self, run: Run, *, leaves: bool = True) -> Task:
         """Start a task in a run; the run hears that it is not done and will leave for it, or does not care."""
@@ -90,8 +91,8 @@ class Office:
         asked: dict[str, Any] = {"prompt": f"Which {key}?", "key": key, **words}
         return self.controller.ask(run.id, Question(**asked))
 
-    def reply(self, ask: Ask, verb: Verb, text: str | None = None, *, by: Principal = ME) -> Task:
-        self.controller.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=by)
+    def reply(self, ask: Ask, verb: Verb, text: str | None = None, *, by: Principal | None = None) -> Task:
+        self.controller.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=by or self.me)
         return self.task(ask.task_id)
 
     def open_ask(self, task: Task) -> Ask:

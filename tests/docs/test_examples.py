@@ -1,6 +1,7 @@
 """Every example of the documentation runs, and prints what its page says."""
 
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import yaml
 
 from tests.docs.page import ROOT, blocks, pages, steps
 from tests.docs.shell import Shell, environment
-from tests.docs.transcript import DATABASE, Transcript
+from tests.docs.transcript import DATABASE, NEW_DATABASES, Transcript
+from tests.postgres import Server
 
 PAGES = [page for page in pages() if any(block.language == "console" for block in blocks(page))]
 NOT_RUN = ("./dev ", "pip install ", "eval ")  # what makes environments is tested elsewhere, or changes the reader's own
@@ -19,9 +21,9 @@ NOT_RUN = ("./dev ", "pip install ", "eval ")  # what makes environments is test
 def test_a_page_works_as_it_stands(request: pytest.FixtureRequest, page: Path, tmp_path: Path) -> None:
     place = tmp_path / "project"
     place.mkdir()
-    needs_database = DATABASE in page.read_text()
-    transcript = Transcript(str(place), request.getfixturevalue("database") if needs_database else DATABASE)
-    with Shell(place) as shell:
+    with ExitStack() as stack:
+        shell = stack.enter_context(Shell(place))
+        transcript = Transcript(str(place), _databases(request, page, shell, stack))
         for block in blocks(page):
             if block.file:
                 (place / block.file).write_text(block.text)
@@ -29,6 +31,18 @@ def test_a_page_works_as_it_stands(request: pytest.FixtureRequest, page: Path, t
                 happened = shell.do(transcript.typed(step.command))
                 wrong = transcript.difference(step.output, happened)
                 assert wrong is None, f"{page.relative_to(ROOT)}:{step.line}: $ {step.command}\n{wrong}"
+
+
+def _databases(request: pytest.FixtureRequest, page: Path, shell: Shell, stack: ExitStack) -> dict[str, str]:
+    """Return the databases that are here, by the names that a page has for them; those to restore into are empty."""
+    text = page.read_text()
+    if DATABASE not in text:
+        return {}
+    server: Server = request.getfixturevalue("postgres")
+    if server.programs:
+        shell.do(f"PATH={server.programs}:$PATH")
+    named = {name: stack.enter_context(server.empty_database()) for name in NEW_DATABASES if name in text}
+    return {DATABASE: request.getfixturevalue("database"), **named}
 
 
 def test_a_shell_block_that_is_not_run_says_nothing_that_could_be() -> None:

@@ -4,6 +4,7 @@ import re
 
 PLACE = "/srv/project"  # the directory that every page works in
 DATABASE = "postgresql://adjourn@db.example.org/adjourn"  # the database that pages share
+NEW_DATABASES = tuple(f"postgresql://adjourn@db.example.org/{name}" for name in ("second", "third"))  # and empty ones
 _ID = re.compile(r"\b[a-z2-7]{26}\b")
 _SHORT = re.compile(r"\b[a-z2-7]{8}\b")
 _LOOSE = (
@@ -20,15 +21,17 @@ _LOOSE = (
 class Transcript:
     """Knows which id of the page stands for which id of this run."""
 
-    def __init__(self, place: str, database: str = DATABASE) -> None:
+    def __init__(self, place: str, databases: dict[str, str] | None = None) -> None:
         self._place = place
-        self._database = database
+        self._databases = databases or {}
         self._ids: dict[str, str] = {}
 
     def typed(self, command: str) -> str:
         """Return a command of the page with the ids that things have here, and with the database that is here."""
         ours = _SHORT.sub(self._short, _ID.sub(lambda hit: self._ids.get(hit[0], hit[0]), command))
-        return ours.replace(DATABASE, self._database)
+        for name, url in self._databases.items():
+            ours = ours.replace(name, url)
+        return ours
 
     def difference(self, shown: tuple[str, ...], happened: list[str]) -> str | None:
         """Say where the output is not what the page shows, or None; learn ids on the way."""

@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
+
+from adjourn.ports.store import Store
 
 AGENTS = Path(__file__).resolve().parent.parent / "agents"
 ADJOURN = Path(sys.executable).parent / "adjourn"
@@ -61,6 +63,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 class Shell:
     """Runs commands as a person would, and knows where everything is."""
 
+    database_of_all: ClassVar[str | None] = None  # the URL of a store that all shells share from their beginning
+
     def __init__(self, place: Path) -> None:
         self.place = place
         self.store = place / ".adjourn"
@@ -73,6 +77,8 @@ class Shell:
         }
         self.environment["XDG_CONFIG_HOME"] = str(place / ".config")  # never the developer's own
         self.environment["PATH"] = os.pathsep.join([str(ADJOURN.parent), os.environ.get("PATH", os.defpath)])
+        if self.database_of_all:
+            self.share(self.database_of_all)
 
     def run(
         self,
@@ -174,6 +180,16 @@ class Shell:
         with psycopg.connect(self.database, options="-csearch_path=adjourn", autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def open_store(self) -> Store:
+        """Open the store past the program."""
+        if self.database is None:
+            from adjourn.stores.sqlite.store import SqliteStore
+
+            return SqliteStore(str(self.store))
+        from adjourn.stores.postgres.store import PostgresStore
+
+        return PostgresStore(self.database)
 
     # --- short ways to what tests look at ---------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.e2e.shell import Document, Shell, until
 
+WORKS_UNTIL_TOLD = "touch ready; until [ -e go ]; do sleep 0.05; done; echo finished"
+
 
 def orphan(shell: Shell, *command: str, options: tuple[str, ...] = ()) -> str:
     """Run a command, kill its supervisor, and return the task's id."""
@@ -28,8 +30,9 @@ def lost(shell: Shell) -> Document:
 
 def test_the_work_goes_on_and_wait_sees_it_end(shell: Shell) -> None:
     """The supervisor's death never makes a call uncertain: the shim finishes, and the next command reads its result."""
-    task = orphan(shell, "sh", "-c", "touch ready; sleep 1; echo finished")
+    task = orphan(shell, "sh", "-c", WORKS_UNTIL_TOLD)
     assert shell.state(task) == "running"
+    (shell.place / "go").touch()
     done = shell.json("wait", task, "--timeout", "20")
     assert (done["outcome"], done["final_message"]) == ("completed", "finished")
 
@@ -72,22 +75,25 @@ def test_a_stubborn_orphan_is_killed_after_its_grace(shell: Shell) -> None:
 def test_an_orphan_does_not_slow_other_commands_down(shell: Shell) -> None:
     task = orphan(shell, "sh", "-c", "touch ready; sleep 300")
     time.sleep(2.2)  # a young one may be about to say that it never started
-    began = time.monotonic()
-    shell.adjourn("tasks")
-    with_orphan = time.monotonic() - began
+    with_orphan = min(_seconds(shell, "tasks") for _ in range(3))
     shell.adjourn("cancel", task)
+    assert with_orphan < min(_seconds(shell, "tasks") for _ in range(3)) + 0.2
+
+
+def _seconds(shell: Shell, verb: str) -> float:
     began = time.monotonic()
-    shell.adjourn("tasks")
-    assert with_orphan < time.monotonic() - began + 0.2
+    shell.adjourn(verb)
+    return time.monotonic() - began
 
 
 def test_a_foreground_run_that_is_killed_leaves_its_work_to_the_next_command(shell: Shell) -> None:
-    process = shell.start("run", "--", "sh", "-c", "touch ready; sleep 1; echo finished")
+    process = shell.start("run", "--", "sh", "-c", WORKS_UNTIL_TOLD)
     until((shell.place / "ready").exists, what="it works")
     process.kill()
     process.communicate()
     (task,) = shell.json("tasks")["tasks"]
     assert task["state"] == "running"
+    (shell.place / "go").touch()
     shell.adjourn("wait", task["task_id"], "--timeout", "20")
 
 

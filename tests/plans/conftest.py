@@ -6,6 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.plans.planner import Planner
+from tests.stores import on_one_store
+
+
+@pytest.fixture(autouse=True)
+def on_the_store_that_was_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have the program keep its tasks where `--on` says."""
+    yield from on_one_store(request)
 
 
 @pytest.fixture

@@ -103,6 +103,7 @@ def test_a_plan_is_the_same_from_wherever_it_is_executed(shell: Planner) -> None
     assert shell.effects == ["a"]
 
 
+@pytest.mark.one_machine("a shared store is found from anywhere")
 def test_hints_name_the_store_where_another_one_would_be_found(shell: Planner) -> None:
     (shell.place / "other" / ".git").mkdir(parents=True)
     shell.plan({"id": "a", "run": "exit 90"})
@@ -292,11 +293,17 @@ def test_a_plan_that_is_wrong_is_refused_with_the_line_and_nothing_starts(shell:
     for words in (("execute",), ("plan", "show")):
         assert told in shell.adjourn(*words, expect=2).err
         assert shell.adjourn(*words, "--output", "json", expect=2).doc["error"]["code"] == "bad_plan"
-    assert not shell.store.exists()
+    assert shell.database or not shell.store.exists()
+    assert shell.json("tasks")["tasks"] == []
 
 
 def test_a_plan_that_is_not_there_or_not_text_is_refused(shell: Planner) -> None:
-    assert "nothing.toml: No such file" in shell.adjourn("execute", "nothing.toml", expect=2).err
+    for verb in (("execute",), ("plan", "show")):
+        told = shell.adjourn(*verb, "nothing.toml", expect=3).err
+        assert "there is no plan nothing.toml" in told
+        assert "adjourn execute --help" in told
+    shell.plan(noted("a"))
+    assert "but there is plan.toml" in shell.adjourn("execute", "nothing.toml", expect=3).err
     (shell.place / "b.toml").write_bytes(b"# fine\n\xff\n")
     assert "b.toml:2: it is not UTF-8" in shell.adjourn("execute", "b.toml", expect=2).err
     (shell.place / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")

@@ -107,5 +107,5 @@ def as_role(postgres: Server, database: str) -> Iterator[Roles]:
     yield make
     for login in logins:
         postgres.do(f"DROP ROLE {login}")
-    for table in ("ask", "call", "task"):
+    for table in ("ask", "call", "event", "task"):
         postgres.do(f"DROP TRIGGER guard ON adjourn.{table}", str(conninfo_to_dict(database)["dbname"]))

@@ -1,7 +1,7 @@
 """The memory store is the model; every other store must agree with it step by step, whatever happens."""
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.postgres import Server
@@ -21,17 +21,25 @@ def test_whatever_happens_the_stores_agree_and_the_promises_hold(sweep: str) -> 
     run_state_machine_as_test(Life, settings=SHARES[sweep])
 
 
-# The same scenarios each time. Each statement is a round trip here, and each step looks at everything three times.
-SHARED = {
-    "ci": settings(ANY, derandomize=True, max_examples=12, stateful_step_count=30),
-    "full": settings(ANY, derandomize=True, max_examples=1_000, stateful_step_count=30),
-}
+# The same scenarios each time, in batches that can be lived through side by side.
+# Each statement is a round trip here, and each step looks at everything three times.
+BATCHES = {"ci": (1, 12), "full": (10, 100)}  # how many, and how many lives in each
 
 
-@pytest.mark.timeout(3 * 3600)
-def test_whatever_happens_memory_a_file_and_postgres_agree_and_the_promises_hold(sweep: str, postgres: Server) -> None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Live through as many batches as the share of the sweep has."""
+    if "batch" in metafunc.fixturenames:
+        batches, _ = BATCHES[metafunc.config.getoption("--sweep")]
+        metafunc.parametrize("batch", range(batches))
+
+
+@pytest.mark.timeout(3600)
+def test_whatever_happens_memory_a_file_and_postgres_agree_and_the_promises_hold(
+    sweep: str, batch: int, postgres: Server
+) -> None:
     lives = 0
 
+    @seed(batch)
     class SharedLife(Life):
         """The same life on three stores, the one that many machines share among them."""
 
@@ -40,5 +48,7 @@ def test_whatever_happens_memory_a_file_and_postgres_agree_and_the_promises_hold
             lives += 1
             return World(postgres.fresh_store())
 
-    run_state_machine_as_test(SharedLife, settings=SHARED[sweep])
+    _, enough = BATCHES[sweep]
+    run_state_machine_as_test(SharedLife, settings=settings(ANY, max_examples=enough, stateful_step_count=30))
     print(f"\n{lives} lives on three stores, all with the same end")
+    assert lives >= enough

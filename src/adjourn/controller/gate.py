@@ -12,7 +12,7 @@ from adjourn.core.driving import files_of
 from adjourn.core.errors import BadPolicy
 from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_stricter
 from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way, way_of
-from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
+from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since, open_since
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
@@ -84,6 +84,10 @@ class PolicyGate:
         arguments = arguments_of(body)
         words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
         return self._observe(Command(argv=words, cwd=task.spec.workspace)) if words else NOTHING_SEEN
+
+    def directories(self, view: View, task: Task) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
+        return open_since(*self._in_force(view, task))
 
     def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:
         """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""

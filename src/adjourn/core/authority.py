@@ -80,8 +80,14 @@ def refuse_without(scopes: frozenset[Scope], by: Principal, verb: str) -> None:
     if scope is None:
         raise NotAllowed(f"nobody may {verb}: it is in no scope", way_out="adjourn --help")
     if scope not in scopes:
-        sentence = f"{by.name} may not {verb}: that needs the scope {scope}"
-        raise NotAllowed(sentence, way_out=f'name = "{by.name}" and scopes = ["{scope}"] in a [[principal]] of config.toml')
+        raise NotAllowed(f"{by.name} may not {verb}: that needs the scope {scope}", way_out=_way_to(scope, by))
+
+
+def _way_to(scope: Scope, by: Principal) -> str:
+    if not by.name.startswith("db:"):
+        return f'name = "{by.name}" and scopes = ["{scope}"] in a [[principal]] of config.toml'
+    role = "adjourn_approver" if scope in {Scope.ANSWER, Scope.APPROVE} else "adjourn_worker"
+    return f"as the owner of the database: adjourn store roles, then GRANT {role} TO {by.name.removeprefix('db:')}"
 
 
 def level_of(by: Principal, *, requester: str) -> Level:

@@ -44,6 +44,11 @@ class Heart(Protocol):
         """Let a run's lease be."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the last word did not get through, if it did not."""
+        ...
+
     def close(self) -> None:
         """Stop, and say so to all."""
         ...

@@ -17,7 +17,7 @@ __all__ = ["About", "find_root", "has_responses", "has_worker", "is_shared", "li
 
 STORE = ".adjourn"
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
-_CONNECTION_WORDS = ("://", "host=", "dbname=", "password=")  # how a database is named elsewhere
+_CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")  # how a database is named elsewhere
 _SHIM = "adjourn-shim"
 ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"

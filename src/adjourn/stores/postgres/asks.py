@@ -14,7 +14,8 @@ from adjourn.stores.postgres.statements import said_about
 from adjourn.stores.postgres.steps import BITS, LAST, Place, Steps, expect, most, outdated_if_missing, prefix_range, word, words
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
 
-_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", "call", "expires_at", "settled_at", "level", "snoozed_until")
+_WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
+_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _SLOT = _COLUMNS.index("slot")
 _WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
@@ -201,8 +202,8 @@ class AskRows(Steps):
             current = self.ask(old.id)
         expect(current.state is old.state, old.id)
         self._know_ask(new)
-        now = (new.state.value, new.call, new.expires_at, new.settled_at, new.level, new.snoozed_until, _ASKS.body(new))
-        self._later("write_ask", no >> BITS, no, *now)
+        written = [getattr(new, column) for column in _WRITTEN]
+        self._later("write_ask", no >> BITS, no, new.state.value, *written, _ASKS.body(new))
         if _ASKS.apart(old) != _ASKS.apart(new):
             self._later("update_ask_body", no >> BITS, no, _ASKS.apart(new))
 

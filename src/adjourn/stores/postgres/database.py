@@ -182,7 +182,8 @@ def shown(url: str) -> str:
         raise StoreProblem(f"the URL of the store cannot be used: {said}", way_out="check the URL of the store") from None
     host = words.get("host") or words.get("hostaddr") or "localhost"
     where = f"{host}:{words['port']}" if words.get("port") else str(host)
-    return f"the database {words.get('dbname') or ''} at {where}"
+    name = words.get("dbname") or words.get("user")  # which is what the server takes for it
+    return f"the database {name} at {where}" if name else f"the default database at {where}"
 
 
 @contextmanager
@@ -200,11 +201,17 @@ def translated(name: str) -> Generator[None, None, None]:
         raise _problem(name, error) from error
 
 
+_POOLER = "ADJOURN_LISTEN=postgresql://… that leads to the server itself, or ADJOURN_LISTEN=off"
+_FULL = ("too many", "remaining connection slots", "no more connections")
+_AT_A_POOLERS_DOOR = "unsupported startup parameter"
+
 # What the server says of itself, by class; what it says at the door has none.
 _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
     ((errors.InsufficientPrivilege,), "{name} does not allow this: {said}", "use a role that may, in the URL of the store"),
+    ((errors.InvalidCatalogName,), "{name} does not exist", "make it with createdb, or check the URL of the store"),
     ((errors.ReadOnlySqlTransaction,), "{name} is read-only: {said}", "name the primary server, or wait until it is writable"),
     ((errors.TooManyConnections,), "{name} has no connection left", "say it again, or raise max_connections"),
+    ((errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement), "{name} is behind a pooler: {said}", _POOLER),
     ((errors.UniqueViolation,), "it is there already: {said}", "say it again"),
     ((errors.DeadlockDetected, errors.LockNotAvailable), "others changed the same in {name} at the same moment", "say it again"),
     ((errors.DiskFull,), "the disk of {name} is full", "free some space and say it again"),
@@ -220,14 +227,28 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
 
 
 def _problem(name: str, error: psycopg.Error) -> StoreProblem:
-    said = " ".join(str(error).split())
-    if "too many" in said or "remaining connection slots" in said:
+    said = _short(str(error))
+    if any(words in said for words in _FULL):
         error = errors.TooManyConnections()
+    elif said.startswith('database "') and said.endswith("does not exist"):
+        error = errors.InvalidCatalogName(said)
+    elif _AT_A_POOLERS_DOOR in said:
+        error = errors.InvalidSqlStatementName(said)
     elif _is_refusal(error, said):
         return StoreRefused(f"{name} does not let us in: {said}", way_out="check user and password in the URL of the store")
     sentence, way_out = next((sentence, way_out) for kinds, sentence, way_out in _SENTENCES if isinstance(error, kinds))
     kind = StoreRefused if isinstance(error, errors.InsufficientPrivilege) else StoreProblem
     return kind(sentence.format(name=name, said=said), way_out=way_out)
+
+
+def _short(said: str) -> str:
+    """Leave out what our own sentence says as well: that we tried to connect, and where; of several servers each is named."""
+    import re  # slow, and seldom needed
+
+    hints_left_out = re.sub(r"\s*Is the server running [^?]*\?", "", " ".join(said.split()))
+    if hints_left_out.count("connection to server") > 1:
+        return hints_left_out
+    return re.sub(r"^connection (failed|is bad): |connection to server (at|on socket) .*? failed: |FATAL: ", "", hints_left_out)
 
 
 def _is_refusal(error: psycopg.Error, said: str) -> bool:

@@ -33,8 +33,8 @@ WHERE task.no {named};
 
 -- name: whole_asks
 -- All that are open, and those of the last run: what a task asked long ago costs nothing.
-SELECT ask.no, ask.id, ask.state, kind, ask.run, created_at, ask.slot, call, expires_at, settled_at, level, snoozed_until, ask.body,
-    (SELECT body FROM adjourn.ask_body WHERE ask_body.no = ask.no), task.id
+SELECT ask.no, ask.id, ask.state, kind, ask.run, created_at, ask.slot, call, expires_at, settled_at, settled_by, level, snoozed_until,
+    ask.body, (SELECT body FROM adjourn.ask_body WHERE ask_body.no = ask.no), task.id
 FROM adjourn.task LEFT JOIN LATERAL (
     SELECT no & 1048575 AS number FROM adjourn.run WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575
     ORDER BY no DESC LIMIT 1
@@ -186,55 +186,55 @@ WITH written AS (
 SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: ask_by_id
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE id = $1;
 
 -- name: ask_by_no
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no = $1;
 
 -- name: ask_in_slot
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE slot = $1 AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
 
 -- name: asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 ORDER BY no;
 
 -- name: asks_of_run
 -- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no)
 WHERE no > coalesce((SELECT no FROM adjourn.ask WHERE no BETWEEN $1 AND $2 AND run < $3 ORDER BY no DESC LIMIT 1), $1)
     AND no <= $2 AND run = $3
 ORDER BY no;
 
 -- name: open_asks_of
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 AND state = 'pending' ORDER BY no;
 
 -- name: open_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > ($1, $2)
 ORDER BY created_at, no LIMIT $3;
 
 -- name: awake_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no)
 WHERE state = 'pending' AND (created_at, no) > ($1, $2) AND (snoozed_until IS NULL OR snoozed_until <= $4)
 ORDER BY created_at, no LIMIT $3;
 
 -- name: snoozed_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND snoozed_until > $1
 ORDER BY snoozed_until, no LIMIT $2;
 
@@ -242,8 +242,8 @@ ORDER BY snoozed_until, no LIMIT $2;
 SELECT count(*) FROM adjourn.ask WHERE state = 'pending' AND snoozed_until > $1;
 
 -- name: expired_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, ask.body, ask_body.body,
-    (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
+    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no)
 WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY no;
 
@@ -257,18 +257,19 @@ SELECT count(*) FROM adjourn.ask WHERE state = 'pending';
 SELECT id FROM adjourn.ask WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 3;
 
 -- name: insert_ask
-INSERT INTO adjourn.ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, level, snoozed_until, body)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+INSERT INTO adjourn.ask (
+    no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, body
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14);
 
 -- name: insert_ask_body
 INSERT INTO adjourn.ask_body (no, body) VALUES ($1, $2);
 
 -- name: write_ask
--- rows: no bigint, state text, call integer, expires_at bigint, settled_at bigint, level text, snoozed_until bigint, body bytea
+-- rows: no bigint, state text, call integer, expires_at bigint, settled_at bigint, settled_by text, level text, snoozed_until bigint, body bytea
 WITH written AS (
     UPDATE adjourn.ask SET
-        state = given.state, call = given.call, expires_at = given.expires_at, settled_at = given.settled_at, level = given.level,
-        snoozed_until = given.snoozed_until, body = given.body
+        state = given.state, call = given.call, expires_at = given.expires_at, settled_at = given.settled_at,
+        settled_by = given.settled_by, level = given.level, snoozed_until = given.snoozed_until, body = given.body
     FROM {given} WHERE ask.no = given.no RETURNING 1
 )
 SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');

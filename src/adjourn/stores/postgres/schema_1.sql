@@ -85,6 +85,7 @@ CREATE TABLE adjourn.ask (
     call integer,
     expires_at bigint,
     settled_at bigint,
+    settled_by text,
     level adjourn.level,
     snoozed_until bigint,
     body bytea NOT NULL,

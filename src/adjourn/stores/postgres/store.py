@@ -61,6 +61,7 @@ class PostgresStore:
         self._number = ""  # of the transaction that is open
         self._known = 0  # the connection on which the past was looked at
         self._foreseen: Known | None = None  # what was read of the task that was taken last
+        self._is_pooled = listen_url is not None  # what is behind a pooler may change without a word
         self._seen = Seen(seen)
         self._open()
 
@@ -106,7 +107,7 @@ class PostgresStore:
             self._number = ""
             try:
                 yield rows
-                if not (rows.is_guarded and self._db.reach() == self._known):
+                if self._may_be_another or not rows.is_guarded:
                     self._db.open()  # before anything can be lost, its number is known
                 self._commit(rows.finish())
             except BaseException:
@@ -120,11 +121,16 @@ class PostgresStore:
         moment, place, seal, *number = seen
         self._look_at_the_clock((moment,))
         self._number = str(number[0]) if number else ""
-        if self._db.reach() != self._known or (place or 0) < self._seen.place:
+        if self._may_be_another or (place or 0) < self._seen.place:
             self._require_known_past()
         self._seen.note(place, seal)
         for ear in self._ears:
             ear.mend()
+
+    @property
+    def _may_be_another(self) -> bool:
+        """Whether another server may answer than the one whose past is known."""
+        return self._is_pooled or self._db.reach() != self._known
 
     def _require_known_past(self) -> None:
         """Refuse a copy of the database that lacks what this machine has seen."""
@@ -187,7 +193,7 @@ class PostgresStore:
         """Return a task that was just queued; or take the oldest one of a pool out of its queue, for the length of a lease."""
         with translated(self.name):
             self._foreseen = None
-            if self._db.reach() != self._known:
+            if self._may_be_another:
                 self._require_known_past()
             if task := self._just_queued(pool, fits):
                 return task
