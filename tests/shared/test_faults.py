@@ -26,13 +26,19 @@ from tests.unit.values import a_task
 
 
 @pytest.fixture
-def wired(database: str, tmp_path: Path) -> Iterator[tuple[Wire, PostgresStore]]:
+def laid_wire(database: str, tmp_path: Path) -> Iterator[tuple[Wire, str]]:
     if "host=/" not in database and "host=%2F" not in database:
         missing("a server that listens on a unix socket")
     with wire(database, tmp_path) as (laid, url):
-        store = PostgresStore(url, listen_url=url)  # as with a pooler: every statement goes over the wire by name
-        yield laid, store
-        store.close()
+        yield laid, url
+
+
+@pytest.fixture
+def wired(laid_wire: tuple[Wire, str]) -> Iterator[tuple[Wire, PostgresStore]]:
+    laid, url = laid_wire
+    store = PostgresStore(url, listen_url=url)  # as with a pooler: every statement goes over the wire by name
+    yield laid, store
+    store.close()
 
 
 def tasks(store: PostgresStore) -> list[str]:
@@ -65,21 +71,21 @@ def test_a_commit_that_the_server_never_heard_is_told_and_leaves_no_trace(wired:
         assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
 
 
-@pytest.mark.parametrize("is_heard", [True, False])
-def test_a_claim_whose_reply_is_lost_is_made_once(wired: tuple[Wire, PostgresStore], is_heard: bool) -> None:  # noqa: FBT001 -- pytest hands it over by its name
+def test_a_claim_whose_reply_is_lost_is_made_once(laid_wire: tuple[Wire, str]) -> None:
     """It goes out in one packet: what became of it is seen by who has the run."""
-    laid, store = wired
-    laid.carries_the_word = is_heard
+    laid, url = laid_wire
+    store = PostgresStore(url)
     office, ear = desk(store), store.listen()
-    for number in range(5):
+    for number, is_heard in enumerate([True, False] * 3):
         task = office.start()
         assert heard(store, ear, supervisor="anna") == task
-        laid.cut_at = b"COMMIT\0"
+        laid.carries_the_word, laid.cut_at = is_heard, b"run_claimed"
         office.claim(task, supervisor="anna")
         assert laid.cuts == number + 1
         assert office.task(task.id).runs == 1
         assert [event.kind for event in office.events(task)].count("run_claimed") == 1
     ear.close()
+    store.close()
 
 
 WORDS = [

@@ -314,7 +314,10 @@ class Store(Protocol):
         ...
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
-        """Return the oldest task of a pool that can be started and fits; machines that share it are offered different ones."""
+        """Return a task of a pool that can be started and fits: one that was just queued, or the oldest.
+
+        Machines that share a pool are offered different ones, except for what was just queued: that is whose who claims it first.
+        """
         ...
 
     def listen(self) -> Listener:

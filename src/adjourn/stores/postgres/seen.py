@@ -22,7 +22,8 @@ class Seen:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._kept_at = float("-inf")
-        self._kept = self._newest = self._read()
+        self._newest: _Kept | None = self._read()
+        self._kept: _Kept | None = self._newest
 
     def _read(self) -> _Kept | None:
         if self._path is None:

@@ -67,7 +67,7 @@ class Steps:
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
-        self._known = Known()
+        self._known: Known = Known()
         self._unwritten = Unwritten()
         self._entered: dict[int, Place] = {}  # of tasks that came into a queue in this transaction
         self._queued: dict[str, str] = {}  # of those, the ones that are still there, and their pools

@@ -107,7 +107,7 @@ class PostgresStore:
             self._number = ""
             try:
                 yield rows
-                if not (rows.is_guarded and self._db.reach() == self._known):
+                if self._may_be_another or not rows.is_guarded:
                     self._db.open()  # before anything can be lost, its number is known
                 self._commit(rows.finish())
             except BaseException:
