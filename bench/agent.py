@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from _figures import Figure, ms, report, words
-from _measure import Cost, adjourn, adopt_orphans, cost_of, environment, middle, python
+from _measure import Cost, adjourn, adopt_orphans, cost_of, environment, middle
+from _scripted import model
 
 from adjourn.attendance import wait_until
 from adjourn.core.ask import Principal, Reply, Verb
@@ -24,6 +25,8 @@ from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 
 HERE = Path(__file__).resolve().parent
+HOMES = HERE.parent / ".dev" / "peers"
+QUIETLY = ("-q", "--disable-pip-version-check", "--no-warn-script-location", "--root-user-action=ignore")
 PEERS = {
     "Pydantic AI": ("pydantic_ai_peer.py", ["pydantic-ai-slim[openai]"]),
     "LangGraph": ("langgraph_peer.py", ["langgraph", "langgraph-checkpoint-sqlite", "langchain-openai"]),
@@ -41,24 +44,30 @@ def main() -> int:
     """Measure, print, and say by the exit code whether a goal was missed."""
     parser = words(__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--peers", type=Path, default=HERE.parent / ".dev" / "peers", help="where their environments are")
+    parser.add_argument("--peers", type=Path, default=HOMES, help="where their environments are")
     given = parser.parse_args()
     adopt_orphans()
-    with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place, model(place) as url:
-        peers = {name: peer(given.peers / name.lower().replace(" ", "-"), name, place, url) for name in PEERS}
+    return beside_peers(given.peers, rounds=given.rounds)
+
+
+def beside_peers(homes: Path, *, rounds: int) -> int:
+    """Measure ours and theirs in turn, and print the figures."""
+    with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place, model(place, SCRIPT) as (url, pid):
+        STAYING.add(pid)
+        peers = {name: peer(homes / name.lower().replace(" ", "-"), name, place, url) for name in PEERS}
         ours = Ours(place, url)
         seen: dict[str, list[Cost]] = {name: [] for name in (*peers, "cold")}
         tools: list[float] = []
-        for _ in range(given.rounds):
+        for _ in range(rounds):
             for name, resume in peers.items():
                 seen[name].append(resume())
             cold, tool = ours.cold()
             seen["cold"].append(cold)
             tools.append(tool)
         with ours.worker():
-            warm = [ours.warm() for _ in range(given.rounds + 3)][3:]  # the first ones start cold
+            warm = [ours.warm() for _ in range(rounds + 3)][3:]  # the first ones start cold
     costs = {name: middle(each) for name, each in seen.items()}
-    return tell({name: costs[name] for name in peers}, costs["cold"], tool=median(tools), warm=median(warm), rounds=given.rounds)
+    return tell({name: costs[name] for name in peers}, costs["cold"], tool=median(tools), warm=median(warm), rounds=rounds)
 
 
 def tell(peers: dict[str, Cost], cold: Cost, *, tool: float, warm: float, rounds: int) -> int:
@@ -76,21 +85,6 @@ def tell(peers: dict[str, Cost], cold: Cost, *, tool: float, warm: float, rounds
     return code
 
 
-@contextmanager
-def model(place: str) -> Iterator[str]:
-    """Have the scripted model answer for as long as the block lasts."""
-    script = Path(place, "script.json")
-    script.write_text(SCRIPT)
-    root = str(HERE.parent)
-    with subprocess.Popen([python(), "-m", "tests.model", str(script)], cwd=root, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        STAYING.add(server.pid)
-        try:
-            yield f"{server.stdout.readline().strip()}/v1"
-        finally:
-            server.terminate()
-
-
 def peer(home: Path, name: str, place: str, url: str) -> Callable[[], Cost]:
     """Return what measures a peer's resume, in its own environment."""
     script, requirements = PEERS[name]
@@ -98,7 +92,7 @@ def peer(home: Path, name: str, place: str, url: str) -> Callable[[], Cost]:
     if not (home / "made").exists():
         print(f"making {home}", file=sys.stderr)
         venv.create(home, with_pip=True)
-        subprocess.run([interpreter, "-m", "pip", "install", "-q", *requirements], check=True)
+        subprocess.run([interpreter, "-m", "pip", "install", *QUIETLY, *requirements], check=True)
         (home / "made").touch()
 
     def resume() -> Cost:

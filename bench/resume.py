@@ -1,9 +1,13 @@
-"""What a resume costs: a trivial command comes back in a new process, against a bare Python script on SQLite."""
+"""What a resume costs: a trivial command comes back in a new process, against a bare Python script on SQLite.
+
+Where `adjourn[agent]` is installed, then also what `agent.py` shows: an agent comes back, beside three peers.
+"""
 
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import _floor_of_resume
 from _figures import Figure, ms, report, words
@@ -22,16 +26,35 @@ def main() -> int:
     """Measure, print, and say by the exit code whether the goal was missed."""
     parser = words(__doc__)
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--agent-rounds", type=int, default=7, help="of the agent and its peers; 0 leaves them out")
     given = parser.parse_args()
     adopt_orphans()
+    missed = of_a_command(given.rounds)
+    return of_an_agent(given.agent_rounds) or missed
+
+
+def of_an_agent(rounds: int) -> int:
+    """Measure the built-in agent beside its peers, if it is here."""
+    if not rounds:
+        return 0
+    if find_spec("pydantic_ai") is None:
+        print("an agent beside its peers: python bench/resume.py where adjourn[agent] is installed")
+        return 0
+    import agent  # needs what the core install does not bring
+
+    return agent.beside_peers(agent.HOMES, rounds=rounds)
+
+
+def of_a_command(rounds: int) -> int:
+    """Measure a command against the floor."""
     with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place:
-        costs = interleaved(_cases(place, given.rounds + 1), rounds=given.rounds)
+        costs = interleaved(_cases(place, rounds + 1), rounds=rounds)
     floor = costs["floor"]
     figures = [
         _figure("adjourn resume --approve-all, wall", costs["decides"].wall, floor.wall),
         _figure("adjourn resume once approved, wall", costs["approved"].wall, floor.wall),
     ]
-    code = report(f"A trivial command comes back, median of {given.rounds} interleaved rounds", figures)
+    code = report(f"A trivial command comes back, median of {rounds} interleaved rounds", figures)
     for name, what in (("decides", "--approve-all"), ("approved", "once approved")):
         cpu = costs[name].cpu
         print(f"CPU of all its processes, {what}: {ms(cpu)} against {ms(floor.cpu)}, {cpu / floor.cpu:.2f}x")

@@ -13,17 +13,23 @@ from _figures import Figure, ms, report, show, words
 from _filled import waits_for_approval, waits_with
 from _measure import environment, percentile, python
 from _processes import PATIENCE
-from _shared import Shared, begun, load, share, shared_store
+from _shared import PERSON, Shared, begun, load, share, shared_store
 
 _RATIO = 2.5
 _HERE = Path(__file__).parent
 _REST = 0.05  # seconds in which whoever was woken falls asleep again
 _WARM = 8  # rounds that do not count: statements are prepared, caches filled
+# The least that a decision is: it is written down with the ask, and what it lets run is put into a queue.
 _RAW = """
+DROP TABLE IF EXISTS raw_ask, raw_queue;
+CREATE TABLE raw_ask (no bigint PRIMARY KEY, state text NOT NULL, settled_by text, settled_at timestamptz);
+CREATE INDEX raw_pending ON raw_ask (no) WHERE state = 'pending';
+INSERT INTO raw_ask (no, state) SELECT no, 'pending' FROM generate_series(1, {count}) AS no;
 CREATE TABLE raw_queue (no bigint PRIMARY KEY, state text NOT NULL);
 CREATE INDEX raw_ready ON raw_queue (no) WHERE state = 'ready';
-INSERT INTO raw_queue (no, state) SELECT no, 'waiting' FROM generate_series(1, {count}) AS no
+ANALYZE raw_ask
 """
+_RAW_DECISION = "UPDATE raw_ask SET state = 'approved', settled_by = %s, settled_at = now() WHERE no = %s AND state = 'pending'"
 
 
 def main() -> int:
@@ -34,7 +40,6 @@ def main() -> int:
     given = parser.parse_args()
     with shared_store(given.url) as shared:
         shared.fill(given.waiting, waits_for_approval)
-        shared.say("DROP TABLE IF EXISTS raw_queue")
         shared.say(_RAW.format(count=given.waiting))
         raw, ours, decided = _measured(shared, given.rounds)
     if given.verbose:
@@ -73,7 +78,8 @@ def _measured(shared: Shared, rounds: int) -> tuple[list[float], list[float], li
 
 def _decide_raw(connection: "psycopg.Connection[tuple[object, ...]]", number: int) -> None:
     with connection.transaction():
-        connection.execute("UPDATE raw_queue SET state = 'ready' WHERE no = %s", (number,))
+        connection.execute(_RAW_DECISION, (PERSON.name, number))
+        connection.execute("INSERT INTO raw_queue (no, state) VALUES (%s, 'ready')", (number,))
         connection.execute("SELECT pg_notify('raw', '')")
 
 

@@ -28,6 +28,7 @@ import adjourn.controller.tasks
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.diffstat import Diffstat, FileChange
+from adjourn.core.driving import Look
 from adjourn.core.errors import AdjournError
 from adjourn.core.manifest import (
     AskDoc,
@@ -37,9 +38,11 @@ from adjourn.core.manifest import (
     Manifest,
     QuestionDoc,
     ReasonDoc,
+    ResumabilityDoc,
     RunDoc,
     TermsDoc,
     ToolCall,
+    UsageDoc,
     WorkspaceDoc,
 )
 from adjourn.core.notification import OCCASIONS, Notice, Occasion
@@ -319,13 +322,27 @@ MEANINGS = {
     "Manifest.paused_at": "When it paused.",
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
     "Manifest.resume_hint": "One command that goes on, ready to paste.",
+    "Manifest.resumable": "Told where it is false: its agent was stopped before it had saved anything, and must be restarted.",
     "Manifest.final_message": "The last line that it printed.",
-    "Manifest.steps_taken": "How many runs it took.",
+    "Manifest.steps_taken": "How many runs it took; of an agent, how many answers of the model.",
+    "Manifest.usage": "What the model took, as far as the newest run said.",
+    "UsageDoc.run": "In the newest run.",
+    "UsageDoc.task": "In all runs of the task.",
+    "Spent.input_tokens": "The tokens that it read, cached ones included.",
+    "Spent.output_tokens": "The tokens that it wrote.",
+    "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
     "Manifest.waiting_on": "Tasks that its script started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
+    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
     "Manifest.asks": "The asks of the last run.",
+    "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
+    "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
+    "ResumabilityDoc.way_out": "The command that helps where it cannot.",
+    "Look.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
+    "Look.fine": "Whether it lets the session go on.",
+    "Look.says": "How it stands, and how it stood when the task left where that is not the same.",
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
@@ -393,6 +410,7 @@ MEANINGS = {
     "RunDoc.exit_code": "Its exit code.",
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
+    "RunDoc.usage": "What the model took in it.",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -416,6 +434,9 @@ STRUCTS = (
     ToolCall,
     QuestionDoc,
     WorkspaceDoc,
+    ResumabilityDoc,
+    Look,
+    UsageDoc,
     Diffstat,
     FileChange,
     ItemDoc,
@@ -781,7 +802,6 @@ AGENT_KEYS = {
     "stream": "Whether answers are shown as they come. Without it, `true`.",
     "clarify": "Whether the model is offered the tool `ask`. Without it, `false`.",
     "output_limit": "How many characters of a result the model gets. Without it, 30,000.",
-    "directories": "Where the agent may read and write beside its workspace.",
     "mcp": "A file with `mcpServers`; a relative path begins at the config's directory.",
     "servers": "MCP servers, each a table `[agent.servers.NAME]` with `command`, `args` and `env`, or `url` and `headers`; "
     "`${NAME}` is taken from the environment when it is used.",

@@ -16,6 +16,7 @@ from adjourn.underway import Active
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
 _LONGEST = 60.0
+_TRIES = 2  # at one look: of a task that somebody was just changing, the second one waits
 
 
 Log = Callable[..., None]  # log(event, **facts)
@@ -115,18 +116,18 @@ class Worker:
                 self._watch(active)
 
     def _start_ready(self, signals: Signals) -> None:
-        tried: set[str] = set()
+        tries: dict[str, int] = {}
         self._forget_pauses()
-        while self.active < self._settings.max_active and (task := self._next(tried)):
-            tried.add(task.id)
+        while self.active < self._settings.max_active and (task := self._next(tries)):
+            tries[task.id] = tries.get(task.id, 0) + 1
             self._start(task, signals)
 
-    def _next(self, tried: set[str]) -> Task | None:
+    def _next(self, tries: dict[str, int]) -> Task | None:
         now = time.monotonic()
 
         def fits(task: Task) -> bool:
             is_due = self._not_before.get(task.id, (0.0, 0.0))[0] <= now
-            return is_due and task.id not in tried and self._supervisor.can_run(task)
+            return is_due and tries.get(task.id, 0) < _TRIES and self._supervisor.can_run(task)
 
         return self._controller.store.next_queued(self._pool, supervisor=self._supervisor.name, fits=fits)
 

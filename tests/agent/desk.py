@@ -13,9 +13,11 @@ from tests.model.server import Model, playing
 class Desk(Shell):
     """A shell whose agent asks a scripted model."""
 
-    def __init__(self, place: Path, model: Model) -> None:
+    def __init__(self, place: Path, model: Model, *, database: str | None = None) -> None:
         super().__init__(place)
-        self.store.mkdir(mode=0o700, exist_ok=True)  # so that no store further up is ever found, and decided in
+        if database:
+            self.share(database)
+        self.store.mkdir(mode=0o700, parents=True, exist_ok=True)  # so that no store further up is ever found, and decided in
         self.model = model
         self.environment["ADJOURN_AGENT_MODEL"] = "openai:scripted"
         self.environment["ADJOURN_AGENT_BASE_URL"] = model.openai
@@ -68,10 +70,10 @@ def finish(message: str = "Deployment complete.") -> Turn:
 
 
 @contextlib.contextmanager
-def desk(place: Path, *turns: Turn) -> Iterator[Desk]:
+def desk(place: Path, *turns: Turn, database: str | None = None) -> Iterator[Desk]:
     """Sit down at a desk whose model plays these turns; afterwards nothing may be left running."""
     with playing(turns) as model:
-        made = Desk(place, model)
+        made = Desk(place, model, database=database)
         yield made
         assert made.end() == {}
 

@@ -1,6 +1,7 @@
 """An MCP server for the tests: it adds, it notes, it breaks."""
 
 import os
+import sys
 from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
@@ -29,4 +30,7 @@ def broken() -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) > 1:
+        server.run(transport="streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run()

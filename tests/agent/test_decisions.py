@@ -174,6 +174,28 @@ def test_a_policy_that_became_weaker_while_the_task_waited_does_not_count(tmp_pa
         assert not (tmp_path / "done.txt").exists()
 
 
+def test_a_directory_is_open_while_the_policy_says_so_and_shut_when_it_does_not_any_more(tmp_path: Path) -> None:
+    """Row 1 of part 2, for paths outside of the workspace: what got stricter counts, what got weaker does not."""
+    shelf, late = tmp_path / "shelf", tmp_path / "late"
+    for place in (shelf, late, tmp_path / "work"):
+        place.mkdir()
+        (place / "notes.txt").write_text("remember the milk")
+    looks = [ToolUse(name="read_file", arguments={"path": f"{place}/notes.txt"}, id=place.name) for place in (shelf, late)]
+    write = ToolUse(name="write_file", arguments={"path": f"{shelf}/new.txt", "content": "bread"}, id="write")
+    open_up = 'directories = ["{}"]\n'.format
+    rule(tmp_path, 'tool = "run_command"\naction = "prompt"', head=open_up(shelf))
+    with desk(tmp_path / "work", use(*looks), use(write), use(looks[1], write), finish()) as person:
+        person.environment["XDG_CONFIG_HOME"] = str(tmp_path / ".config")
+        paused = person.agent_run(expect=10)
+        assert person.results()["shelf"] == "remember the milk"
+        assert "outside of the workspace" in person.results()["late"]
+        rule(tmp_path, 'tool = "run_command"\naction = "prompt"', head=open_up(late))
+        person.resumed(paused, "--approve-all", expect=0)
+        refused = [message["content"] for message in person.sent() if message["role"] == "tool"][2:]
+    assert all("outside of the workspace" in words for words in refused), refused
+    assert not (shelf / "new.txt").exists()
+
+
 def rule(place: Path, text: str, *, head: str = "") -> None:
     """Write the user's policy."""
     path = place / ".config" / "adjourn" / "policy.toml"

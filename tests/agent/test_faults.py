@@ -57,6 +57,7 @@ def test_a_wrong_key_pauses_where_a_person_is_at_hand_and_fails_where_none_is(tm
         stuck = person.resumed(paused, "--approve", "tc_1", expect=10)
         assert stuck["agent_message"] == "the model's server says 401: scripted fault 401"
         assert (stuck["state"], stuck["pause_reason"]["type"]) == ("paused", "user_interrupt")
+        assert stuck["usage"]["task"]["input_tokens"] == 100  # of the answer before
         failed = person.json("run", "hello", expect=1)
         assert failed["error"]["message"] == "the model's server says 401: scripted fault 401"
         assert person.as_told(stuck, expect=10)["agent_message"] == "Hello."

@@ -1,10 +1,15 @@
 """Tools that others bring: MCP servers from a file, Python functions by entry point. Each call is judged, and runs once."""
 
+import contextlib
 import json
+import socket
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.agent.desk import desk, finish, use
+from tests.e2e.shell import until
 from tests.model.script import ToolUse
 
 SERVER = Path(__file__).parent / "mcp_server.py"
@@ -34,6 +39,38 @@ def test_the_tools_of_an_mcp_server_are_offered_gated_and_run_beside_the_agent(t
     assert "out of order" in person.results()["broken"]
     assert "MY_KEY" in (person.store / "adjourn.db").read_bytes().decode(errors="replace")
     assert b"abc\x00" not in (person.store / "adjourn.db").read_bytes()
+
+
+def test_a_server_at_an_address_is_as_good_as_one_that_is_started(tmp_path: Path) -> None:
+    with (
+        listening() as port,
+        desk(tmp_path, use(ToolUse(name="web__add", arguments={"a": 2, "b": 3}, id="add")), finish()) as person,
+    ):
+        server = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer ${MY_KEY}"}}
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"web": server}}))
+        person.environment["MY_KEY"] = "abc"
+        person.resumed(person.agent_run("--mcp", "mcp.json", expect=10), "--approve-all", expect=0)
+    assert person.results()["add"] == "5"
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[int]:
+    """Have the server listen on a port for as long as the block lasts."""
+    with contextlib.closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen([sys.executable, str(SERVER), str(port)], stdout=quiet, stderr=quiet) as server:
+        try:
+            until(lambda: is_open(port), what="it listens", seconds=60)
+            yield port
+        finally:
+            server.kill()
+
+
+def is_open(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_server_that_does_not_start_is_told_before_anything_is_asked(tmp_path: Path) -> None:

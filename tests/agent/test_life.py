@@ -22,12 +22,18 @@ def test_the_three_invocations_of_the_rfc_are_one_task(tmp_path: Path) -> None:
         assert person.lines("log.txt") == ["applied"]
         assert second["pause_reason"]["type"] == "input_required"
         third = person.adjourn("-c", second["checkpoint_id"], "yes, proceed", "--output", "json", expect=0).doc
+        runs = person.runs(first["task_id"])
+        shown = person.adjourn("show", first["task_id"]).out
     assert third["outcome"] == "completed"
     assert first["task_id"] == second["task_id"] == third["task_id"]
     assert len({first["checkpoint_id"], second["checkpoint_id"], third["checkpoint_id"]}) == 3
     assert [message["role"] for message in person.sent()] == ["user", "assistant", "tool", "assistant", "user"]
     assert person.sent()[-1]["content"] == "yes, proceed"
     assert out_of_order(person.sent()) is None
+    spent = {"input_tokens": 100, "output_tokens": 10, "cost": None}  # nobody knows what a server of one's own costs
+    assert [run["usage"] for run in runs] == [spent] * 3
+    assert third["usage"] == {"run": spent, "task": {"input_tokens": 300, "output_tokens": 30, "cost": None}}
+    assert "used 100 tokens in, 10 out; all runs together 300 tokens in, 30 out" in shown
 
 
 def test_a_pause_is_one_json_object_with_the_keys_of_the_rfc(tmp_path: Path) -> None:

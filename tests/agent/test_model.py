@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from adjourn.core.transcript import Assistant, Message, Thinking, ToolCall, ToolResult, Usage, User, with_unique_ids
+from adjourn.core.transcript import Assistant, Message, Tally, Thinking, ToolCall, ToolResult, Usage, User, with_unique_ids
 from adjourn.runners.agent.asking import Asking, ModelGaveUp
 from adjourn.runners.agent.setup import Setup
 from adjourn.runners.agent.tools.looking import LOOKING
@@ -158,10 +158,10 @@ def test_a_key_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_ids_that_a_model_uses_twice_are_told_apart() -> None:
-    earlier: list[Message] = [Assistant(tool_calls=(ToolCall(id="call_0", name="x"),))]
+    earlier = Tally([Assistant(tool_calls=(ToolCall(id="call_0", name="x"),))]).names
     calls = tuple(ToolCall(id=name, name="x") for name in ("call_0", "call_0", "", "not tame\n", "fine"))
     answer = with_unique_ids(Assistant(tool_calls=calls), earlier)
-    assert [call.id for call in answer.tool_calls] == ["call_0_2", "call_0_3", "call", "call_2", "fine"]
+    assert [call.id for call in answer.tool_calls] == ["call_0_2", "call_0_3", "call", "call_5", "fine"]
 
 
 def test_the_price_of_a_known_model_is_known() -> None:

@@ -106,13 +106,14 @@ def test_a_search_does_not_follow_links_out(tools: Toolbox, tmp_path: Path) -> N
     assert do(tools, "search_files", pattern="secret") == "nothing"
 
 
-def test_further_directories_are_open_when_the_user_named_them(tmp_path: Path) -> None:
+def test_further_directories_are_open_when_the_policy_says_so(tmp_path: Path) -> None:
     other = tmp_path / "other"
     (tmp_path / "work").mkdir()
     other.mkdir()
     (other / "file.txt").write_text("hello")
-    setup = Setup(model="openai:scripted", directories=(str(other),))
-    assert do(toolbox(setup, [], workspace=str(tmp_path / "work"), pauses=True), "read_file", path=f"{other}/file.txt") == "hello"
+    setup = Setup(model="openai:scripted")
+    tools = toolbox(setup, [], workspace=str(tmp_path / "work"), directories=[str(other)], pauses=True)
+    assert do(tools, "read_file", path=f"{other}/file.txt") == "hello"
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------------

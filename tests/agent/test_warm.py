@@ -89,3 +89,16 @@ def test_an_agent_whose_warm_parent_is_killed_goes_on(tmp_path: Path) -> None:
             (question,) = [ask for ask in person.json("show", task)["asks"] if ask["state"] == "pending"]
             person.adjourn("answer", question["id"], "go on")
             assert done(person, task) == expected
+
+
+def test_an_agent_works_on_a_shared_store_by_hand_and_under_a_worker_cold_and_warm(tmp_path: Path, database: str) -> None:
+    with desk(tmp_path, use(command("echo ran >> log.txt", "tc_1")), finish(), database=database) as person:
+        person.as_told(person.agent_run(expect=10), expect=0)
+        with worker(person) as process:
+            for _ in range(2):
+                task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
+                assert done(person, task) == "waiting"
+                person.adjourn("approve", person.json("show", task)["asks"][0]["id"])
+                until(lambda task=task: person.state(task) == "succeeded", what="it is done")
+                until(lambda: len(warm_parents(process.pid)) == 1, what="the warm parent is there")
+        assert person.lines("log.txt") == ["ran"] * 3

@@ -1,8 +1,10 @@
 """What an agent's words are, how its work ends, and what is left of it: the transcript, its forks and restarts."""
 
+import contextlib
 from pathlib import Path
 
 from tests.agent.desk import command, desk, finish, out_of_order, say, use
+from tests.e2e.terminal import Terminal
 from tests.model.script import ToolUse
 
 
@@ -92,3 +94,15 @@ def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None
         assert [call["id"] for call in again["pause_reason"]["pending_tool_calls"]] == ["b"]
         ended = person.resumed(again, "--approve", "b", expect=10, env=other)
         assert "--max-steps allows no more" in ended["agent_message"]
+
+
+def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: Path) -> None:
+    words = "Let me \x1b[31mlook\x1b[0m around."
+    with desk(tmp_path, use(command("ls", "tc_1"), text=words), finish("All is there.")) as person:
+        with contextlib.closing(Terminal(person, "run", "--pause-on-approval", "hello")) as terminal:
+            assert terminal.ends() == 10
+        (said,) = [number for number, line in enumerate(terminal.lines) if line == "Let me \\u{1b}[31mlook\\u{1b}[0m around."]
+        assert terminal.lines[said + 1].startswith("Paused:")
+        task = person.json("tasks")["tasks"][0]["task_id"]
+        assert person.adjourn("logs", task).out == f"{words}\n"  # to a file, byte for byte
+        assert person.adjourn("resume", task, "--approve-all").out == "All is there.\n"

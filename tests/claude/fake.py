@@ -97,6 +97,8 @@ class Fake:
         while True:
             turn = self.turns[sum(entry["type"] == "assistant" for entry in self.entries)]
             time.sleep(turn.get("delay", 0))
+            if FAULT == "dies in a turn":
+                os.kill(os.getpid(), signal.SIGKILL)
             if turn.get("error"):
                 self._result(is_error=True, result=turn["error"], terminal_reason="api_error", api_error_status=500, code=1)
             self._message(turn)
@@ -110,10 +112,11 @@ class Fake:
         blocks = [{"type": "text", "text": turn["text"]}, *({"type": "tool_use", **call} for call in turn.get("calls", []))]
         if streams:
             self.say("stream_event", event={"type": "message_start", "message": {"id": name}})
+        stop = None if streams else "tool_use"
         for block in blocks:
-            stop = None if streams else "tool_use"
             self.say("assistant", message={"id": name, "role": "assistant", "content": [block], "stop_reason": stop})
-        self.write("assistant", message={"id": name, "content": blocks})
+        if FAULT != "keeps no message":
+            self.write("assistant", message={"id": name, "content": blocks, "stop_reason": stop})
         if streams and FAULT != "never stops":
             self.say("stream_event", event={"type": "message_stop"})
 

@@ -1,8 +1,10 @@
 """The whole of adjourn around a fake Claude Code: what runs everywhere, and the ways in which things go wrong."""
 
 import os
+import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -132,7 +134,17 @@ def test_a_session_that_is_gone_is_an_error_that_names_all_there_is_to_know(fake
     assert len(fake.argv()) == 3  # by its id, by the copy, and nothing else
 
 
+def _commits(fake: Fake, commit: str) -> None:
+    """Have the workspace be at a commit."""
+    heads = fake.work / ".git" / "refs" / "heads"
+    heads.mkdir(parents=True, exist_ok=True)
+    (fake.work / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (heads / "main").write_text(commit * 40 + "\n")
+
+
 def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes(fake: Fake) -> None:  # D-R53
+    """And `show` says so, in words and in JSON, together with how far the workspace has moved meanwhile."""
+    _commits(fake, "a")
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
@@ -147,22 +159,56 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     for refused in (missing, old):
         assert f"adjourn restart {task}" in refused.err
     assert "it cannot be resumed" in fake.shell.adjourn("show", task).out
+    found = fake.shell.json("show", task)["resumability"]
+    assert (found["can_be_resumed"], found["way_out"]) == (False, f"adjourn restart {task}")
+    assert [look["thing"] for look in found["looks"] if not look["fine"]] == ["program"]
     fake.shell.environment["FAKE_VERSION"] = "2.2.0"
+    _commits(fake, "b")
     shown = fake.shell.adjourn("show", task).out
     assert "it can be resumed" in shown
     assert "it was 2.1.325 when the task left" in shown
+    assert f"commit     {'b' * 12} (refs/heads/main); it was {'a' * 12} (refs/heads/main) when the task left" in shown
     fake.resume()
     assert fake.lines() == ["A"]
 
 
-def test_a_new_task_with_no_program_fails_with_a_sentence(fake: Fake) -> None:
+def test_a_task_whose_workspace_is_gone_cannot_be_resumed(fake: Fake, tmp_path: Path) -> None:  # D-R19, D-R27
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    task = fake.task
+    shutil.copytree(fake.shell.store, tmp_path / "kept", symlinks=True)
+    shutil.move(fake.work, tmp_path / "gone")
+    refused = fake.shell.adjourn("resume", "--store", str(tmp_path / "kept"), task, cwd=tmp_path, expect=6)
+    assert f"adjourn restart {task}" in refused.err
+    fake.work.mkdir()
+
+
+@pytest.mark.parametrize("ref", ["--continue", "01a2b3c4-5d8a-7a57-9c37-3f4f0a3e7b10"], ids=["an option", "another provider's"])
+def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: str) -> None:  # D-R19, D-R20, D-R24, D-R53
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    fake.shell.sql("UPDATE run SET session_ref = 'REF'".replace("REF", ref))
+    refused = fake.resume(expect=6)
+    for part in (fake.task, "claude", f"session {ref}", f"adjourn restart {fake.task}"):
+        assert part in refused.err
+    assert len(fake.argv()) == 1
+    assert fake.lines() == []
+
+
+def test_a_new_task_with_no_program_or_too_old_a_one_fails_with_a_sentence(fake: Fake) -> None:
     done = fake.run(expect=1, options=("--option", "program=/nonexistent/claude"))
     assert "/nonexistent/claude cannot be started" in done.out + done.err
+    fake.shell.environment["FAKE_VERSION"] = "2.1.88"
+    assert "2.1.88 (Claude Code); it must be Claude Code 2.1.89 or newer" in fake.run(expect=1).out
+    assert fake.argv() == []
+    fake.shell.environment["FAKE_VERSION"] = "2.1.89"
+    fake.play([DONE])
+    fake.run(expect=0)
 
 
-@pytest.mark.parametrize(
-    "words", ["--continue", "-c", "--resume=x", "-r x", "--dangerously-skip-permissions", "--bare", "--settings={}", "--"]
-)
+@pytest.mark.parametrize("words", ["--continue", "--dangerously-skip-permissions"])
 def test_arguments_that_would_take_the_gate_away_are_refused(fake: Fake, words: str) -> None:  # D-R23
     refused = fake.run(expect=2, options=("--option", f"arguments={words}"))
     assert "adjourn holds its gate" in refused.err
@@ -179,9 +225,27 @@ def test_extra_arguments_and_the_model_are_said_again_on_every_resume(fake: Fake
 
 
 def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> None:
+    """Where nobody is at hand. With a person at hand it is a pause."""
     fake.play([Turn(text="x", faults=(Fault(status=500),))])
-    done = fake.run(expect=1)
+    done = fake.shell.adjourn("run", "--runner", "claude", "do it", expect=1)
     assert "api_error (HTTP 500): overloaded" in done.out
+    paused = fake.run(expect=10).out
+    for said in (paused, fake.shell.adjourn("show", fake.task).out):
+        assert said.startswith(
+            "It cannot go on for now: Claude Code ended with api_error (HTTP 500): overloaded\nPaused. Resume with"
+        )
+    assert fake.shell.runs(fake.task)[0]["resumable"] is True
+
+
+def test_a_program_that_is_killed_between_calls_can_be_resumed(fake: Fake) -> None:
+    fake.faults("dies in a turn")
+    fake.play([ONE, DONE])
+    assert "It cannot go on for now: Claude Code ended with signal 9" in fake.run().out
+    fake.faults("")
+    fake.resume(expect=10)
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]
 
 
 def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:  # trap 6
@@ -233,7 +297,7 @@ def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, faul
     fake.faults("")
     fake.play([Turn(text="Done.")])
     fake.resume()
-    assert fake.argv()[-1][-1].startswith("You were paused by a person")
+    assert fake.argv()[-1][-1].startswith("You were paused")
 
 
 def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake) -> None:  # D-R8, D-R18, D-R47, D-R64
@@ -285,9 +349,10 @@ def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(f
     assert fake.shell.processes() == {}
 
 
-def test_a_message_that_never_ends_lets_nothing_through(fake: Fake) -> None:
-    fake.faults("never stops")
-    fake.play([ONE, DONE])
+@pytest.mark.parametrize("fault", ["never stops", "keeps no message"])
+def test_a_message_that_never_ends_lets_nothing_through(fake: Fake, fault: str) -> None:
+    fake.faults(fault)
+    fake.play([ONE, DONE], whole=fault == "keeps no message")
     process = fake.shell.start(*GATED, "do it")
     until(lambda: any(" _hook" in words for words in fake.shell.processes().values()), what="the hook asks")
     time.sleep(1)

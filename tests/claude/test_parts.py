@@ -14,7 +14,8 @@ from adjourn.runners.claude.questions import Asked, Option, questions_in
 from adjourn.runners.claude.resuming import installed_version
 from adjourn.runners.claude.setup import Setup, plain_ref, read_setup, resume_argv, start_argv, version_of
 from adjourn.runners.claude.stream import Began, Called, Result, Returned, Said, Stopped, events_of
-from adjourn.runners.claude.turns import SETTLING, Turns
+from adjourn.runners.claude.turns import LOOK, Turns
+from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.hook import Request
 
 SESSION = "0f6c0c1e-5d8a-4a57-9c37-3f4f0a3e7b10"  # the same in every process that collects the tests
@@ -137,11 +138,11 @@ def test_success_is_only_what_says_so_in_every_field() -> None:
 # --- batches --------------------------------------------------------------------------------------------------------------
 
 
-def heard(*lines: bytes, now: float = 100.0) -> Turns:
+def heard(*lines: bytes) -> Turns:
     turns = Turns()
     for each in lines:
         for event in events_of(each):
-            turns.hear(event, now=now)
+            turns.hear(event)
     return turns
 
 
@@ -149,19 +150,43 @@ def test_a_message_that_streams_is_whole_at_its_stop_and_not_before() -> None:  
     lines = [streamed("message_start", message={"id": "m1"}), called("A"), called("B")]
     turn = heard(*lines).turn_of("A")
     assert turn is not None
-    assert turn.rest(1e9) == float("inf")
+    assert turn.rest() == float("inf")
     whole = heard(*lines, streamed("message_stop")).turn_of("A")
     assert whole is not None
-    assert whole.rest(100.0) == 0
+    assert whole.rest() == 0
     assert [each.call for each in whole.calls] == ["A", "B"]
 
 
-def test_a_message_that_does_not_stream_is_whole_when_it_has_settled() -> None:  # trap 1
-    turn = heard(called("A", stop="tool_use"), called("B", stop="tool_use")).turn_of("B")
+def test_a_message_that_does_not_stream_is_whole_when_the_sessions_file_has_it(tmp_path: Path) -> None:  # trap 1
+    told = [called("A", stop="tool_use"), called("B", stop="tool_use")]
+    turns = heard(*told)
+    turn = turns.turn_of("B")
     assert turn is not None
-    assert turn.rest(100.0) == pytest.approx(SETTLING)
-    assert turn.rest(100.0 + SETTLING) == 0
-    assert [each.call for each in turn.calls] == ["A", "B"]
+    assert turn.rest() == LOOK
+    file = tmp_path / f"{SESSION}.jsonl"
+    blocks = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in "ABC"]
+    whole = line(type="assistant", message={"id": "m1", "content": blocks, "stop_reason": "tool_use"})
+    for content, known in ((b"", 0), (whole[:-9], 0), (told[0], 1), (whole, 3)):
+        file.write_bytes(b'{"type":"user"}\n' + content)
+        calls = session.calls_of("m1", [str(file)])
+        assert len(calls) == known
+        turns.complete(turn, calls)
+        assert turn.is_stopped is (known == 3)
+    assert [each.call for each in turn.calls] == ["A", "B", "C"]
+    assert turns.turn_of("C") is turn
+
+
+def test_a_call_that_comes_after_its_message_was_judged_never_counts() -> None:
+    turns = heard(called("A", stop="tool_use"))
+    turn = turns.turn_of("A")
+    assert turn is not None
+    turns.complete(turn, turn.calls)
+    (late,) = events_of(called("B", stop="tool_use"))
+    turns.hear(late)
+    other = turns.turn_of("B")
+    assert other is not None
+    assert other.is_abandoned
+    assert [each.call for each in turn.calls] == ["A"]
 
 
 def test_a_message_that_broke_off_never_counts() -> None:
@@ -169,6 +194,23 @@ def test_a_message_that_broke_off_never_counts() -> None:
     turn = turns.turn_of("A")
     assert turn is not None
     assert turn.is_abandoned
+
+
+def test_what_a_run_used_is_told_by_the_account_or_else_by_the_messages() -> None:
+    def spoken(name: str) -> bytes:
+        usage = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 5}
+        return line(type="assistant", message={"id": name, "usage": usage, "content": []}) + b"\n"
+
+    def account(cost: float, tokens: int) -> bytes:
+        models = {"opus": {"inputTokens": tokens, "outputTokens": 10}, "haiku": {"inputTokens": 1, "cacheReadInputTokens": 1}}
+        return line(type="cost-state", totalCostUSD=cost, modelUsage=models) + b"\n"
+
+    first = spoken("m1") + spoken("m1") + account(0.5, 200)
+    assert used_since(b"", first) == Used(input_tokens=202, output_tokens=10, cost=0.5)
+    killed = first + spoken("m2") + spoken("m3")[:-20] + b"\n"
+    assert used_since(first, killed) == Used(input_tokens=105, output_tokens=10, cost=None)
+    assert used_since(first, killed + account(0.75, 230)) == Used(input_tokens=105, output_tokens=10, cost=0.25)
+    assert used_since(first, first) == used_since(b"", b"") == Used()
 
 
 # --- calls, questions, sessions -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,7 +14,6 @@ from tests.e2e.shell import until
 from tests.model.script import Turn
 
 RAN = Turn(text="I run it.", calls=(bash("echo ran >> made.txt", name="toolu_A"),))
-TWO = Turn(text="Two.", calls=(bash("echo ran >> made.txt", name="toolu_A"), bash("echo too >> made.txt", name="toolu_B")))
 DONE = Turn(text="All done.")
 ALLOWS = '{"permissions": {"allow": ["Bash"]}, "disableAllHooks": true}'
 YES = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'
@@ -32,8 +32,6 @@ FAILS = {
     "aborts": "kill -6 $$",
     "complains": "echo broken >&2; exit 1",
     "prints garbage and fails": "head -c 100000 /dev/urandom; exit 1",
-    "is no program": None,
-    "cannot be executed": "",
 }
 # These end well and say nothing that means anything. Ours never does that; should it, nothing that is not allowed runs.
 SAYS = {
@@ -48,17 +46,18 @@ SAYS = {
 }
 
 
-def _broken(place: Path, text: str | None) -> str:
-    """Return an adjourn that is broken in some way."""
+def _broken(place: Path, kinds: Mapping[str, str]) -> str:
+    """Return an adjourn that is broken in another way for each call, and notes which way it was."""
+    numbered = enumerate(kinds.items())
+    cases = [f"*'\"tool_use_id\":\"toolu_{at}\"'*) echo '{kind}' >> {place}/asked; {text};;\n" for at, (kind, text) in numbered]
     program = place / "broken adjourn"
-    if text is not None:
-        program.write_text(f"#!/bin/sh\ncat >/dev/null\n{text}\n")
-        program.chmod(0o700 if text else 0o600)
+    program.write_text(f"#!/bin/sh\ncase $(cat) in\n{''.join(cases)}esac\n")
+    program.chmod(0o700)
     return setup.hook_command(str(program))
 
 
-def _run(real: Scene, hook: str, turn: Turn) -> None:
-    """Run Claude Code with our command line and another hook."""
+def _run(real: Scene, hook: str, turn: Turn) -> list[dict[str, object]]:
+    """Run Claude Code with our command line and another hook, and return what the model hears of its calls."""
     words = setup.start_argv(setup.Setup(), session=str(uuid4()), prompt="do it", hook=hook)
     words = [word.replace('"timeout":900', '"timeout":2') for word in words]
     with real.model([turn, DONE]) as model:
@@ -67,21 +66,39 @@ def _run(real: Scene, hook: str, turn: Turn) -> None:
         subprocess.run(
             argv, cwd=real.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=90
         )
-        assert model.asked
+        content = model.asked[-1].body["messages"][-1]["content"]
+    return [block for block in content if block["type"] == "tool_result"]
 
 
-@pytest.mark.parametrize("text", FAILS.values(), ids=list(FAILS))
-def test_a_hook_that_fails_blocks_even_what_the_settings_allow(real: Scene, tmp_path: Path, text: str | None) -> None:
+def _calls(kinds: Iterable[str]) -> Turn:
+    calls = tuple(bash(f"echo '{kind}' >> made.txt", name=f"toolu_{number}") for number, kind in enumerate(kinds))
+    return Turn(text="All of them.", calls=calls)
+
+
+def _allows(real: Scene) -> None:
+    """Have the user's own settings allow everything, and switch hooks off."""
     (real.home / ".claude").mkdir()
     (real.home / ".claude" / "settings.json").write_text(ALLOWS)
-    _run(real, _broken(tmp_path, text), RAN)
-    assert real.lines() == []
 
 
-@pytest.mark.parametrize("text", SAYS.values(), ids=list(SAYS))
-def test_a_hook_that_says_nothing_of_meaning_lets_nothing_through(real: Scene, tmp_path: Path, text: str) -> None:
-    _run(real, _broken(tmp_path, text), TWO)
+@pytest.mark.parametrize("kinds", [FAILS, SAYS], ids=["fails, and the settings allow the call", "says nothing of meaning"])
+def test_whatever_is_broken_about_a_hook_it_lets_no_call_through(real: Scene, tmp_path: Path, kinds: dict[str, str]) -> None:
+    if kinds is FAILS:
+        _allows(real)
+    told = _run(real, _broken(tmp_path, kinds), _calls(kinds))
     assert real.lines() == []
+    assert (tmp_path / "asked").read_text().splitlines() == list(kinds)
+    assert [block["is_error"] for block in told] == [True] * len(kinds)
+
+
+@pytest.mark.parametrize("mode", [None, 0o600], ids=["is no program", "cannot be executed"])
+def test_a_hook_that_cannot_be_started_lets_no_call_through(real: Scene, tmp_path: Path, mode: int | None) -> None:
+    _allows(real)
+    if mode:
+        (tmp_path / "broken adjourn").touch(mode)
+    (told,) = _run(real, setup.hook_command(str(tmp_path / "broken adjourn")), _calls(["ran"]))
+    assert real.lines() == []
+    assert told["is_error"] is True
 
 
 def test_a_driver_whose_socket_is_gone_lets_nothing_through(real: Scene) -> None:

@@ -1,7 +1,5 @@
 """What the real Claude Code asks a person is answered through adjourn; what its subagents want is never lost in silence."""
 
-import pytest
-
 from tests.claude.scene import Scene, bash, history
 from tests.model.script import ToolUse, Turn
 
@@ -14,16 +12,13 @@ ASKS = ToolUse(
 )
 
 
-@pytest.mark.parametrize(
-    ("reply", "read"), [("2", "SQLite"), ("postgres", "Postgres"), ("neither, use a map", "neither, use a map")]
-)
-def test_a_question_is_answered_by_number_by_label_or_in_other_words(real: Scene, reply: str, read: str) -> None:  # D-R15
+def test_a_question_is_answered_by_the_number_of_an_option(real: Scene) -> None:  # D-R15
     with real.model([Turn(text="One thing.", calls=(ASKS,)), DONE]) as model:
         real.run()
         ask = real.asks()[0]
         assert (ask["kind"], ask["prompt"].splitlines()[0]) == ("question", "Which database?")
-        real.resume(reply)
-    assert read.encode() in history(model.asked[-1])[-1]
+        real.resume("2")
+    assert b"SQLite" in history(model.asked[-1])[-1]
     assert len(real.shell.runs(real.task)) == 2
 
 
@@ -35,10 +30,10 @@ def test_a_question_beside_a_call_waits_with_it_and_keeps_its_answer(real: Scene
         assert sorted(ask["kind"] for ask in real.asks()) == ["approval", "question"]
         approval, question = sorted(real.asks(), key=lambda ask: str(ask["kind"]))
         real.shell.adjourn("approve", approval["id"])
-        real.shell.adjourn("answer", question["id"], "SQLite")
+        real.shell.adjourn("answer", question["id"], "neither, use a map")
         real.resume()
     assert real.lines() == ["A"]
-    assert b"SQLite" in history(model.asked[-1])[-1]
+    assert b"neither, use a map" in history(model.asked[-1])[-1]
 
 
 def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Scene) -> None:  # trap 3
@@ -63,15 +58,8 @@ def _delegates(name: str, *, turn: int) -> ToolUse:
     return ToolUse(id=name, name="Task", arguments=what)
 
 
-def _let_pass(real: Scene) -> None:
-    config = real.work / ".config" / "adjourn"
-    config.mkdir(parents=True)
-    rules = ['args = ["touch", "*"]', 'tool = "Task"', 'tool = "Agent"']
-    (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
-
-
 def test_subagents_and_theirs_do_what_the_policy_lets_pass(real: Scene) -> None:
-    _let_pass(real)
+    real.let_pass('args = ["touch", "*"]', 'tool = "Task"', 'tool = "Agent"')
     turns = [
         Turn(text="I have it done.", calls=(_delegates("toolu_T", turn=2),)),
         DONE,

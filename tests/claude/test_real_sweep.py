@@ -13,7 +13,7 @@ from tests.model.script import Turn
 
 STEPS = 5
 PAUSES = 3
-TASKS = {"ci": 2, "full": 25}
+TASKS = {"ci": 1, "full": 25}
 
 
 def _turns() -> list[Turn]:

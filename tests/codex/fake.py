@@ -34,6 +34,7 @@ class Fake:
 
     def answer(self, message: Json) -> None:
         name = message["method"].replace("/", "_").replace("hooks_list", "list_hooks")
+        time.sleep(self.play.get("slow", {}).get(message["method"], 0))
         handle = getattr(self, f"do_{name}", None)
         if handle is None or message["method"] in self.play.get("refuses", []):
             say({"id": message["id"], "error": {"code": -32601, "message": f"unknown {message['method']}"}})
@@ -44,6 +45,9 @@ class Fake:
 
     def do_initialize(self, _: Json) -> Json:
         return {"userAgent": f"adjourn/{self.play.get('version', '0.166.0')} (fake)"}
+
+    def do_config_read(self, _: Json) -> Json:
+        return {"config": {}}
 
     def do_list_hooks(self, _: Json) -> Json:
         key = "/<session-flags>/config.toml:pre_tool_use:0:0"
@@ -124,7 +128,7 @@ class Fake:
         if "request" in step:
             self.request(step["request"], {})
         if "say" in step:
-            self.item("agentMessage", step.get("id", "msg"), text=step["say"])
+            self.item("agentMessage", step.get("id", "msg"), text=step["say"], questions=step.get("questions"))
         if "run" in step:
             self.run(step)
         if "ask" in step:
@@ -146,10 +150,9 @@ class Fake:
     def passes(self, step: Json) -> bool:
         about = {"session_id": step.get("thread", self.thread), "cwd": os.getcwd(), "tool_name": step.get("tool", "Bash")}
         given = {"tool_input": {"command": step["run"]}, "tool_use_id": step["id"]}
-        done = subprocess.run(
-            ["sh", "-c", self.hook], input=json.dumps(about | given), capture_output=True, text=True, check=False
-        )
-        return done.returncode == 0 and '"allow"' in done.stdout
+        words = ["sh", "-c", self.hook]
+        done = subprocess.run(words, input=json.dumps(about | given), capture_output=True, text=True, check=False)
+        return done.returncode == 0  # silence is a yes, as it is to the real one
 
     def question(self, step: Json) -> None:
         asked = {"itemId": step["id"], "questions": step["ask"], "isBlocking": False}
@@ -198,7 +201,8 @@ def _hook(words: list[str]) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:] in (["--version"], ["app-server", "--help"]):
-        sys.exit(print("codex-cli 0.166.0"))
+        play = json.loads((HOME / "fake.json").read_text()) if (HOME / "fake.json").exists() else {}
+        sys.exit(print(f"codex-cli {play.get('version', '0.166.0')}"))
     if sys.argv[1:2] != ["app-server"]:
         sys.exit(2)
     Fake().serve()

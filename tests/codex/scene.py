@@ -3,16 +3,19 @@
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from tests.e2e.shell import Document, Done, Shell
+from tests.e2e.shell import Document
 from tests.model.script import ToolUse, Turn
 from tests.model.server import Model, Request, playing
+from tests.stage import Stage
 
 GATED = ("run", "--runner", "codex", "--pause-on-approval")
+SERVER = Path(__file__).parent / "mcp_server.py"
 PLAIN_MODEL, SCRIPTING_MODEL = "gpt-5.5", "gpt-6-sol"  # one calls tools, the other writes scripts that do
 
 _CONFIG = """
@@ -46,17 +49,28 @@ def script(text: str, *, name: str | None = None) -> ToolUse:
     return ToolUse(name="exec", arguments=text, id=name)
 
 
-class Scene:
+def tool(name: str, text: str, *, name_of_call: str | None = None) -> ToolUse:
+    """Return a call of the MCP server of tests."""
+    return ToolUse(name=f"mcp__traces__{name}", arguments={"x": text}, id=name_of_call)
+
+
+def traces(scene: "Scene", *, approves: bool = False) -> str:
+    """Return the settings of an MCP server that leaves traces; Codex asks about its tools, or approves them all by itself."""
+    mode = (
+        'default_tools_approval_mode = "approve"\n[mcp_servers.traces.tools.look]\napproval_mode = "approve"' if approves else ""
+    )
+    trace = scene.work / "trace.txt"
+    return f'[mcp_servers.traces]\ncommand = "{sys.executable}"\nargs = ["{SERVER}", "{trace}"]\n{mode}\n'
+
+
+class Scene(Stage):
     """A workspace, a home, a Codex, and the model that it talks to."""
 
+    gated = GATED
+
     def __init__(self, place: Path, program: str) -> None:
-        self.home = place / "home"
-        self.work = place / "work"
-        self.home.mkdir()
-        self.work.mkdir()
-        self.shell = Shell(self.work)
-        self.shell.environment |= {"HOME": str(self.home), "ADJOURN_CODEX": program, "DUMMY_KEY": "dummy"}
-        self.shell.environment["ADJOURN_STORE"] = str(self.shell.store)
+        super().__init__(place)
+        self.shell.environment |= {"ADJOURN_CODEX": program, "DUMMY_KEY": "dummy", "ADJOURN_STORE": str(self.shell.store)}
         for name in ("CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"):
             self.shell.environment.pop(name, None)
 
@@ -83,45 +97,9 @@ class Scene:
         """Where Codex keeps its sessions."""
         return self.home / ".codex"
 
-    def run(self, prompt: str = "do it", *, expect: int | None = 10, options: Sequence[str] = ()) -> Done:
-        """Have Codex work on a prompt, gated."""
-        return self.shell.adjourn(*GATED, *options, prompt, expect=expect)
-
-    @property
-    def task(self) -> str:
-        """The newest task."""
-        task: str = self.shell.json("tasks")["tasks"][0]["task_id"]
-        return task
-
-    def asks(self) -> list[Document]:
-        """Return the open asks."""
-        return self.shell.inbox()
-
-    def shown(self) -> str:
-        """Return all that a person can see of the newest task."""
-        return self.shell.adjourn("show", self.task, "--full").out
-
-    def approve_all(self) -> None:
-        """Approve all that waits."""
-        self.shell.adjourn("approve", *[ask["id"] for ask in self.asks()])
-
-    def resume(self, *words: str, expect: int | None = 0) -> Done:
-        """Go on with the newest task."""
-        return self.shell.adjourn("resume", self.task, *words, expect=expect)
-
-    def lines(self, name: str = "made.txt") -> list[str]:
-        """Return what tools wrote."""
-        return self.shell.lines(name)
-
     def session_files(self) -> list[Path]:
         """Return the files of Codex's threads."""
         return sorted(self.codex_home.glob("sessions/*/*/*/*.jsonl"))
-
-    def calls(self) -> dict[str, str]:
-        """Return the calls of the newest task by name, with how each stands."""
-        store = self.shell.open_store()
-        with contextlib.closing(store), store.read() as view:
-            return {call.tool_call_id: call.state.value for call in view.calls(self.task)}
 
     def report(self, run: int) -> Document:
         """Return what a run of the newest task said of itself."""

@@ -119,6 +119,69 @@ def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref
     assert fake.lines() == []
 
 
+def test_what_became_of_the_program_since_the_pause_is_said_before_anything_starts(fake: FakeScene) -> None:
+    fake.play(MAKES, AGAIN, DONE)
+    fake.run()
+    fake.approve_all()
+    program = Path(fake.shell.environment["ADJOURN_CODEX"])
+    away = program.rename(program.with_name("away"))
+    assert f"the program {program} is not there" in fake.shown()
+    refused = fake.resume(expect=6).err
+    assert f"the program {program} is not there" in refused
+    assert f"adjourn restart {fake.task}" in refused
+    away.rename(program)
+    fake.play(MAKES, AGAIN, DONE, version="0.130.0")
+    assert "Codex 0.130.0 is too old" in fake.shown()
+    assert "Codex 0.130.0 is too old" in fake.resume(expect=6).err
+    assert len(fake.shell.runs(fake.task)) == 1
+    fake.play(MAKES, AGAIN, DONE, version="0.200.0")
+    assert f"{program} 0.200.0; it was 0.166.0 when the task left" in fake.shown()
+    fake.resume()
+    assert fake.lines() == ["hi"]
+
+
+def test_a_resume_works_in_its_workspace_wherever_it_is_said_and_not_without_it(fake: FakeScene) -> None:  # D-R19, D-R26, D-R27
+    fake.play(MAKES, AGAIN, [{"run": "pwd >> where.txt", "id": "call_C"}], DONE)
+    fake.run()
+    fake.approve_all()
+    task = fake.task
+    away = fake.work.rename(fake.home / "away")
+    fake.shell.environment["ADJOURN_STORE"] = str(away / ".adjourn")
+    refused = fake.shell.adjourn("resume", task, expect=6, cwd=fake.home).err
+    assert f"{fake.work} is not there any more" in refused
+    away.rename(fake.work)
+    fake.shell.environment["ADJOURN_STORE"] = str(fake.shell.store)
+    fake.shell.adjourn("resume", fake.task, expect=10, cwd=fake.home)
+    assert fake.lines() == ["hi"]
+    assert f'cwd: "{fake.work}"' in fake.shown()
+
+
+def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_restarted(fake: FakeScene) -> None:
+    """D-R13, D-R18, D-R47, D-R53: with the app-server up, and no thread yet."""
+    fake.play(DONE, slow={"thread/start": 60})
+    process = fake.shell.start("run", "--runner", "codex", "--output", "json", "do it")
+    until(lambda: any("app-server" in words for words in fake.shell.processes().values()), what="the app-server is there")
+    process.send_signal(2)
+    out, _ = process.communicate(timeout=30)
+    manifest = msgspec.json.decode(out)
+    assert manifest["resumable"] is False
+    assert manifest["resume_hint"].startswith("adjourn restart ")
+    (run,) = fake.shell.runs(fake.task)
+    assert run["state"] == "paused"
+    assert run["resumable"] is False
+    assert "provider_session_ref" not in run
+    refused = fake.resume(expect=6).err
+    for named in (fake.task, run["run_id"], "codex", "no session", "not saved yet", f"adjourn restart {fake.task}"):
+        assert named in refused
+    assert (
+        f"Paused. It cannot be resumed: its agent had saved nothing yet.\nRestart with: adjourn restart {fake.task}"
+        in fake.shown()
+    )
+    assert "\nit cannot be resumed" in fake.shown()
+    fake.play(DONE)
+    assert fake.shell.adjourn("restart", fake.task).out == "All done.\n"
+
+
 @pytest.mark.parametrize(
     ("says", "words"),
     [

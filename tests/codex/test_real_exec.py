@@ -11,9 +11,16 @@ AGAIN = Turn(calls=(shell("echo hi >> made.txt; echo made", name="call_B"),))
 DONE = Turn(text="All done.")
 
 
-def test_a_call_waits_at_the_hook_and_runs_once_when_approved(real: Scene) -> None:  # D-R21
+def test_a_codex_without_an_app_server_is_run_by_exec_and_a_call_runs_once_when_approved(real: Scene) -> None:  # D-R21
+    program = real.home / "codex"
+    true_one = real.shell.environment["ADJOURN_CODEX"]
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = app-server ] && {{ echo "unrecognized subcommand" >&2; exit 2; }}\nexec {true_one} "$@"\n'
+    )
+    program.chmod(0o700)
+    real.shell.environment["ADJOURN_CODEX"] = str(program)
     with real.model([MAKES, AGAIN, DONE]) as model:
-        real.run(options=EXEC)
+        real.run()
         assert real.lines() == []
         assert [ask["tool_call_id"] for ask in real.asks()] == ["call_A"]
         real.approve_all()
@@ -26,21 +33,16 @@ def test_a_call_waits_at_the_hook_and_runs_once_when_approved(real: Scene) -> No
     assert real.calls()["call_A"] == "done"
 
 
-def test_a_rejected_call_does_not_run_and_the_model_reads_the_reason(real: Scene) -> None:
-    with real.model([MAKES, DONE]) as model:
-        real.run(options=EXEC)
-        real.shell.adjourn("reject", real.asks()[0]["id"], "--reason", "not today")
-        real.resume()
-    assert real.lines() == []
-    assert "TOOL_CALL_REJECTED\\nnot today" in str(said(model.asked[-1])[-1])
-
-
-def test_a_question_is_asked_and_its_answer_told(real: Scene) -> None:
+def test_the_reason_of_a_rejection_and_the_answer_to_a_question_are_told(real: Scene) -> None:
     options = [{"label": "SQLite", "description": "small"}]
     asked = {"questions": [{"id": "db", "header": "Database", "question": "Which database?", "options": options}]}
-    with real.model([Turn(calls=(ToolUse(name="request_user_input", arguments=asked, id="call_Q"),)), DONE]) as model:
+    with real.model([MAKES, Turn(calls=(ToolUse(name="request_user_input", arguments=asked, id="call_Q"),)), DONE]) as model:
         real.run(options=EXEC)
+        real.shell.adjourn("reject", real.asks()[0]["id"], "--reason", "not today")
+        real.resume(expect=10)
+        assert "TOOL_CALL_REJECTED\\nnot today" in str(said(model.asked[1])[-1])
         real.resume("SQLite")
+    assert real.lines() == []
     assert "SQLite" in str(said(model.asked[-1])[-1])
 
 
@@ -54,18 +56,3 @@ def test_ctrl_c_pauses_and_the_thread_goes_on(real: Scene) -> None:
         real.resume()
     assert real.lines() == ["one"]
     assert "may have partially run" in str(said(model.asked[-1])[-1])
-
-
-def test_a_codex_without_an_app_server_is_run_by_exec(real: Scene) -> None:
-    program = real.home / "codex"
-    true_one = real.shell.environment["ADJOURN_CODEX"]
-    program.write_text(
-        f'#!/bin/sh\n[ "$1" = app-server ] && {{ echo "unrecognized subcommand" >&2; exit 2; }}\nexec {true_one} "$@"\n'
-    )
-    program.chmod(0o700)
-    real.shell.environment["ADJOURN_CODEX"] = str(program)
-    with real.model([MAKES, AGAIN, DONE]):
-        real.run()
-        real.approve_all()
-        real.resume()
-    assert real.lines() == ["hi"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.runners.codex import hook
 from tests.codex.scene import Scene, shell
 from tests.codex.test_real_pause import interrupted, started
 from tests.e2e.shell import until
@@ -29,11 +28,10 @@ def test_an_api_that_is_not_there_ends_the_run_with_a_reason(real: Scene) -> Non
     assert len(done.err) > 10
 
 
-@pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=401), Fault(drop_after=1), Fault(garbage="<html>")])
-def test_an_api_that_fails_ends_the_run_with_a_reason_and_the_thread_can_be_resumed(real: Scene, fault: Fault) -> None:
-    with real.model([Turn(text="At last.", faults=(fault,) * 4)]):
-        done = real.run(expect=1)
-        assert "Failed:" in done.out
+def test_an_api_that_fails_ends_the_run_with_a_reason_and_the_thread_can_be_resumed(real: Scene) -> None:
+    for fault in (Fault(status=500), Fault(status=401), Fault(drop_after=1), Fault(garbage="<html>")):
+        with real.model([Turn(text="At last.", faults=(fault,) * 4)]):
+            assert "Failed:" in real.run(expect=1).out
         (run,) = real.shell.runs(real.task)
         assert run["state"] == "failed"
         assert run["provider_session_ref"]
@@ -51,11 +49,10 @@ def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
     assert "@openai/codex" in done.err
 
 
-@pytest.mark.parametrize(
-    "option", ["colour=red", "sandbox=none", "silence=0", "arguments=--last", "arguments=-c approval_policy=never", "arguments='"]
-)
-def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real: Scene, option: str) -> None:
-    real.shell.adjourn("run", "--runner", "codex", "--option", option, "do it", expect=2)
+def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real: Scene) -> None:
+    unfit = ("colour=red", "sandbox=none", "silence=0", "arguments=--last", "arguments=-c approval_policy=never", "arguments='")
+    for option in unfit:
+        real.shell.adjourn("run", "--runner", "codex", "--option", option, "do it", expect=2)
     assert real.shell.json("tasks")["tasks"] == []
 
 
@@ -93,36 +90,6 @@ def test_a_driver_that_is_killed_leaves_a_call_that_is_uncertain_and_visible(rea
         real.resume()
         assert real.lines() == ["one"]
         assert "It ran" in str(model.asked[-1].body["input"])
-
-
-YES = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'
-FAILS = {
-    "exits 1": "exit 1",
-    "exits 3": "exit 3",
-    "exits 10": "exit 10",
-    "exits 127": "exit 127",
-    "is killed": "kill -9 $$",
-    "is terminated": "kill -15 $$",
-    "complains": "echo broken >&2; exit 1",
-    "prints garbage and fails": "head -c 100000 /dev/urandom; exit 1",
-    "says yes and is killed": f"echo '{YES}'; kill -9 $$",
-    "is no program": None,
-    "cannot be executed": "",
-}
-
-
-@pytest.mark.parametrize("breakage", FAILS)
-def test_a_hook_that_fails_is_a_no_even_where_nothing_else_would_ask(real: Scene, breakage: str) -> None:
-    broken, text = real.home / "broken adjourn", FAILS[breakage]
-    if text is not None:
-        broken.write_text(f"#!/bin/sh\ncat >/dev/null\n{text}\n")
-        broken.chmod(0o700 if text else 0o600)
-    setting = hook.override(hook.hook_command(str(broken)))
-    words = ["exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", "-c", setting, "do it"]
-    with real.model([MAKES, DONE]) as model:
-        real.shell.run(real.shell.environment["ADJOURN_CODEX"], *words)
-        assert len(model.asked) == 2
-    assert real.lines() == []
 
 
 def test_a_thread_name_that_is_none_is_never_handed_to_codex(tmp_path: Path) -> None:

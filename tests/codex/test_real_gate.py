@@ -1,27 +1,21 @@
 """Whatever Codex's own rules and settings would let pass, the real Codex makes no call that the policy does not."""
 
-import sys
-from pathlib import Path
+from tests.codex.scene import Scene, outputs, shell, tool, traces
+from tests.model.script import Turn
 
-import pytest
-
-from tests.codex.scene import Scene, outputs, shell
-from tests.model.script import ToolUse, Turn
-
-SERVER = Path(__file__).parent / "mcp_server.py"
 DONE = Turn(text="All done.")
-ALLOWS = 'prefix_rule(pattern=["touch"], decision="allow")\n'
 
 
-@pytest.mark.parametrize("where", ["home", "project"])
-def test_a_rule_of_codex_that_allows_a_command_lets_nothing_through(real: Scene, where: str) -> None:
-    rules = (real.codex_home if where == "home" else real.work / ".codex") / "rules"
-    with real.model([Turn(calls=(shell("touch made.txt", name="call_A"),)), DONE], more=_trusting(real)):
-        rules.mkdir(parents=True)
-        (rules / "default.rules").write_text(ALLOWS)
-        real.run()
-        assert not (real.work / "made.txt").exists()
-        assert [ask["tool_call_id"] for ask in real.asks()] == ["call_A"]
+def test_a_rule_of_codex_that_allows_a_command_lets_nothing_through(real: Scene) -> None:  # of the home, or of the project
+    calls = (shell("touch made.txt", name="call_A"), shell("mkdir made", name="call_B"))
+    with real.model([Turn(calls=calls), DONE], more=f'[projects."{real.work}"]\ntrust_level = "trusted"\n'):
+        for place, word in ((real.codex_home, "touch"), (real.work / ".codex", "mkdir")):
+            (place / "rules").mkdir(parents=True)
+            (place / "rules" / "default.rules").write_text(f'prefix_rule(pattern=["{word}"], decision="allow")\n')
+        for options in ((), ("--option", "trust-project=true")):
+            real.run(options=options)
+            assert [ask["tool_call_id"] for ask in real.asks()][-2:] == ["call_A", "call_B"]
+            assert not list(real.work.glob("made*"))
 
 
 def test_what_the_policy_never_allows_is_turned_down_at_once_and_the_model_reads_why(real: Scene) -> None:
@@ -33,21 +27,37 @@ def test_what_the_policy_never_allows_is_turned_down_at_once_and_the_model_reads
     assert len(real.shell.runs(real.task)) == 1
 
 
-@pytest.mark.parametrize("tool", ["write", "look"])
-@pytest.mark.parametrize("mode", ["", 'default_tools_approval_mode = "approve"'])
-def test_a_tool_of_an_mcp_server_waits_too_and_runs_once(real: Scene, tool: str, mode: str) -> None:
-    trace = real.work / "trace.txt"
-    server = f'[mcp_servers.traces]\ncommand = "{sys.executable}"\nargs = ["{SERVER}", "{trace}"]\n{mode}\n'
-    calls = [Turn(calls=(ToolUse(name=f"mcp__traces__{tool}", arguments={"x": "1"}, id=f"call_{n}"),)) for n in "AB"]
-    with real.model([*calls, DONE], more=server) as model:
+def test_tools_of_an_mcp_server_wait_too_one_after_the_other(real: Scene) -> None:
+    calls = [Turn(calls=(tool(name, "1", name_of_call=f"{name}_{number}"),)) for name in ("write", "look") for number in (1, 2)]
+    with real.model([*calls, DONE], more=traces(real)) as model:
         real.run()
-        assert not trace.exists()
-        assert f"mcp__traces__{tool}" in real.shown()
+        assert real.lines("trace.txt") == []
+        real.approve_all()
+        real.resume(expect=10)
+        assert real.lines("trace.txt") == ["write 1"]
         real.approve_all()
         real.resume()
-    assert trace.read_text() == f"{tool} 1\n"
-    assert f"did {tool}" in outputs(model.asked[-1])["call_B"]
+    assert real.lines("trace.txt") == ["write 1", "look 1"]
+    assert "did look" in outputs(model.asked[-1])["look_2"]
 
 
-def _trusting(scene: Scene) -> str:
-    return f'[projects."{scene.work}"]\ntrust_level = "trusted"\n'
+def test_tools_of_an_mcp_server_that_can_run_side_by_side_wait_together(real: Scene) -> None:
+    side_by_side = traces(real, approves=True).replace("command =", "supports_parallel_tool_calls = true\ncommand =")
+    turns = [Turn(calls=tuple(tool(name, "1", name_of_call=f"{name}_{n}") for name in ("write", "look"))) for n in (1, 2)]
+    with real.model([*turns, DONE], more=side_by_side):
+        real.run()
+        assert real.lines("trace.txt") == []
+        assert sorted(ask["tool_call_id"] for ask in real.asks()) == ["look_1", "write_1"]
+        real.approve_all()
+        real.resume()
+    assert sorted(real.lines("trace.txt")) == ["look 1", "write 1"]
+
+
+def test_an_approved_tool_of_an_mcp_server_is_called_without_the_model_when_that_is_wanted(real: Scene) -> None:
+    with real.model([Turn(calls=(tool("write", "1", name_of_call="call_A"),)), DONE], more=traces(real)) as model:
+        real.run(options=("--option", "on-approve=execute"))
+        real.approve_all()
+        real.resume()
+    assert real.lines("trace.txt") == ["write 1"]
+    assert "did write" in outputs(model.asked[-1])["call_A"]
+    assert len(model.asked) == 2

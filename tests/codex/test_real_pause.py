@@ -6,6 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
+
 from tests.codex.scene import Scene, outputs, said, shell
 from tests.e2e.shell import until
 from tests.model.script import Turn
@@ -63,18 +65,6 @@ def test_ctrl_c_during_a_command_ends_it_and_says_that_it_may_have_run_in_part(r
     assert "aborted" not in str(said(model.asked[-1]))
 
 
-def test_ctrl_c_before_there_is_anything_to_resume_says_so(real: Scene) -> None:  # D-R13, D-R18, D-R47, D-R53
-    with real.model([SLOW]):
-        process = started(real)
-        until(lambda: any(real.shell.store.glob("runs/*/shim.json")), what="the shim is there")
-        interrupted(process)
-        (run,) = real.shell.runs(real.task)
-        if not run["resumable"]:
-            refused = real.resume(expect=6)
-            assert "adjourn restart" in refused.err
-            assert "codex" in refused.err
-
-
 def test_a_paused_task_moved_to_another_home_goes_on(real: Scene, tmp_path: Path) -> None:
     makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
     again = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),))
@@ -104,6 +94,26 @@ def test_a_session_file_that_was_cut_off_is_put_back(real: Scene) -> None:
         real.shell.adjourn("reject", real.asks()[0]["id"])
         real.resume()
     assert outputs(model.asked[-1])["call_A"] == "TOOL_CALL_REJECTED"
+
+
+def test_a_call_that_codex_closed_itself_is_decided_in_words(
+    real: Scene,
+) -> None:  # its driver had died, and it stopped by itself
+    makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
+    again = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),))
+    with real.model([makes, again, DONE]) as model:
+        real.run()
+        (file,) = real.session_files()
+        ordinal = len(file.read_bytes().splitlines())
+        closed = {"type": "function_call_output", "call_id": "call_A", "output": "aborted by user after 1.0s"}
+        with file.open("ab") as more:
+            line = {"timestamp": "2026-01-01T00:00:00.000Z", "ordinal": ordinal, "type": "response_item", "payload": closed}
+            more.write(msgspec.json.encode(line) + b"\n")
+        real.approve_all()
+        real.resume()
+    assert real.lines() == ["hi"]
+    assert "aborted" in outputs(model.asked[1])["call_A"]
+    assert "Repeat the identical call" in str(said(model.asked[1])[-1])
 
 
 def test_without_the_file_and_without_a_copy_the_task_is_not_resumed(real: Scene) -> None:  # D-R19, D-R24, D-R25, D-R54, D-R64

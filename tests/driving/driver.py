@@ -32,8 +32,7 @@ def _batch(answer: str) -> list[Proposed]:
 
 def _tell(drive: Driver, held: list[Held], *, after: int) -> None:
     results = [(each.call.state.value, each.result) for each in held if each.call]
-    drive.append([msgspec.json.encode(results)], after=after)
-    drive.forget_batch()
+    drive.conclude([msgspec.json.encode(results)], after=after)
 
 
 sys.exit(main())

@@ -7,7 +7,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Model:
         self._requests: list[Request] = []
         self._played: dict[int, int] = {}  # how many faults of each turn were played
         self._lock = threading.Lock()
+        self.prepare: Callable[[Request], None] | None = None  # is called with each request, before it is answered
         self._http = _Http(("127.0.0.1", port), self)
 
     @property
@@ -86,6 +87,8 @@ class Model:
 
     def note(self, request: Request) -> None:
         """Remember a request, before it is answered."""
+        if self.prepare:
+            self.prepare(request)
         with self._lock:
             self._requests.append(request)
             if self._record:

@@ -59,7 +59,8 @@ def codex(place: Path) -> Iterator[tuple[Shell, Model]]:
 def test_what_is_to_change_is_told_in_the_session_that_was_reviewed(stage: Stage, tmp_path: Path) -> None:
     """D-R14, D-R17, D-R20, D-R58: it starts from the prompt, and is resumed with its session and what is said to it.
 
-    The model sees all that was said before, in order, and the wish last; nothing is said twice.
+    Its record names the provider and the session. The model sees all that was said before, in order, and the wish last; nothing
+    is said twice. Interrupt and kill are the shim's: D-R10 to D-R13.
     """
     with stage(tmp_path) as (shell, model):
         (shell.place / "plan.toml").write_text(PLAN.format(runner=stage.__name__))

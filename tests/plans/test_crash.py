@@ -10,7 +10,7 @@ from tests.plans.planner import Planner
 
 TASKS = 6
 PATIENCE = 0.1  # seconds more for each try: on a slow machine, too, it ends
-ROUNDS = {"ci": 6, "full": 150}
+ROUNDS = {"ci": 3, "full": 150}
 
 
 def test_whenever_execute_is_killed_no_task_runs_twice(shell: Planner, sweep: str) -> None:

@@ -298,7 +298,12 @@ def test_a_plan_that_is_wrong_is_refused_with_the_line_and_nothing_starts(shell:
 
 
 def test_a_plan_that_is_not_there_or_not_text_is_refused(shell: Planner) -> None:
-    assert "nothing.toml: No such file" in shell.adjourn("execute", "nothing.toml", expect=2).err
+    for verb in (("execute",), ("plan", "show")):
+        told = shell.adjourn(*verb, "nothing.toml", expect=3).err
+        assert "there is no plan nothing.toml" in told
+        assert "adjourn execute --help" in told
+    shell.plan(noted("a"))
+    assert "but there is plan.toml" in shell.adjourn("execute", "nothing.toml", expect=3).err
     (shell.place / "b.toml").write_bytes(b"# fine\n\xff\n")
     assert "b.toml:2: it is not UTF-8" in shell.adjourn("execute", "b.toml", expect=2).err
     (shell.place / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")

@@ -1,5 +1,6 @@
 """A database that was put back to an earlier state is noticed by whoever knows better."""
 
+import os
 import signal
 from collections.abc import Callable
 
@@ -17,6 +18,9 @@ def copied(server: Server, database: str, name: str) -> None:
     server.do(f"CREATE DATABASE {name} TEMPLATE {name_of(database)}")
 
 
+OLDER = f"older_{os.getpid()}"  # tests beside this one have copies of their own
+
+
 def put_back(server: Server, database: str, name: str) -> None:
     """Have the copy stand where the database was, as after a failover."""
     server.do(f"DROP DATABASE {name_of(database)} WITH (FORCE)")
@@ -27,10 +31,10 @@ def test_an_older_copy_is_refused_by_the_machine_that_knows_better(machine: Make
     """What ran since the copy was made could run a second time."""
     here, fresh = machine("here"), machine("fresh")
     task = here.waiting('[ "$AUTO_APPROVAL" ] || exit 90; echo >> effects')
-    copied(postgres, database, "older")
+    copied(postgres, database, OLDER)
     here.adjourn("approve", here.inbox()[0]["id"])
     here.adjourn("resume", task, cwd=here.work)
-    put_back(postgres, database, "older")
+    put_back(postgres, database, OLDER)
     for words in (("inbox",), ("tasks",), ("worker", "--once"), ("approve", "x"), ("run", "--", "true")):
         refused = here.adjourn(*words, expect=1)
         assert "is an older copy, or another database" in refused.err
@@ -49,10 +53,10 @@ def test_a_worker_that_lives_through_the_change_takes_nothing_from_an_older_copy
     here = machine("here")
     worker = here.worker()
     worker.send_signal(signal.SIGSTOP)  # a database that is copied must have no visitors
-    copied(postgres, database, "older")
+    copied(postgres, database, OLDER)
     worker.send_signal(signal.SIGCONT)
     here.queue("echo >> effects")
     until(lambda: "state=succeeded" in here.log(), what="it was done")
-    put_back(postgres, database, "older")
+    put_back(postgres, database, OLDER)
     until(lambda: "is an older copy" in here.log(), what="it is noticed")
     assert (here.work / "effects").read_text() == "\n"

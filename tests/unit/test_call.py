@@ -4,7 +4,6 @@ import json
 import os
 from hashlib import sha256
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -58,11 +57,11 @@ def test_a_word_that_is_not_utf_8_is_told_apart_from_the_text_that_describes_it(
     assert command_body(raw) != command_body(spelled)
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_words_come_back_exactly(text: str) -> None:
-    raw = os.fsdecode(text.encode("utf-8", "surrogatepass"))
-    command = Command(argv=(raw, raw), cwd=raw, env={AUTO_APPROVAL: raw})
-    assert command_of(command_body(command)) == command
+def test_hostile_words_come_back_exactly() -> None:
+    for text in HOSTILE:
+        raw = os.fsdecode(text.encode("utf-8", "surrogatepass"))
+        command = Command(argv=(raw, raw), cwd=raw, env={AUTO_APPROVAL: raw})
+        assert command_of(command_body(command)) == command
 
 
 @given(commands)

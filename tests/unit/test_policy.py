@@ -228,6 +228,15 @@ def test_whoever_looks_at_the_surroundings_is_told_which_programs_to_look_for() 
 # --- a project only tightens ----------------------------------------------------------------------------------------------
 
 
+def test_directories_are_absolute_and_the_users_alone() -> None:
+    said = 'directories = ["/srv/shared", "~/notes"]'
+    assert read_policy(said, source="p", is_project=False).directories == ("/srv/shared", "~/notes")
+    (refused,) = read_policy(said, source="p", is_project=True).problems
+    assert refused.what == "a project's policy may not say `directories`: only the user's own may"
+    for wrong in ('directories = "x"', 'directories = ["shared"]', "directories = [1]"):
+        assert len(read_policy(wrong, source="p", is_project=False).problems) == 1, wrong
+
+
 @pytest.mark.parametrize("says", ['action = "auto"', 'action = "prompt"\neffect = "read_only"'])
 def test_a_projects_file_may_not_loosen(says: str) -> None:
     content = read_policy(f'[[rule]]\nargs = ["ls"]\n{says}', source="p", is_project=True)

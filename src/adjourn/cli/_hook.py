@@ -4,6 +4,7 @@ import sys
 
 from adjourn.cli.options import bare_verb
 from adjourn.cli.session import Session
+from adjourn.core.errors import NotAllowed
 from adjourn.core.render import block
 
 BLOCKS = 2  # the exit code that always keeps Claude Code from making a call
@@ -19,6 +20,9 @@ def command(session: Session) -> int:
         answer = ask_driver(sys.stdin.buffer.read())
         sys.stdout.buffer.write(answer)
         sys.stdout.buffer.flush()
+    except NotAllowed as no:
+        sys.stderr.write(f"{block(no.sentence)}\n")
+        return BLOCKS
     except BaseException as error:  # noqa: BLE001 -- silence is never consent, and neither is a defect
         sys.stderr.write(f"Not run: adjourn could not be asked: {block(str(error)) or type(error).__name__}\n")
         return BLOCKS

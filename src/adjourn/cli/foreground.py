@@ -4,6 +4,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from adjourn.cli.program import command
 from adjourn.cli.projection import project
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
@@ -84,5 +85,7 @@ def told(session: Session, scene: Scene) -> str:
 
 def _closing(session: Session, scene: Scene) -> str:
     if scene.task.state is TaskState.SUCCEEDED:
-        return f"Completed in {span(scene.task.updated_at - scene.task.created_at)}  (task {scene.task.id})"
+        plan = scene.task.spec.plan
+        way_on = f"\nThen: {command(session, 'execute', plan)}" if plan else ""
+        return f"Completed in {span(scene.task.updated_at - scene.task.created_at)}  (task {scene.task.id}){way_on}"
     return standing(session, scene, now=now())

@@ -3,6 +3,7 @@
 from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
+from adjourn.core.manifest import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 
@@ -13,7 +14,7 @@ def resume_hint(session: Session, scene: Scene) -> str:
     checkpoint = (run.checkpoint_id if run else None) or task.id
     match task.state:
         case TaskState.PAUSED:
-            return command(session, "-c", checkpoint)
+            return command(session, "-c", checkpoint) if _can_go_on(scene) else command(session, "restart", task.id)
         case TaskState.WAITING:
             return _reply_hint(session, scene, checkpoint)
         case TaskState.QUEUED:
@@ -59,10 +60,9 @@ def next_step(session: Session, scene: Scene) -> list[str]:
             is_known = all(ask.kind is not AskKind.UNCERTAIN for ask in scene.open_asks)
             return [*lines, f"Then:         {_going_on(session, scene)}"] if lines and is_known else lines
         case TaskState.PAUSED:
-            return [
-                f"Resume with: {command(session, 'resume', task.id)}",
-                f"Restart with: {command(session, 'restart', task.id)}",
-            ]
+            resume = f"Resume with: {command(session, 'resume', task.id)}"
+            first = resume if _can_go_on(scene) else "It cannot be resumed: its agent had saved nothing yet."
+            return [first, f"Restart with: {command(session, 'restart', task.id)}"]
         case TaskState.QUEUED:
             return [f"Start with:   {command(session, 'resume', task.id)}"]
         case TaskState.RUNNING:
@@ -71,6 +71,11 @@ def next_step(session: Session, scene: Scene) -> list[str]:
             return [f"Restart with: {command(session, 'restart', task.id)}"]
         case TaskState.SUCCEEDED:
             return []
+
+
+def _can_go_on(scene: Scene) -> bool:
+    """Say whether a paused task has something to go on from."""
+    return scene.run is None or is_resumable(scene.task, scene.run)
 
 
 def _going_on(session: Session, scene: Scene) -> str:

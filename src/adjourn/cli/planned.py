@@ -30,7 +30,8 @@ def report_plan(session: Session, controller: Controller, progress: Progress, *,
         say_plan(session, controller, progress, named=named)
     else:
         for scene in scenes:
-            session.say(f"[{scene.task.spec.item}]\n{told(session, scene)}\n")
+            head = f"[{scene.task.spec.item}]\n" if len(scenes) > 1 else ""
+            session.say(f"{head}{told(session, scene)}\n")
         session.say("\n".join([drawn(session, progress), "", *_next_lines(session, progress, named=named)]))
     return _EXIT_CODES[progress.outcome]
 

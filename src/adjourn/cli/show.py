@@ -4,6 +4,7 @@ import click
 import msgspec
 
 from adjourn.cli.details import edit_block, settled_block
+from adjourn.cli.driven import resumability_lines, resumability_of, usage_words
 from adjourn.cli.hint import resume_hint
 from adjourn.cli.options import verb
 from adjourn.cli.present import call_block, cut_for
@@ -11,9 +12,10 @@ from adjourn.cli.session import Session
 from adjourn.cli.since import since_lines, since_the_pause
 from adjourn.cli.standing import standing
 from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.driving import Report
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
-from adjourn.core.manifest import manifest_of
+from adjourn.core.manifest import Manifest, manifest_of
 from adjourn.core.render import argv_lines, prose, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
@@ -48,9 +50,7 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
     if session.wants_json:
         if refusal:
             session.warn(f"adjourn: {refusal}")
-        manifest = manifest_of(scene, hint=resume_hint(session, scene))
-        since = since_the_pause(session, scene)
-        session.document(msgspec.structs.replace(manifest, workspace=since) if since else manifest)
+        session.document(_document(session, scene))
         return
     with controller.store.read() as view:
         events = view.events(scene.task.id)
@@ -59,8 +59,8 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
     session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
     if since := since_the_pause(session, scene):
         session.say("\n".join(["", *since_lines(since)]))
-    if lines := _resuming(session, scene):
-        session.say("\n".join(["", *lines]))
+    if resumability := resumability_of(session, scene.task):
+        session.say("\n".join(["", *resumability_lines(resumability)]))
     if settled := settled_block(session, scene):
         session.say("\n".join(["", *settled]))
     if full:
@@ -68,16 +68,13 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
     session.say("\n".join(["", *_history(events, full=full)]))
 
 
-def _resuming(session: Session, scene: Scene) -> list[str]:
-    """Say whether an agent can go on where it left, and what stands in the way."""
-    if not scene.task.spec.is_driven:
-        return []
-    from adjourn.wiring.resuming import looks_at  # seldom needed
-
-    looks = looks_at(session.controller, scene.task)
-    can = all(look.fine for look in looks)
-    head = "it can be resumed" if can else f"it cannot be resumed: adjourn restart {scene.task.id} begins anew"
-    return [head, *(f"  {look.thing:<9}  {'' if look.fine else 'NO: '}{prose(look.says)}" for look in looks)] if looks else []
+def _document(session: Session, scene: Scene) -> Manifest:
+    """Return the manifest with what only a look at the task and its surroundings can tell."""
+    return msgspec.structs.replace(
+        manifest_of(scene, hint=resume_hint(session, scene)),
+        workspace=since_the_pause(session, scene) or msgspec.UNSET,
+        resumability=resumability_of(session, scene.task) or msgspec.UNSET,
+    )
 
 
 def _call_lines(session: Session, call: Call) -> list[str]:
@@ -109,6 +106,8 @@ def _what_it_is(session: Session, scene: Scene) -> list[str]:
     spec = scene.task.spec
     words = argv_lines(spec.argv, cut=cut_for(session, scene.task.id))
     lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
+    if scene.report:
+        lines.append(_used(scene.report))
     if scene.run and scene.run.checkpoint_id:
         lines.append(f"checkpoint {scene.run.checkpoint_id}")
     if spec.plan:
@@ -116,6 +115,13 @@ def _what_it_is(session: Session, scene: Scene) -> list[str]:
     if spec.parent_run:
         lines.append(f"started by run {spec.parent_run}")
     return lines
+
+
+def _used(report: Report) -> str:
+    """Say what the newest run used, and what all did if there were others."""
+    overall = report.task or report.spent
+    together = f"; all runs together {usage_words(overall)}" if overall != report.spent else ""
+    return f"used {usage_words(report.spent)}{together}"
 
 
 def _history(events: list[Event], *, full: bool) -> list[str]:

@@ -47,7 +47,8 @@ def standing(session: Session, scene: Scene, *, now: int) -> str:
     """Say how a task stands, and what to do next."""
     task = scene.task
     if task.state is TaskState.PAUSED:
-        return f"{coloured(session, 'Paused.', task.state)} " + "\n".join(next_step(session, scene))
+        why = [f"It cannot go on for now: {prose(scene.run.message)}"] if scene.run and scene.run.message else []
+        return "\n".join([*why, f"{coloured(session, 'Paused.', task.state)} " + "\n".join(next_step(session, scene))])
     lines = [f"{coloured(session, _headline(scene), task.state)}  (task {task.id})"]
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:

@@ -10,7 +10,7 @@ from adjourn.cli.session import Session
 from adjourn.core.errors import Conflict
 from adjourn.core.render import Cut, agent_words, block, call_lines, prose
 from adjourn.core.task import Task
-from adjourn.core.transcript import BEGAN, Assistant, Message, ToolCall, ToolResult, Usage, User, decoded, steps_of, total
+from adjourn.core.transcript import BEGAN, Assistant, Message, Tally, ToolCall, ToolResult, Usage, User, decoded
 
 _INDENT = "  "
 
@@ -28,13 +28,14 @@ class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
 def show_transcript(session: Session, task: Task) -> None:
     """Print the conversation of a task."""
     messages = _messages(session, task)
+    tally = Tally(messages)
     if session.wants_json:
-        doc = TranscriptDoc(task_id=task.id, messages=tuple(messages), steps=steps_of(messages), usage=total(messages))
+        doc = TranscriptDoc(task_id=task.id, messages=tuple(messages), steps=tally.steps, usage=tally.usage)
         session.document(doc)
         return
     cut = cut_for(session, task.id)
     session.say("\n\n".join("\n".join(_lines(session, message, cut)) for message in messages))
-    session.say(f"\n{usage_line(total(messages), steps=steps_of(messages))}")
+    session.say(f"\n{usage_line(tally.usage, steps=tally.steps)}")
 
 
 def _messages(session: Session, task: Task) -> list[Message]:

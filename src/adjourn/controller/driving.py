@@ -6,12 +6,14 @@ import msgspec
 
 from adjourn.controller import batches, inside
 from adjourn.controller.executions import Executions
+from adjourn.controller.standing import spent_before
+from adjourn.controller.steps import Steps
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.opening import Way, way_of
 from adjourn.core.states import CallState
-from adjourn.core.task import Run, number_of_run, task_of_run
+from adjourn.core.task import Run, Task, number_of_run, task_of_run
 
 
 class Driving(Executions):
@@ -47,12 +49,6 @@ class Driving(Executions):
             judgement, _ = self._gate.weigh(view, task, proposed.tool, proposed.body)
             return batches.is_just_made(proposed, judgement) or way_of(judgement, is_gated=task.spec.pause_on_approval) is Way.RUN
 
-    def forget_batch(self, run_id: str) -> None:
-        """Be done with a batch: its agent was told what came of every call."""
-        with self._steps() as step:
-            task, _ = step.running(run_id)
-            step.tx.keep_document(task.id, batches.BATCH, None)
-
     # --- calls that the agent makes by itself ----------------------------------------------------------------------
 
     def hand_out(self, run_id: str, call: Call) -> Call | None:
@@ -77,6 +73,11 @@ class Driving(Executions):
             task, run = step.running(run_id)
             self._close(step, step.tx.call(task.id, call.number), run, result)
 
+    def directories(self, task_id: str) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace."""
+        with self._store.read() as view:
+            return self._gate.directories(view, view.task(task_id))
+
     def is_supervised(self, run_id: str) -> bool:
         """Say whether somebody lives who runs the calls of a run."""
         with self._store.read() as view:
@@ -88,9 +89,13 @@ class Driving(Executions):
     def append_messages(self, run_id: str, messages: Sequence[bytes], *, after: int) -> None:
         """Add to a transcript; whoever believes that it ends elsewhere is refused by the store."""
         with self._steps() as step:
-            task, _ = step.running(run_id)
-            for number, body in enumerate(messages, start=after + 1):
-                step.tx.add_message(task.id, number, body)
+            _append(step, run_id, messages, after=after)
+
+    def conclude_batch(self, run_id: str, results: Sequence[bytes], *, after: int) -> None:
+        """Add what came of a batch to a transcript and be done with the batch: nobody finds one without the other."""
+        with self._steps() as step:
+            task = _append(step, run_id, results, after=after)
+            step.tx.keep_document(task.id, batches.BATCH, None)
 
     def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
         """Return a transcript."""
@@ -109,4 +114,13 @@ class Driving(Executions):
         """Keep what a run says of itself."""
         with self._steps() as step:
             task, run = step.running(run_id)
-            step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", msgspec.json.encode(report))
+            overall = report.task or spent_before(step.tx, run).plus(report.spent)
+            body = msgspec.json.encode(msgspec.structs.replace(report, task=overall))
+            step.tx.keep_document(task.id, f"{batches.REPORT}:{run.number}", body)
+
+
+def _append(step: Steps, run_id: str, messages: Sequence[bytes], *, after: int) -> Task:
+    task, _ = step.running(run_id)
+    for number, body in enumerate(messages, start=after + 1):
+        step.tx.add_message(task.id, number, body)
+    return task

@@ -12,7 +12,7 @@ from adjourn.core.driving import files_of
 from adjourn.core.errors import BadPolicy
 from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_stricter
 from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way, way_of
-from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
+from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since, open_since
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
@@ -85,6 +85,10 @@ class PolicyGate:
         words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
         return self._observe(Command(argv=words, cwd=task.spec.workspace)) if words else NOTHING_SEEN
 
+    def directories(self, view: View, task: Task) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
+        return open_since(*self._in_force(view, task))
+
     def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:
         """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""
         judgement, files = self.weigh(view, task, call.tool, call.body)
@@ -131,7 +135,7 @@ class PolicyGate:
             return None
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
-        judgement = self._judge_since(view, task, COMMAND, call.body, seen)
+        judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
         changes = differences(shown.files, seen.files) if was_looked_at else []
         if _is_barred(task, ask, judgement, approved):
@@ -151,8 +155,11 @@ class PolicyGate:
         return policy.judge(COMMAND, arguments, surroundings=seen, workspace=spec.workspace, now=self._clock())
 
     def _judge_since(self, view: View, task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
+        return self._judge_by(self._in_force(view, task), task, tool, body, seen)
+
+    def _judge_by(self, in_force: tuple[Policy, Policy], task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
         return judge_since(
-            *self._in_force(view, task),
+            *in_force,
             tool,
             arguments_of(body),
             surroundings=seen,

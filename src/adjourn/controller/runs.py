@@ -49,6 +49,12 @@ class Runs(Executions):
 
     def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
         """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
+        try:
+            return self._claim_as_seen(task_id, supervisor)
+        except Outdated:  # what was seen of it was old, or the store went away in the middle: once more, with what is true now
+            return self.claimed(task_id, supervisor=supervisor) or self._claim_as_seen(task_id, supervisor)
+
+    def _claim_as_seen(self, task_id: str, supervisor: str) -> Claimed | Task:
         seen, obstacle = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)

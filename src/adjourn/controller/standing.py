@@ -4,7 +4,7 @@ import msgspec
 
 from adjourn.controller.batches import REPORT
 from adjourn.controller.steps import ASKED, children_left_open
-from adjourn.core.driving import Report
+from adjourn.core.driving import Report, Spent
 from adjourn.core.outcome import Standing
 from adjourn.core.states import ENDED
 from adjourn.core.task import Run, Task
@@ -31,7 +31,19 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
 
 def report_of(view: View, run: Run) -> Report | None:
     """Return what the run of an agent says of itself."""
-    kept = view.document(run.task_id, f"{REPORT}:{run.number}")
+    return _numbered(view, run.task_id, run.number)
+
+
+def spent_before(view: View, run: Run) -> Spent:
+    """Return what the runs of a task took before this one, by the newest of them that said so."""
+    for number in range(run.number - 1, 0, -1):
+        if report := _numbered(view, run.task_id, number):
+            return report.task or report.spent
+    return Spent()
+
+
+def _numbered(view: View, task_id: str, number: int) -> Report | None:
+    kept = view.document(task_id, f"{REPORT}:{number}")
     return msgspec.json.decode(kept, type=Report) if kept else None
 
 

@@ -44,6 +44,26 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     settled_by: str | None = None  # whose word it is, where nobody saw the call end
 
 
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model took for its work."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: str | None = None  # in US dollars, as a decimal number; None where it is not known
+
+    def plus(self, other: "Spent") -> "Spent":
+        """Add them up; the cost is unknown as soon as that of one is, unless that one took nothing."""
+        from decimal import Decimal  # slow to load, and only who runs agents adds
+
+        spenders = [one for one in (self, other) if one.input_tokens or one.output_tokens]
+        costs = [one.cost for one in spenders]
+        return Spent(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=None if None in costs else str(sum(Decimal(cost) for cost in costs if cost)),
+        )
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a run says of itself."""
 
@@ -51,8 +71,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    cost: str | None = None  # in US dollars, as a decimal number
+    cost: str | None = None
+    task: Spent | None = None  # what all runs of the task took, this one included
     details: dict[str, Any] = {}
+
+    @property
+    def spent(self) -> Spent:
+        """What the run took."""
+        return Spent(input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost=self.cost)
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ AdjournError
 ├── Misuse              2  the words of the command do not fit
 │   ├── BadPolicy       2  a policy file says something that means nothing
 │   └── BadPlan         2  a plan's file says something that means nothing
-├── NotFound            3  no such task, ask, call or checkpoint
+├── NotFound            3  no such task, ask, call, checkpoint or plan
 │   └── Ambiguous       3  several begin with that prefix
 ├── Conflict            4  someone was first, or it is not the time for this
 │   ├── AlreadySettled  4  the ask has its reply
@@ -66,7 +66,7 @@ class BadPlan(Misuse):
 
 
 class NotFound(AdjournError):
-    """No such task, ask, call or checkpoint."""
+    """No such task, ask, call, checkpoint or plan."""
 
     code = "not_found"
     exit_code = exits.NOT_FOUND

@@ -1,6 +1,7 @@
 """The JSON that machines read: one shape for the manifest file, stdout and every other surface."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
+from adjourn.core.driving import Look, Report, Spent
 from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -103,6 +105,21 @@ class WorkspaceDoc(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
 
 
+class ResumabilityDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the session of an agent can still go on where it left, and what that was told from."""
+
+    can_be_resumed: bool
+    looks: tuple[Look, ...]
+    way_out: str | None
+
+
+class UsageDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model took for its work: in the newest run, and in all runs of the task."""
+
+    run: Spent
+    task: Spent
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a task stands, for machines."""
 
@@ -117,12 +134,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     paused_at: str | msgspec.UnsetType = msgspec.UNSET
     agent_message: str | msgspec.UnsetType | None = msgspec.UNSET
     resume_hint: str | msgspec.UnsetType = msgspec.UNSET
+    resumable: Literal[False] | msgspec.UnsetType = msgspec.UNSET
     final_message: str | msgspec.UnsetType | None = msgspec.UNSET
     steps_taken: int | msgspec.UnsetType = msgspec.UNSET
+    usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
+    resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
 
 
@@ -147,6 +167,7 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     signal: int | None = None
     message: str | None = None
+    usage: Spent | None = None
 
 
 class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +209,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
+        usage=_usage(scene.report),
         asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
     )
     match task.state:
@@ -203,6 +225,10 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, resume_hint=hint)
 
 
+def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
+    return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
+
+
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
     run = scene.run
     told = scene.report.message if scene.report else None
@@ -213,6 +239,7 @@ def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
         paused_at=stamp((run.paused_at if run else None) or scene.task.updated_at),
         agent_message=words,
         resume_hint=hint,
+        resumable=msgspec.UNSET if run is None or is_resumable(scene.task, run) else False,
         changes=scene.changes or msgspec.UNSET,
     )
 
@@ -274,15 +301,21 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else stamp(at)
 
 
-def run_doc(task: Task, run: Run, *, workspace: str | None = None) -> RunDoc:
-    """Describe one run; `workspace` is where it ran, if its task has moved since."""
+def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc | None:
+    """Describe what a resume would find; `restart` is the command that helps where it would fail."""
+    can = all(look.fine for look in looks)
+    return ResumabilityDoc(can_be_resumed=can, looks=tuple(looks), way_out=None if can else restart) if looks else None
+
+
+def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None) -> RunDoc:
+    """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what it said of itself."""
     return RunDoc(
         run_id=run.id,
         task_id=task.id,
         state=run.state,
         provider=task.spec.runner,
         provider_session_ref=run.session_ref,
-        resumable=_is_resumable(task, run),
+        resumable=is_resumable(task, run),
         repo_root=spelled(workspace or task.spec.workspace),
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
@@ -295,13 +328,14 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None) -> RunDoc:
         exit_code=run.exit_code,
         signal=run.signal,
         message=run.message,
+        usage=report.spent if report else None,
     )
 
 
-def _is_resumable(task: Task, run: Run) -> bool:
+def is_resumable(task: Task, run: Run) -> bool:
     """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
     is_last = run.number == task.runs and run.session_id == task.session_id
-    if task.spec.is_driven and run.pause_reason is PauseReason.USER_INTERRUPT and not run.resumable:
+    if task.spec.is_driven and not run.resumable:
         return False
     return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
 

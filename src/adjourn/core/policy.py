@@ -49,6 +49,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     rules: tuple[Rule, ...] = ()
     allowances: tuple[Allowance, ...] = ()
     never: Never = Never.PAUSE
+    directories: tuple[str, ...] = ()  # open to the built-in agent beside its workspace
     sources: tuple[Source, ...] = ()
 
     def judge(
@@ -98,6 +99,11 @@ def encode_policy(policy: Policy) -> bytes:
 def decode_policy(body: bytes) -> Policy:
     """Read a policy back."""
     return msgspec.json.decode(body, type=Policy)
+
+
+def open_since(snapshot: Policy, current: Policy) -> tuple[str, ...]:
+    """Return which directories are open for a task that began under a snapshot: those that were, and still are."""
+    return tuple(path for path in snapshot.directories if path in current.directories)
 
 
 def judge_since(

@@ -25,6 +25,8 @@ _HEADER = re.compile(r"^\[\[rule\]\]", re.MULTILINE)
 POLICY_KEYS = {
     "never": '`"pause"` or `"reject"`: whether a call that may never run waits for somebody who approves it by its name, or is '
     "turned down at once. Without it, `pause`. Of two files, `reject` wins.",
+    "directories": "Where the built-in agent may read and write beside its workspace: paths that begin with `/` or `~/`. "
+    "Only in the user's own policy; without it, nowhere.",
     "include": "Other files whose rules count as if they stood here, as paths relative to this file. "
     "A project's must lie beside its `policy.toml` or below.",
     "rule": "The rules, each a table `[[rule]]`. Their order does not matter.",
@@ -48,6 +50,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
     rules: tuple[Rule, ...] = ()
     never: Never = Never.PAUSE
+    directories: tuple[str, ...] = ()
     includes: tuple[Include, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -91,8 +94,10 @@ class _Reader:
         self._unknown_keys((), self._tables, POLICY_KEYS)
         includes = tuple(self._includes())
         never = self._one_of(("never",), self._tables.get("never", Never.PAUSE), Never)
+        directories = tuple(self._directories())
         rules = tuple(self._rules())
-        return Content(rules=rules, never=never or Never.REJECT, includes=includes, problems=self._in_order())
+        problems = self._in_order()
+        return Content(rules=rules, never=never or Never.REJECT, directories=directories, includes=includes, problems=problems)
 
     def _in_order(self) -> tuple[Problem, ...]:
         return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))[:MOST_PROBLEMS]
@@ -141,6 +146,20 @@ class _Reader:
                 yield Include(path=path, line=place.line, column=place.column)
             else:
                 self._wrong_value(("include", number), "`include` must be a list of paths")
+
+    def _directories(self) -> Iterator[str]:
+        if self._is_project and "directories" in self._tables:
+            what = "a project's policy may not say `directories`: only the user's own may"
+            self._wrong(self._places.of_key(("directories",)), what)
+            return
+        paths = as_list(self._tables.get("directories", []))
+        if paths is None:
+            self._wrong_value(("directories",), "`directories` must be a list of paths")
+        for number, path in enumerate(paths or ()):
+            if isinstance(path, str) and path.startswith(("/", "~/")) and "\0" not in path:
+                yield path
+            else:
+                self._wrong_value(("directories", number), "a directory must be an absolute path, or begin with `~/`")
 
     # --- rules -----------------------------------------------------------------------------------------------------
 

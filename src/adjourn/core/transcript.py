@@ -1,7 +1,9 @@
 """A conversation with a model as it is kept: neutral, versioned, append-only, one JSON document a message."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
+from itertools import chain, count
 from typing import Any
 
 import msgspec
@@ -93,31 +95,48 @@ def decoded(body: bytes) -> Message:
     return message
 
 
-def total(messages: Iterable[Message]) -> Usage:
-    """Add up what a conversation used; the cost is unknown as soon as that of one answer is."""
-    spent = [message.usage for message in messages if isinstance(message, Assistant)]
-    costs = [usage.cost for usage in spent]
-    cost = None if None in costs else str(sum((Decimal(each) for each in costs if each), Decimal(0)))
-    return Usage(input=sum(usage.input for usage in spent), output=sum(usage.output for usage in spent), cost=cost)
+class Tally:
+    """What a conversation came to so far. It is kept message by message: no step looks at all of them again."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.steps = 0  # answers of the model
+        self.questions = 0  # those without a call
+        self.names: set[str] = set()  # of all calls
+        self._input = self._output = 0
+        self._cost: Decimal | None = Decimal(0)
+        for message in messages:
+            self.add(message)
+
+    def add(self, message: Message) -> None:
+        """Count one message more."""
+        if isinstance(message, Assistant):
+            self.steps += 1
+            self.questions += not message.tool_calls
+            self.names.update(call.id for call in message.tool_calls)
+            self._spend(message.usage)
+
+    def _spend(self, usage: Usage) -> None:
+        self._input += usage.input
+        self._output += usage.output
+        self._cost = self._cost + Decimal(usage.cost) if self._cost is not None and usage.cost is not None else None
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers together used; the cost is unknown as soon as that of one is."""
+        return Usage(input=self._input, output=self._output, cost=None if self._cost is None else str(self._cost))
 
 
-def steps_of(messages: Iterable[Message]) -> int:
-    """Count the answers of the model."""
-    return sum(isinstance(message, Assistant) for message in messages)
-
-
-def with_unique_ids(answer: Assistant, earlier: Sequence[Message]) -> Assistant:
+def with_unique_ids(answer: Assistant, taken: AbstractSet[str]) -> Assistant:
     """Return the answer with a name for each call that no other call of the conversation has."""
-    seen = {call.id for message in earlier if isinstance(message, Assistant) for call in message.tool_calls}
-    calls: list[ToolCall] = []
+    names: list[str] = []
     for call in answer.tool_calls:
-        name = _unique(call.id, seen)
-        seen.add(name)
-        calls.append(msgspec.structs.replace(call, id=name))
-    return msgspec.structs.replace(answer, tool_calls=tuple(calls))
+        names.append(_unique(call.id, taken, names))
+    calls = zip(answer.tool_calls, names, strict=True)
+    return msgspec.structs.replace(answer, tool_calls=tuple(msgspec.structs.replace(call, id=name) for call, name in calls))
 
 
-def _unique(wanted: str, seen: set[str]) -> str:
+def _unique(wanted: str, taken: AbstractSet[str], names: Sequence[str]) -> str:
     base = wanted if is_tame(wanted) else "call"
-    candidates = (base, *(f"{base[:56]}_{number}" for number in range(2, len(seen) + 3)))
-    return next(name for name in candidates if name not in seen)
+    # Most models that name calls twice name all of them so: the first number that nobody has is the number of names.
+    candidates = chain((base,), (f"{base[:56]}_{number}" for number in count(len(taken) + len(names) + 1)))
+    return next(name for name in candidates if name not in taken and name not in names)

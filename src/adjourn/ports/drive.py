@@ -17,6 +17,11 @@ class Drive(Protocol):
     place: str  # a private directory of the run
     feedback: Sequence[str]  # what reviewers wanted changed in the work of earlier runs of the session, the newest last
 
+    @property
+    def directories(self) -> Sequence[str]:
+        """Where the agent may read and write beside its workspace, by the policy."""
+        ...
+
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
         """Write down all calls of one answer of the model, before anything of it acts, and return how each stands."""
         ...
@@ -31,10 +36,6 @@ class Drive(Protocol):
 
     def lets_run(self, proposed: Proposed) -> bool:
         """Say whether a call would run without anybody being asked; nothing is written down."""
-        ...
-
-    def forget_batch(self) -> None:
-        """Be done with a batch: its agent was told what came of every call."""
         ...
 
     def wait_for_calls(self) -> list[Held]:
@@ -59,6 +60,10 @@ class Drive(Protocol):
 
     def append(self, messages: Sequence[bytes], *, after: int) -> None:
         """Add to the transcript, which has so many messages; none is ever changed."""
+        ...
+
+    def conclude(self, results: Sequence[bytes], *, after: int) -> None:
+        """Add what came of a batch to the transcript and be done with the batch, in one moment."""
         ...
 
     def messages(self, *, after: int = 0) -> list[bytes]:

@@ -47,7 +47,11 @@ class Processes(Supervisors, Protocol):
 
 
 class Runner(Protocol):
-    """Knows how to start and resume one kind of agent. It owns no state and no process."""
+    """Knows one kind of process: what a second start would do, and what its exit meant. It owns no state and no process.
+
+    To start, and to resume a session with what is to be said in it, is the driver's, which is the run's own process; to interrupt
+    and to kill is the shim's, the same for every kind. The session's provider and ref are in the run's record (decision 0051).
+    """
 
     @property
     def effect(self) -> Effect:
@@ -90,6 +94,10 @@ class Gate(Protocol):
 
     def weigh(self, view: View, task: Task, tool: str, body: bytes) -> tuple[Judgement, dict[str, str]]:
         """Say what the policies in force say of an agent's call, and which files it was judged with."""
+        ...
+
+    def directories(self, view: View, task: Task) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
         ...
 
     def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:

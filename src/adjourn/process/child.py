@@ -55,7 +55,7 @@ class Child:
 
     def _fork(self, cgroup: int | None) -> int:
         parent = os.getpid()
-        pid = _fork_and_join(cgroup) if self._entry else _fork(cgroup)
+        pid = _fork(cgroup)
         if pid == 0:
             self._be_born(parent)
         for fd in {self._go, self._report, self._grant, *self._streams} - {-1}:
@@ -71,7 +71,8 @@ class Child:
             if os.read(self._go, 1):
                 _enter(self._cwd)
                 if self._entry:
-                    os.close(self._report)  # as an exec would: from here on it is the program
+                    os.close(self._go)  # as an exec would: from here on it is the program
+                    os.close(self._report)
                     call(self._entry, self._argv, self._env)
                 _become(self._argv, self._env)
         except BaseException as error:  # noqa: BLE001 a copy of the shim must not go on as a second shim
@@ -98,17 +99,6 @@ def _fork(cgroup: int | None) -> int:
         with contextlib.suppress(OSError):  # an older kernel, or a container that forbids it
             return linux.fork_into(cgroup)
     return os.fork()
-
-
-def _fork_and_join(cgroup: int | None) -> int:
-    """Fork a child that goes on as Python, which needs what Python does after a fork, and put it into the cgroup."""
-    pid = os.fork()
-    if pid and cgroup is not None:
-        with contextlib.suppress(OSError):
-            procs = os.open("cgroup.procs", os.O_WRONLY, dir_fd=cgroup)
-            os.write(procs, str(pid).encode())
-            os.close(procs)
-    return pid
 
 
 def _pipe_with(content: bytes) -> int:

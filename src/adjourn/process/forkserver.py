@@ -58,12 +58,12 @@ class ForkServer:
         finally:
             os.close(report)
 
-    def warmed(self, modules: Sequence[str], kind: type[Server]) -> Server:
+    def warmed(self, modules: Sequence[str], kind: type[Server], *, rehearsal: str = "") -> Server:
         """Return a second server with these modules imported, a fork of this one; it says itself when it is ready."""
         ours, theirs = socket.socketpair()
         try:
             with self._turn:
-                send_warming(self._channel, Warming(list(modules), theirs.fileno()))
+                send_warming(self._channel, Warming(list(modules), rehearsal, theirs.fileno()))
                 pinned = receive_reply(self._channel)
         except BaseException:
             ours.close()

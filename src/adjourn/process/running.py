@@ -40,7 +40,10 @@ class Prepared:
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
         self.lease = Lease(spec.run_dir, spec.deadline) if spec.deadline is not None else None
         me = _myself()
-        self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if cgroups and spec.use_cgroup else None
+        # What goes on as Python needs what Python does after a fork, and so cannot be cloned into a group; to be put there
+        # takes longer than its start. Its tree is killed as where there are no groups.
+        has_group = cgroups and spec.use_cgroup and not spec.entry
+        self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if has_group else None
         self.child = self._forked(spec)
         self.record = self._recorded(me)
         try:

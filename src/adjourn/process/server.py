@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import time
 from importlib import import_module
 from typing import NoReturn
 
@@ -18,6 +19,7 @@ from adjourn.process.tree import children, kill_children
 from adjourn.process.wire import Request, Warming, receive_request, send_refusal, send_reply
 
 _UNEXPECTED = 70
+_LOOKS, _MOMENT = 100, 0.01
 _HARMLESS = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"})
 
 
@@ -114,10 +116,13 @@ class Server:
                 del os.environ[name]
             for name in warming.modules:
                 import_module(name)
-            channel = socket.socket(fileno=warming.channel)
-            channel.send(b"!")
-            Server(channel).serve()
-            status = 0
+            _rehearse(warming.rehearsal)
+            close_all_but(warming.channel)
+            if _is_alone():
+                channel = socket.socket(fileno=warming.channel)
+                channel.send(b"!")
+                Server(channel).serve()
+                status = 0
         finally:
             os._exit(status)
 
@@ -144,3 +149,21 @@ class Server:
             live(request.spec, gate=request.gate, report=request.report, cgroups=self._cgroups)
         self._shims.add(pid)
         return pid
+
+
+def _rehearse(name: str) -> None:
+    """Call what builds the rest; where it fails, that is built after the fork, as without it."""
+    module, _, function = name.partition(":")
+    if module:
+        with contextlib.suppress(Exception):
+            getattr(import_module(module), function)()
+    gc.collect()
+
+
+def _is_alone() -> bool:
+    """Say whether this process has one thread: a fork of it has none of the others, and whatever lock they held for ever."""
+    for _ in range(_LOOKS):
+        if len(os.listdir("/proc/self/task")) == 1:
+            return True
+        time.sleep(_MOMENT)  # one that has ended is seen for a moment longer
+    return False

@@ -1,6 +1,7 @@
 """A second fork server that has slow modules imported: what is forked from it need not load them again."""
 
 import contextlib
+import os
 import select
 import socket
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from adjourn.process.forkserver import ForkServer
 _GROWN = 1.5  # times its first size
 _MOST_FORKS = 1_000
 
-Signature = Callable[[], object]  # changes whenever the code does that the modules are made of
+Files = Callable[[], Sequence[str]]  # returns what the modules are made of
 
 
 class WarmServer(ForkServer):
@@ -38,11 +39,13 @@ class WarmServer(ForkServer):
 class Warmth:
     """Keeps one warm server for whoever starts the same slow program again and again."""
 
-    def __init__(self, forks: ForkServer, *, modules: Sequence[str], entry: str, signature: Signature) -> None:
+    def __init__(self, forks: ForkServer, *, modules: Sequence[str], rehearsal: str, entry: str, files: Files) -> None:
         self.entry = entry
         self._forks = forks
         self._modules = modules
-        self._signature = signature
+        self._rehearsal = rehearsal
+        self._find_files = files
+        self._files: Sequence[str] = ()
         self._made_from: object = None
         self._server: WarmServer | None = None
         self._count = 0
@@ -65,13 +68,27 @@ class Warmth:
         self._server = None
 
     def _is_stale(self, server: WarmServer) -> bool:
-        too_old = self._count >= _MOST_FORKS or self._signature() != self._made_from
+        too_old = self._count >= _MOST_FORKS or _stamps(self._files) != self._made_from
         return too_old or (server.is_ready and server.has_grown)
 
     def _begin(self) -> None:
-        self._made_from, self._count = self._signature(), 0
+        self._files, self._count = self._find_files(), 0
+        self._made_from = _stamps(self._files)
         with contextlib.suppress(OSError):  # without one everything works as well, only slower
-            self._server = self._forks.warmed(self._modules, WarmServer)
+            self._server = self._forks.warmed(self._modules, WarmServer, rehearsal=self._rehearsal)
+
+
+def _stamps(files: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Return what changes whenever one of the files does."""
+    return [_stamp(path) for path in files]
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size)
 
 
 def _resident(pid: int) -> int:

@@ -24,15 +24,16 @@ class Request(NamedTuple):
 
 
 class Warming(NamedTuple):
-    """A second server that is wanted, with these modules imported, and its end of the channel to it."""
+    """A second server that is wanted, with these modules imported and this rehearsed, and its end of the channel to it."""
 
     modules: list[str]
+    rehearsal: str  # `module:function`
     channel: int
 
 
 def send_warming(channel: socket.socket, warming: Warming) -> None:
     """Ask for a warm server; the descriptor stays the caller's to close."""
-    body = marshal.dumps({"modules": warming.modules})
+    body = marshal.dumps({"modules": warming.modules, "rehearsal": warming.rehearsal})
     socket.send_fds(channel, [_LENGTH.pack(len(body))], [warming.channel, warming.channel])
     channel.sendall(body)
 
@@ -61,7 +62,7 @@ def receive_request(channel: socket.socket) -> Request | Warming | None:
     wanted = marshal.loads(body)  # noqa: S302 the supervisor made it, and forked this process
     if "modules" in wanted:
         os.close(report)
-        return Warming(wanted["modules"], gate)
+        return Warming(wanted["modules"], wanted["rehearsal"], gate)
     return Request(ShimSpec(**wanted), gate, report)
 
 

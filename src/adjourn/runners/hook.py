@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from adjourn.core.errors import NotAllowed
+
 SOCKET = "hook.sock"
 BLOCKS = 2  # the exit code that Claude Code takes for a no, whatever its settings
 PATIENCE = 890.0  # seconds; a little less than Claude Code gives its hooks
@@ -65,15 +67,21 @@ def defer() -> Answer:
 
 
 def ask(place: str, request: bytes) -> bytes:
-    """Take a hook's input to the driver that listens in that place, and return what to print, or raise."""
+    """Take a hook's input to the driver that listens in that place, and return what to print, or raise.
+
+    A driver with a seal has it printed for a yes, and nothing else: what is broken cannot know it.
+    """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as line:
         line.settimeout(PATIENCE)
         _near(place, line.connect)
         line.sendall(request)
         line.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: line.recv(_PIECE), b""))
-    msgspec.json.decode(answer, type=Answer)  # what is not a whole answer must never be printed
-    return answer
+    said, _, seal = answer.partition(b"\n")
+    decision = msgspec.json.decode(said, type=Answer).hook_specific_output  # what is no whole answer must never be printed
+    if seal and decision.permission_decision == "deny":
+        raise NotAllowed(decision.permission_decision_reason or "adjourn refuses it")
+    return seal or said
 
 
 def _near(place: str, use: Any) -> None:
@@ -109,12 +117,12 @@ class Asked:
         self.request = msgspec.json.decode(self._said, type=Request)
         return True
 
-    def answer(self, answer: Answer) -> None:
-        """Answer, and let go. A hook that is gone was killed, which is a no."""
+    def answer(self, answer: Answer, *, seal: str = "") -> None:
+        """Answer, and let go. A hook that is gone was killed, which is a no. A seal shows that it was the driver who spoke."""
         self._line.setblocking(True)  # noqa: FBT003 -- the name that the standard library gave it
         with suppress(OSError):
             self._line.settimeout(PATIENCE)
-            self._line.sendall(msgspec.json.encode(answer))
+            self._line.sendall(msgspec.json.encode(answer) + (f"\n{seal}".encode() if seal else b""))
         self._line.close()
 
     def drop(self) -> None:

@@ -49,8 +49,7 @@ def find_root(given: str | None, *, start: str | None = None) -> str:
     here = start or os.getcwd()
     above = _upwards(here)
     found = next((place for place in above if os.path.lexists(os.path.join(place, STORE))), None)
-    repository = next((place for place in above if _is_repository(place)), None)
-    return os.path.join(found or repository or here, STORE)
+    return os.path.join(found or next((place for place in above if _is_repository(place)), here), STORE)
 
 
 def _refuse_connections(given: str) -> None:
@@ -70,7 +69,7 @@ def _upwards(place: str) -> list[str]:
 def _is_repository(place: str) -> bool:
     """Say whether it is one, as git would: sandboxes leave an empty .git behind, in /tmp for one, that is none."""
     path = os.path.join(place, ".git")
-    return os.path.lexists(os.path.join(path, "HEAD")) or os.path.isfile(path)
+    return os.path.lexists(path) and (os.path.isfile(path) or os.path.lexists(os.path.join(path, "HEAD")))
 
 
 def is_shared(root: str) -> bool:

@@ -35,6 +35,11 @@ class Driver:
         self._looks_alone = 0
         self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
 
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Where the agent may read and write beside its workspace."""
+        return self._controller.directories(self.task.id)
+
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
         """Write down all calls of one answer of the model."""
         return self._controller.propose_batch(self.run.id, batch)
@@ -50,10 +55,6 @@ class Driver:
     def lets_run(self, proposed: Proposed) -> bool:
         """Say whether a call would run without anybody being asked."""
         return self._controller.lets_run(self.task.id, proposed)
-
-    def forget_batch(self) -> None:
-        """Be done with a batch."""
-        self._controller.forget_batch(self.run.id)
 
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself."""
@@ -99,6 +100,10 @@ class Driver:
     def append(self, messages: Sequence[bytes], *, after: int) -> None:
         """Add to the transcript."""
         self._controller.append_messages(self.run.id, messages, after=after)
+
+    def conclude(self, results: Sequence[bytes], *, after: int) -> None:
+        """Add what came of a batch to the transcript and be done with the batch."""
+        self._controller.conclude_batch(self.run.id, results, after=after)
 
     def messages(self, *, after: int = 0) -> list[bytes]:
         """Return the transcript."""

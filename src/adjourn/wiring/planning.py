@@ -1,10 +1,10 @@
 """Reads plans from their files, and makes of each item the task that it would begin as."""
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
-from adjourn.core.errors import BadPlan, Misuse, WorkspaceBusy
+from adjourn.core.errors import BadPlan, Misuse, NotFound, WorkspaceBusy
 from adjourn.core.plan import Item, Plan
 from adjourn.core.plan_text import Content, read_plan
 from adjourn.core.render import visible
@@ -37,8 +37,10 @@ def _text(path: str) -> str:
             raise Misuse(f"{visible(path)} is not a plain file, and so no plan that could be found again", way_out=_HELP)
         with open(path, "rb") as file:
             content = file.read(_LARGEST + 1)
+    except FileNotFoundError as error:
+        raise _no_plan(path) from error
     except OSError as error:
-        raise Misuse(f"{visible(path)}: {error.strerror}", way_out="adjourn execute PLAN") from error
+        raise Misuse(f"{visible(path)}: {error.strerror}", way_out=_HELP) from error
     if len(content) > _LARGEST:
         raise BadPlan(f"{visible(path)}: it has more than {_LARGEST:,} bytes", way_out=_HELP)
     try:
@@ -46,6 +48,25 @@ def _text(path: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadPlan(f"{visible(path)}:{line}: it is not UTF-8", way_out=_HELP) from error
+
+
+def _no_plan(path: str) -> NotFound:
+    """Say that there is no such plan, and name those that are in its place."""
+    place = os.path.dirname(path)
+    others = [visible(os.path.join(place, name)) for name in sorted(_plans_in(place or "."))]
+    if not others:
+        return NotFound(f"there is no plan {visible(path)}", way_out="adjourn execute --help")
+    there = f"there is {', '.join(others[:_TOLD])}"
+    return NotFound(f"there is no plan {visible(path)}, but {there}", way_out=f"adjourn plan show {others[0]}")
+
+
+def _plans_in(place: str) -> Iterator[str]:
+    with suppress(OSError):
+        for entry in os.scandir(place):
+            if entry.name.endswith(".toml") and entry.is_file():
+                with open(entry.path, "rb") as file:
+                    if b"\n[[task]]" in b"\n" + file.read(_LARGEST):
+                        yield entry.name
 
 
 def _utf8(path: str) -> str:

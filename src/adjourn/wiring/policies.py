@@ -139,11 +139,18 @@ class Gathering:
         self.sources: list[Source] = []
         self.seen: dict[str, Signature] = {}
         self._nevers: list[Never] = [Never.PAUSE]
+        self._directories: list[str] = []
 
     def policy(self) -> Policy:
         """Return the policy of all that was read."""
         never = Never.REJECT if Never.REJECT in self._nevers else Never.PAUSE
-        return Policy(rules=tuple(self.rules), allowances=self.allowances, never=never, sources=tuple(self.sources))
+        return Policy(
+            rules=tuple(self.rules),
+            allowances=self.allowances,
+            never=never,
+            directories=tuple(self._directories),
+            sources=tuple(self.sources),
+        )
 
     def read(self, origin: Origin) -> None:
         """Read a file and what it includes."""
@@ -179,6 +186,7 @@ class Gathering:
         self.problems += content.problems
         self.rules += content.rules
         self._nevers.append(content.never)
+        self._directories += [os.path.expanduser(path) for path in content.directories]
         self.sources.append(Source(path=spelled(path), kind="project" if origin.is_project else "user", rules=len(content.rules)))
         for include in content.includes:
             self._include(origin, include, within=within, chain=chain)

@@ -9,10 +9,14 @@ from typing import Any
 from adjourn.controller.whole import Controller
 from adjourn.core.driving import Look
 from adjourn.core.errors import CannotResume
+from adjourn.core.manifest import is_resumable
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
+from adjourn.exchange import head_at_pause
+from adjourn.process.workspace import Head, head_of
 
 _LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})
+_SHORT = 12
 _WITH_SESSIONS = ("claude", "codex")  # whose session lies outside of the store
 
 
@@ -21,6 +25,8 @@ def looks_at(controller: Controller, task: Task) -> list[Look]:
     run = _last_run(controller, task)
     if task.spec.runner not in _WITH_SESSIONS or task.state not in _LEFT or run is None or run.session_id != task.session_id:
         return []
+    if task.state is TaskState.PAUSED and not is_resumable(task, run):
+        return [Look(thing="session", fine=False, says="it was not saved yet when the task was interrupted"), _workspace(task)]
     look: Any = import_module(f"adjourn.runners.{task.spec.runner}.resuming").looks
     found: Iterator[Look] = look(
         task.spec.setup,
@@ -29,7 +35,7 @@ def looks_at(controller: Controller, task: Task) -> list[Look]:
         documents=partial(controller.kept, task.id),
         environment=os.environ,
     )
-    return [*found, _workspace(task)]
+    return [*found, _workspace(task), *_commit(head_at_pause(controller, task), head_of(task.spec.workspace))]
 
 
 def require_resumable(controller: Controller, task: Task) -> None:
@@ -53,3 +59,16 @@ def _workspace(task: Task) -> Look:
     is_there = os.path.isdir(task.spec.workspace)
     says = task.spec.workspace if is_there else f"{task.spec.workspace} is not there any more"
     return Look(thing="workspace", fine=is_there, says=says)
+
+
+def _commit(then: Head | None, now: Head | None) -> Iterator[Look]:
+    """Say how far the workspace has moved under the agent: it may go on all the same, but its model knows only what was there."""
+    if then is None and now is None:
+        return
+    before = f"it was {_named(then)} when the task left" if then else "nobody noted it when the task left"
+    since = "as when the task left" if then == now else before
+    yield Look(thing="commit", fine=True, says=f"{_named(now) if now else 'no repository any more'}; {since}")
+
+
+def _named(head: Head) -> str:
+    return f"{head.commit[:_SHORT] if head.commit else 'no commit'}{f' ({head.ref})' if head.ref else ''}"

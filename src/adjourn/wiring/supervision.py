@@ -20,9 +20,13 @@ from adjourn.wiring.judging import scripts_directory
 _PACKAGES = ("pydantic_ai", "openai", "anthropic", "msgspec", "apsw")
 _SLOW = (
     *("adjourn.cli.app", "adjourn.cli._agent", "adjourn.cli._tool", "adjourn.wiring.agent", "adjourn.wiring.driving"),
-    *("adjourn.runners.agent.model", "pydantic_ai.models.openai", "pydantic_ai.models.anthropic"),
+    *("adjourn.wiring.judging", "adjourn.runners.agent.model", "pydantic_ai.models.openai", "pydantic_ai.models.anthropic"),
     *("openai.resources.chat.completions", "anthropic.resources.beta.messages", "asyncio"),
 )
+_STORE = "adjourn.stores.sqlite.store"
+_SHARED_STORE = "adjourn.wiring.shared"
+_REHEARSAL = "adjourn.runners.agent.rehearsal:rehearse"
+_ENTRY = "adjourn.cli.app:run"
 
 
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
@@ -46,21 +50,21 @@ def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = F
         start_heart=partial(_start_heart, root, about) if is_shared(root) else None,
     )
     if is_worker:
-        supervisor.keep_warm(_warmth(forks))
+        supervisor.keep_warm(_warmth(root, forks))
     return controller, supervisor
 
 
-def _warmth(forks: ForkServer) -> Warmth:
+def _warmth(root: str, forks: ForkServer) -> Warmth:
     """Return what keeps the agent's slow modules at hand for a worker, from the first agent on that it runs."""
-    return Warmth(forks, modules=_SLOW, entry="adjourn.cli.app:run", signature=_signature)
+    modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
+    return Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code)
 
 
-def _signature() -> tuple[tuple[str, int, int], ...]:
-    """Return what changes whenever the code does: ours, or one of the packages behind it."""
+def _code() -> list[str]:
+    """Return the files that change whenever the code does: ours, or one of the packages behind it."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     beside = [spec.origin for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
-    files = [entry.path for folder, _, _ in os.walk(ours) for entry in os.scandir(folder) if entry.name.endswith(".py")]
-    return tuple((path, (found := os.stat(path)).st_mtime_ns, found.st_size) for path in sorted([*files, *beside]))
+    return beside + [os.path.join(folder, name) for folder, _, names in os.walk(ours) for name in names if name.endswith(".py")]
 
 
 def _start_heart(root: str, about: About, supervisor: str) -> Heart:

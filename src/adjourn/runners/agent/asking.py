@@ -63,11 +63,15 @@ class Asking:
         """Return the model's answer, or raise ModelGaveUp."""
         for attempt in range(1, self._setup.tries + 1):
             try:
-                return self._open().request(self._instructions, messages, tools, self._hear)
+                answer = self._open().request(self._instructions, messages, tools, self._hear)
             except ModelStumbled as error:
                 if attempt == self._setup.tries:
                     raise ModelGaveUp(f"{error} (tried {attempt} times)") from error
                 self._wait(error, attempt)
+            else:
+                if answer.text and not answer.text.endswith("\n"):
+                    self._hear("\n")  # what comes next begins on a line of its own
+                return answer
         raise ModelGaveUp("the model was not asked: it may be tried 0 times")
 
     def _open(self) -> Line:

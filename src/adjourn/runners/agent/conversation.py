@@ -1,9 +1,11 @@
 """The transcript of a task as the loop sees it: read once, then only appended to."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 
+from adjourn.core.driving import Spent
 from adjourn.core.review import WANTS_CHANGES
-from adjourn.core.transcript import BEGAN, Assistant, Message, ToolResult, Usage, User, decoded, encoded, steps_of, total
+from adjourn.core.transcript import BEGAN, Assistant, Message, Tally, ToolResult, Usage, User, decoded, encoded
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.own import FINISH
 
@@ -15,7 +17,8 @@ class Conversation:
         self._drive = drive
         self._before = int(drive.document(BEGAN) or 0)
         self.messages: list[Message] = [decoded(body) for body in drive.messages(after=self._before)]
-        self._known = len(self.messages)
+        self.tally = Tally(self.messages)
+        self._of_run = Tally()
 
     @property
     def last(self) -> Message | None:
@@ -25,7 +28,18 @@ class Conversation:
     def append(self, *messages: Message) -> None:
         """Keep messages, all in one moment."""
         self._drive.append([encoded(message) for message in messages], after=self._before + len(self.messages))
-        self.messages += messages
+        self._take(messages)
+
+    def conclude(self, results: Sequence[ToolResult]) -> None:
+        """Keep what came of a batch, and be done with the batch."""
+        self._drive.conclude([encoded(result) for result in results], after=self._before + len(self.messages))
+        self._take(results)
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.messages.append(message)
+            self.tally.add(message)
+            self._of_run.add(message)
 
     def hear(self, feedback: Sequence[str]) -> None:
         """Add what reviewers want changed, as far as the model was not told of it before: each once."""
@@ -34,24 +48,15 @@ class Conversation:
             self.append(User(text=f"{WANTS_CHANGES} {words}"))
 
     @property
-    def steps(self) -> int:
-        """How many answers the model gave."""
-        return steps_of(self.messages)
-
-    @property
-    def usage(self) -> Usage:
-        """What all answers together used."""
-        return total(self.messages)
-
-    @property
     def usage_of_run(self) -> Usage:
         """What the answers of this run used."""
-        return total(self.messages[self._known :])
+        return self._of_run.usage
 
     @property
-    def tokens(self) -> int:
-        """How many tokens all answers together used."""
-        return self.usage.input + self.usage.output
+    def usage_of_task(self) -> Spent | None:
+        """What all answers used, also those of runs that died; None where a restart put some of them out of sight."""
+        used = self.tally.usage
+        return None if self._before else Spent(input_tokens=used.input, output_tokens=used.output, cost=used.cost)
 
     @property
     def answer(self) -> Assistant | None:
@@ -66,23 +71,23 @@ class Conversation:
     @property
     def input_key(self) -> str:
         """The key of the question that words without a call are: each has one of its own."""
-        asked = sum(isinstance(message, Assistant) and not message.tool_calls for message in self.messages)
-        return "input" if asked == 1 else f"input-{asked}"
+        return "input" if self.tally.questions == 1 else f"input-{self.tally.questions}"
 
     @property
     def is_finished(self) -> bool:
         """Whether the model said that its work is done."""
-        return self._finish_message is not None
+        return self.farewell is not None
 
     @property
     def final_words(self) -> str:
         """What the model has to say at the end."""
-        return self._finish_message or self.words
+        return self.farewell or self.words
 
     @property
-    def _finish_message(self) -> str | None:
+    def farewell(self) -> str | None:
         """The words of a finish call that counted, if the newest answer has one."""
-        done = {message.tool_call_id for message in self.messages if isinstance(message, ToolResult) and not message.failed}
+        since = takewhile(lambda message: not isinstance(message, Assistant), reversed(self.messages))
+        done = {message.tool_call_id for message in since if isinstance(message, ToolResult) and not message.failed}
         calls = self.answer.tool_calls if self.answer else ()
         finishes = [call.arguments for call in calls if call.name == FINISH.name and call.id in done]
         return next((str(given.get("message", "")) for given in finishes if isinstance(given, dict)), None)

@@ -1,13 +1,13 @@
 """The agent's process, from its first look at the store to its exit code; and the process of one of its tools."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 
 from adjourn.core import exits
 from adjourn.core.call import Call, arguments_of
 from adjourn.core.driving import Report
 from adjourn.core.errors import AdjournError
-from adjourn.core.render import block
 from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent import setup as setups
@@ -34,7 +34,6 @@ def drive_agent(drive: Drive) -> int:
         return INTERRUPTED
     except AdjournError as error:
         _say(2, f"{error.why}\n")
-        drive.report(Report(message=error.why))
         # Where a person is at hand, what the model's server does is no reason to fail: the task can go on from here.
         is_for_now = isinstance(error, ModelGaveUp) and drive.task.spec.pause_on_approval
         return FOR_NOW if is_for_now else exits.FAILED
@@ -42,17 +41,30 @@ def drive_agent(drive: Drive) -> int:
 
 def _driven(drive: Drive, stop: Stop) -> int:
     setup = _setup(drive.task)
+    with closing(_asking(setup, drive.task)) as asking:
+        try:
+            agent = Agent(drive, setup, _toolbox(drive.task, setup, _tools(drive, setup), drive.directories), asking, stop)
+        except AdjournError as error:
+            drive.report(Report(message=error.why))
+            raise
+        code = agent.run()
+    if agent.farewell:
+        _say(1, f"{agent.farewell}\n")  # it was part of a call, and nobody has heard it
+    return code
+
+
+def _tools(drive: Drive, setup: Setup) -> bytes:
+    """Return the tools that others bring; they are looked up when the task begins, and do not change between its runs."""
     kept = drive.document(TOOLS)
-    if kept is None:  # the task begins: its tools do not change between its runs
+    if kept is None:
         kept = foreign.encoded(foreign.look_up(setup, workspace=drive.task.spec.workspace))
         drive.keep(TOOLS, kept)
-    with closing(_asking(setup, drive.task)) as asking:
-        return Agent(drive, setup, _toolbox(drive.task, setup, kept), asking, stop).run()
+    return kept
 
 
-def carry_out(task: Task, call: Call, *, tools: bytes | None) -> int:
+def carry_out(task: Task, call: Call, *, tools: bytes | None, directories: Sequence[str]) -> int:
     """Carry out one call that was let through, say what came of it on stdout, and return how it went."""
-    box = _toolbox(task, _setup(task), tools or b"[]")
+    box = _toolbox(task, _setup(task), tools or b"[]", directories)
     try:
         words, code = box.carry_out(call.tool, dict(arguments_of(call.body))), exits.COMPLETED
     except ToolFailed as error:
@@ -66,9 +78,9 @@ def _setup(task: Task) -> Setup:
     return setups.decoded((task.spec.setup or "").encode())
 
 
-def _toolbox(task: Task, setup: Setup, kept: bytes) -> Toolbox:
-    spec = task.spec
-    return toolbox(setup, foreign.decoded(kept), workspace=spec.workspace, pauses=spec.pause_on_approval)
+def _toolbox(task: Task, setup: Setup, kept: bytes, directories: Sequence[str]) -> Toolbox:
+    workspace, pauses = task.spec.workspace, task.spec.pause_on_approval
+    return toolbox(setup, foreign.decoded(kept), workspace=workspace, directories=directories, pauses=pauses)
 
 
 def _asking(setup: Setup, task: Task) -> Asking:
@@ -77,7 +89,7 @@ def _asking(setup: Setup, task: Task) -> Asking:
 
 
 def _say(stream: int, words: str) -> None:
-    """Print what comes from outside as a terminal may safely show it, at once."""
+    """Print words at once, as they are: whoever shows them on a terminal makes them harmless there, as those of any process."""
     out = sys.stdout if stream == 1 else sys.stderr
-    out.write(block(words))
+    out.buffer.write(words.encode(errors="replace"))
     out.flush()

@@ -6,18 +6,17 @@ simply followed by another that looks at the same message.
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from adjourn.core import exits
 from adjourn.core.ask import Question
 from adjourn.core.driving import Report
+from adjourn.core.errors import AdjournError
 from adjourn.core.transcript import Assistant, Message, ToolResult, User, with_unique_ids
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.asking import ModelGaveUp
 from adjourn.runners.agent.batch import Batch
 from adjourn.runners.agent.conversation import Conversation
 from adjourn.runners.agent.setup import OnText, Setup
-from adjourn.runners.agent.stopping import INTERRUPTED, Stop
+from adjourn.runners.agent.stopping import INTERRUPTED, Interrupted, Stop
 from adjourn.runners.agent.tools.box import Toolbox
 from adjourn.runners.agent.tools.tool import Tool
 
@@ -38,13 +37,25 @@ class Agent:
 
     def run(self) -> int:
         """Take steps until one of them ends the run, and return its exit code."""
-        if isinstance(self._conversation.last, ToolResult):
-            self._drive.forget_batch()  # whoever wrote the results down may have died before it came to that
         self._conversation.hear(self._drive.feedback)
+        try:
+            code = self._steps()
+        except (AdjournError, Interrupted) as error:
+            self._drive.report(self._report(error.why if isinstance(error, AdjournError) else self._conversation.words))
+            raise
+        words = self._conversation.final_words if code == exits.COMPLETED else self._conversation.words
+        self._drive.report(self._report(words))
+        return code
+
+    @property
+    def farewell(self) -> str | None:
+        """What the model says of its work that is done."""
+        return self._conversation.farewell
+
+    def _steps(self) -> int:
         while (code := self._step()) is None:
             if self._stop.wanted:
                 return INTERRUPTED
-        self._drive.report(self._report(code))
         return code
 
     def _step(self) -> int | None:
@@ -66,10 +77,11 @@ class Agent:
         self._require_room()
         with self._stop.at_once():
             answer = self._query(self._conversation.messages, self._toolbox.tools)
-        self._conversation.append(with_unique_ids(answer, self._conversation.messages))
+        self._conversation.append(with_unique_ids(answer, self._conversation.tally.names))
 
     def _require_room(self) -> None:
-        steps, tokens = self._conversation.steps, self._conversation.tokens
+        steps, used = self._conversation.tally.steps, self._conversation.tally.usage
+        tokens = used.input + used.output
         if steps >= self._setup.max_steps:
             raise ModelGaveUp(f"it took {steps} steps, and --max-steps allows no more")
         if self._setup.max_tokens is not None and tokens >= self._setup.max_tokens:
@@ -94,17 +106,16 @@ class Agent:
             batch.carry_out()
         if batch.needs_a_person:
             return exits.PAUSED  # what was let through is not what it was, or nobody saw it end
-        self._conversation.append(*batch.results())
-        self._drive.forget_batch()
+        self._conversation.conclude(batch.results())
         return None
 
-    def _report(self, code: int) -> Report:
-        spent, overall = self._conversation.usage_of_run, self._conversation.usage
+    def _report(self, words: str) -> Report:
+        spent = self._conversation.usage_of_run
         return Report(
-            message=self._conversation.final_words if code == exits.COMPLETED else self._conversation.words,
-            steps=self._conversation.steps,
+            message=words,
+            steps=self._conversation.tally.steps,
             input_tokens=spent.input,
             output_tokens=spent.output,
             cost=spent.cost,
-            details={"task": msgspec.to_builtins(overall)},
+            task=self._conversation.usage_of_task,
         )

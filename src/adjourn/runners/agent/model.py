@@ -2,33 +2,32 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
-    SystemPromptPart,
     TextPart,
     TextPartDelta,
     ThinkingPart,
     ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from adjourn.core.transcript import Assistant, Message, Thinking, ToolCall, ToolResult, Usage, User
+from adjourn.core.transcript import Assistant, Message, Thinking, ToolCall, Usage
 from adjourn.runners.agent.asking import ModelGaveUp, ModelStumbled
+from adjourn.runners.agent.history import History
 from adjourn.runners.agent.setup import Setup
 from adjourn.runners.agent.tools.tool import Tool
 
@@ -43,15 +42,17 @@ _FINAL = (
     exceptions.UserError,
 )
 _MILLION = Decimal(1_000_000)
+_HERE = ("127.0.0.1", "::1", "localhost")
 
 
 class Line:
     """A line to one model: opened at the first question, kept for the next, closed when the agent leaves."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, runner: asyncio.Runner | None = None) -> None:
         self._setup = setup
-        self._runner = asyncio.Runner()
+        self._runner = runner or asyncio.Runner()
         self._model, self._hang_up = _model(setup)
+        self._history = History()
 
     def close(self) -> None:
         """Hang up."""
@@ -60,7 +61,7 @@ class Line:
 
     def request(self, instructions: str, messages: Sequence[Message], tools: Sequence[Tool], hear: Listener) -> Assistant:
         """Return the model's answer. What may pass is raised as ModelStumbled, what will not as ModelGaveUp."""
-        asked = self._response(_sent(instructions, messages), _offered(tools), hear)
+        asked = self._response(self._history.with_all(instructions, messages), _offered(tools), hear)
         try:
             response = self._runner.run(asked)
         except _FINAL as error:
@@ -110,26 +111,35 @@ def _model(setup: Setup) -> tuple[Model, HangUp]:
 
 
 def _openai(setup: Setup, name: str) -> tuple[Model, HangUp]:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     key = _key(setup, "OPENAI_API_KEY", is_local=setup.base_url is not None)
-    client = AsyncOpenAI(base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout)
+    http = DefaultAsyncHttpxClient(verify=_trust(setup.base_url))
+    client = AsyncOpenAI(base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout, http_client=http)
     return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), client.close
 
 
 def _anthropic(setup: Setup, name: str) -> tuple[Model, HangUp]:
-    from anthropic import AsyncAnthropic
+    from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
     key = _key(setup, "ANTHROPIC_API_KEY", is_local=setup.base_url is not None)
-    client = AsyncAnthropic(base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout)
+    http = DefaultAsyncHttpxClient(verify=_trust(setup.base_url))
+    client = AsyncAnthropic(base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout, http_client=http)
     return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client)), client.close
 
 
 _PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, HangUp]]] = {"openai": _openai, "anthropic": _anthropic}
+
+
+def _trust(base_url: str | None) -> ssl.SSLContext | bool:
+    """Return whose certificates count. On the way to this very machine there are none: to read all the others takes 30 ms."""
+    url = urlsplit(base_url or "")
+    is_here = url.scheme == "http" and url.hostname in _HERE
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here else True
 
 
 def _key(setup: Setup, usual: str, *, is_local: bool) -> str:
@@ -149,47 +159,6 @@ def _offered(tools: Sequence[Tool]) -> ModelRequestParameters:
         ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema)) for tool in tools
     ]
     return ModelRequestParameters(function_tools=offered, allow_text_output=True)
-
-
-def _sent(instructions: str, messages: Sequence[Message]) -> list[ModelMessage]:
-    sent: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(content=instructions)])]
-    for message in messages:
-        match message:
-            case Assistant():
-                sent.append(ModelResponse(parts=_said(message), model_name=message.model))
-            case User(text=words):
-                _extend(sent, UserPromptPart(content=words))
-            case ToolResult():
-                _extend(sent, _result(message))
-    return sent
-
-
-def _extend(sent: list[ModelMessage], part: UserPromptPart | ToolReturnPart) -> None:
-    """Put what follows one another into one message: all results of a batch come back at once."""
-    if isinstance(last := sent[-1], ModelRequest):
-        sent[-1] = ModelRequest(parts=[*last.parts, part])
-    else:
-        sent.append(ModelRequest(parts=[part]))
-
-
-def _result(message: ToolResult) -> ToolReturnPart:
-    # Never as failed: then the words would arrive wrapped in JSON, and TOOL_CALL_REJECTED has to arrive exactly so.
-    return ToolReturnPart(tool_name=message.name, content=message.text, tool_call_id=message.tool_call_id)
-
-
-def _said(message: Assistant) -> list[ThinkingPart | TextPart | ToolCallPart]:
-    thoughts = [
-        ThinkingPart(content=each.text, id=each.id, signature=each.signature, provider_name=each.provider)
-        for each in message.thinking
-    ]
-    words = [TextPart(content=message.text)] if message.text else []
-    calls = [ToolCallPart(tool_name=call.name, args=_arguments(call), tool_call_id=call.id) for call in message.tool_calls]
-    return [*thoughts, *words, *calls]
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments as every API takes them back: an object, also where the model wrote none."""
-    return call.arguments if isinstance(call.arguments, dict) else {"invalid": call.arguments}
 
 
 def _heard(event: object) -> str:

@@ -49,7 +49,6 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     stream: bool = True
     clarify: bool = False
     output_limit: int = 30_000  # how many characters of a result the model gets
-    directories: tuple[str, ...] = ()  # beside the workspace
     servers: dict[str, Server] = {}
     functions: bool = True
     input_price: float | None = None  # US dollars for a million tokens

@@ -35,6 +35,8 @@ from adjourn.runners.claude.setup import (
     start_argv,
 )
 from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
+from adjourn.runners.claude.usage import Used, used_since
+from adjourn.runners.driver import FOR_NOW
 from adjourn.runners.hook import Ear
 
 INTERRUPTED = 130
@@ -42,7 +44,6 @@ _LEAVING = 5.0  # seconds that the program gets to leave after it said that it s
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
 _NO_MARKER = "No deferred tool marker"
 _NO_SESSION = "No conversation found"
-_UNAVAILABLE = "tool_deferred_unavailable"
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +62,11 @@ class ClaudeDriver:
         self._hook = hook_command(adjourn)
         self._inherited = dict(inherited)
         kept = progress.decode(drive.document(progress.DOCUMENT), of=drive.task.session_id)
-        self._holding = Holding(drive, kept or Progress(of=drive.task.session_id, session=str(uuid4())))
+        new = Progress(of=drive.task.session_id, session=str(uuid4()))
+        self._laid_out: list[str] = []  # where the session is, if not where the program keeps it
+        self._holding = Holding(drive, kept or new, paths=self._paths)
         self._began_at_cost = self._holding.progress.cost
+        self._before = (drive.document(progress.SESSION) if kept else None) or b""
         self._selector = selectors.DefaultSelector()
         self._program: Program | None = None
         self._result: Result | None = None
@@ -115,7 +119,15 @@ class ClaudeDriver:
             return self._session
         if copy is None:
             raise self._cannot_resume("its session is not on disk, and there is no copy of it")
-        return session.lay_out(self._session, copy, place=self._drive.place)
+        return self._by_copy(copy)
+
+    def _by_copy(self, copy: bytes) -> str:
+        self._laid_out = [session.lay_out(self._session, copy, place=self._drive.place)]
+        return self._laid_out[0]
+
+    def _paths(self) -> list[str]:
+        """Return where the session's file may be now."""
+        return [*self._laid_out, *session.files_of(self._session, self._inherited)]
 
     def _cannot_resume(self, why: str) -> CannotResume:
         task, run = self._drive.task, self._drive.run
@@ -127,12 +139,12 @@ class ClaudeDriver:
         said = self._program.complaints if self._program else ""
         if self._is_told_to_stop or self._holding.is_pausing or way.ref is None:
             return None
-        if way.prompt is None and (_NO_MARKER in said or (self._result and self._result.stop_reason == _UNAVAILABLE)):
+        if way.prompt is None and _NO_MARKER in said:
             self._holding.keep(deferred=None)
             return Way(ref=way.ref, prompt=self._words_to_go_on())
         copy = self._drive.document(progress.SESSION)
         if _NO_SESSION in said and copy and not os.path.isabs(way.ref):
-            return Way(ref=session.lay_out(self._session, copy, place=self._drive.place), prompt=way.prompt)
+            return Way(ref=self._by_copy(copy), prompt=way.prompt)
         return None
 
     # --- while it runs ---------------------------------------------------------------------------------------------
@@ -147,7 +159,7 @@ class ClaudeDriver:
         finally:
             ear.close()
             self._holding.drop()
-            self._keep_session(way)
+            self._keep_session()
 
     def _start(self, way: Way) -> Program:
         if way.ref:
@@ -224,10 +236,9 @@ class ClaudeDriver:
 
     # --- when it has left ------------------------------------------------------------------------------------------
 
-    def _keep_session(self, way: Way) -> None:
+    def _keep_session(self) -> None:
         """Keep a copy of the session's file, and say whether it can be resumed."""
-        paths = [*([way.ref] if way.ref and os.path.isabs(way.ref) else []), *session.files_of(self._session, self._inherited)]
-        contents = [content for path in paths if (content := session.read(self._session, [path]))]
+        contents = [content for path in self._paths() if (content := session.read(self._session, [path]))]
         copy = max(contents, key=len, default=None)
         if copy is not None:
             self._drive.keep(progress.SESSION, copy)
@@ -246,22 +257,45 @@ class ClaudeDriver:
             self._holding.close_subagents()
             self._report(self._result.result or self._last_words)
             return exits.COMPLETED
-        return self._fail(self._why())
+        return self._give_up()
+
+    def _give_up(self) -> int:
+        """Leave for now where a person is at hand and can do something about it; else fail."""
+        self._fail(self._why())
+        is_known = not self._holding.has_open_calls  # else nobody knows what became of a call, and a person is asked that first
+        can_go_on = is_known and self._is_resumable and self._drive.task.spec.pause_on_approval
+        return FOR_NOW if can_go_on and self._can_be_tried_again() else exits.FAILED
+
+    def _can_be_tried_again(self) -> bool:
+        """Say whether what ended it may be otherwise tomorrow. One that was killed has said nothing of why."""
+        if self._result is None:
+            return self._program is not None and (self._program.exit_code or 0) < 0
+        return self._result.can_be_tried_again
 
     def _report(self, message: str) -> None:
-        result = self._result or Result()
-        cost = max(result.total_cost_usd, self._holding.progress.cost)
-        self._holding.keep(cost=cost)
-        usage = result.usage
+        used = self._used()
+        if used.cost is not None:
+            self._holding.keep(cost=self._began_at_cost + used.cost)
         self._drive.report(
             Report(
                 message=message or None,
                 steps=self._holding.turns.count,
-                input_tokens=usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens,
-                output_tokens=usage.output_tokens,
-                cost=f"{cost - self._began_at_cost:.6f}",
+                input_tokens=used.input_tokens,
+                output_tokens=used.output_tokens,
+                cost=f"{used.cost:.6f}" if used.cost is not None else None,
                 details={"version": self._holding.progress.version},
             )
+        )
+
+    def _used(self) -> Used:
+        """Return what the run used, and all that runs before it could not tell any more."""
+        by_file = used_since(self._before, self._drive.document(progress.SESSION) or b"")
+        if by_file.cost is not None or self._result is None:
+            return by_file
+        return Used(
+            input_tokens=by_file.input_tokens,
+            output_tokens=by_file.output_tokens,
+            cost=max(0.0, self._result.total_cost_usd - self._began_at_cost),
         )
 
     def _why(self) -> str:
@@ -278,7 +312,7 @@ class ClaudeDriver:
         return f"Claude Code ended with {ending}{f': {said}' if said else ' and without a result'}"
 
     def _fail(self, sentence: str) -> int:
-        self._drive.report(Report(message=sentence))
+        self._report(sentence)
         sys.stderr.write(f"adjourn: {block(sentence)}\n")
         return exits.FAILED
 

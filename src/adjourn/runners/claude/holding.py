@@ -1,7 +1,7 @@
 """Holds every call until all calls of its message are known, puts them before the policy together, and answers their hooks."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -11,7 +11,7 @@ from adjourn.core.driving import CallResult, Held, Proposed, cut
 from adjourn.core.errors import AdjournError, AlreadyDone
 from adjourn.core.states import AskState, CallState
 from adjourn.ports.drive import Drive
-from adjourn.runners.claude import words
+from adjourn.runners.claude import session, words
 from adjourn.runners.claude.fingerprint import arguments_in, editable, fingerprint, input_of, reads_only
 from adjourn.runners.claude.progress import DOCUMENT, Progress
 from adjourn.runners.claude.questions import ASK_USER, as_asked, questions_in, with_answers
@@ -20,6 +20,7 @@ from adjourn.runners.claude.turns import Turn, Turns
 from adjourn.runners.hook import Answer, Asked, Request, allow, defer, deny, deny_and_stop
 
 PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
+LONG_PATIENCE = 30.0  # and the session's file, to tell of a message that did not stream
 LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred call again that is much larger
 
 _REFUSED = frozenset({CallState.REJECTED, CallState.EXPIRED})
@@ -37,8 +38,9 @@ class Waiting(msgspec.Struct):
 class Holding:
     """All calls of one run."""
 
-    def __init__(self, drive: Drive, progress: Progress) -> None:
+    def __init__(self, drive: Drive, progress: Progress, *, paths: Callable[[], list[str]]) -> None:
         self._drive = drive
+        self._paths = paths  # where the session's file may be
         self.progress = progress
         self.turns = Turns()
         self._waiting: list[Waiting] = []
@@ -54,7 +56,7 @@ class Holding:
 
     def hear(self, event: Event) -> None:
         """Take in what the stream tells."""
-        self.turns.hear(event, now=time.monotonic())
+        self.turns.hear(event)
         match event:
             case Said(text=text):
                 self._said = text
@@ -99,9 +101,17 @@ class Holding:
         request = waiting.request
         turn = self.turns.turn_of(request.tool_use_id)
         if turn and request.agent_id is None:
-            return turn.rest(now)
+            if not turn.streams and not turn.is_settled:
+                self._look_for_the_rest(turn, is_late=now > waiting.since + LONG_PATIENCE)
+            return turn.rest()
         is_known = request.agent_id is not None or request.tool_use_id == self.progress.deferred
         return 0.0 if is_known else max(0.0, waiting.since + PATIENCE - now)
+
+    def _look_for_the_rest(self, turn: Turn, *, is_late: bool) -> None:
+        """Find out what else is in a message that did not stream: it is told call by call, and nothing says which is the last."""
+        if calls := session.calls_of(turn.message, self._paths()):
+            self.turns.complete(turn, calls)
+        turn.is_abandoned = is_late and not turn.is_stopped
 
     def _answer_to(self, request: Request) -> Answer:
         try:
@@ -118,7 +128,7 @@ class Holding:
             return self._answer_to_deferred(request)
         turn = self.turns.turn_of(request.tool_use_id)
         if turn is None or turn.is_abandoned:
-            return deny(words.broken("the stream does not tell of this call"))
+            return deny(words.broken("it is not known which other calls belong to it"))
         if request.tool_use_id not in self._held:
             self._decide(turn, request)
         return self._answer_to_member(request)
@@ -321,6 +331,11 @@ class Holding:
         if call:
             output, left_out = cut(_text_of(returned.content))
             self._drive.close(call, CallResult(ok=not returned.is_error, output=output, left_out=left_out))
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a call was handed out of which nobody heard what became of it."""
+        return any(self._allowed.values())
 
     def close_subagents(self) -> None:
         """Write down that the calls of subagents have ended: a session that ended well has heard of all of them, we have not."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+_FINAL = frozenset({400, 404, 413, 422})  # what the server says of a request that it would refuse again
+
 
 class Began(msgspec.Struct, frozen=True):
     """A message of the model begins to stream."""
@@ -75,7 +77,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     api_error_status: int | None = None
     errors: tuple[Any, ...] = ()
     total_cost_usd: float = 0.0
-    usage: Usage = Usage()
     deferred_tool_use: Deferred | None = None
 
     @property
@@ -87,6 +88,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def is_deferral(self) -> bool:
         """Whether it stopped at a call that waits for a decision."""
         return self.stop_reason == "tool_deferred"
+
+    @property
+    def can_be_tried_again(self) -> bool:
+        """Whether it failed by what may be otherwise tomorrow: the network, the model's server, the key, the server of a tool."""
+        is_of_the_api = self.terminal_reason == "api_error" and self.api_error_status not in _FINAL
+        return is_of_the_api or self.stop_reason == "tool_deferred_unavailable"
 
 
 Event = Began | Called | Stopped | Said | Returned | Init | Result

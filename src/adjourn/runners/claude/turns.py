@@ -1,8 +1,10 @@
 """Which calls belong together: those of one message of the model, known when the message is there to its last word."""
 
+from collections.abc import Sequence
+
 from adjourn.runners.claude.stream import Began, Called, Event, Stopped
 
-SETTLING = 0.3  # seconds; a message that does not stream is told call by call, before the first hook is asked
+LOOK = 0.05  # seconds between two looks into the session's file
 
 
 class Turn:
@@ -13,14 +15,22 @@ class Turn:
         self.streams = streams
         self.calls: list[Called] = []
         self.is_stopped = False
-        self.is_abandoned = False  # another message began before this one was whole: its calls never count
-        self.heard_at = 0.0
+        self.is_abandoned = False  # nobody can tell what else belongs to it: its calls never count
 
-    def rest(self, now: float) -> float:
-        """Return how many seconds to wait before all calls of the message are surely known; nobody knows while it streams."""
-        if self.is_stopped or self.is_abandoned:
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known of all of its calls what they are, or that it never will be."""
+        return self.is_stopped or self.is_abandoned
+
+    def rest(self) -> float:
+        """Return in how many seconds to look again whether all calls of the message are known; one that streams will say so."""
+        if self.is_settled:
             return 0.0
-        return float("inf") if self.streams else max(0.0, self.heard_at + SETTLING - now)
+        return float("inf") if self.streams else LOOK
+
+    def knows(self, call: str) -> bool:
+        """Say whether a call is one of it."""
+        return any(known.call == call for known in self.calls)
 
 
 class Turns:
@@ -31,35 +41,46 @@ class Turns:
         self._current: Turn | None = None
         self.count = 0
 
-    def hear(self, event: Event, *, now: float) -> None:
+    def hear(self, event: Event) -> None:
         """Take in what the stream tells."""
         match event:
             case Began(message=message):
                 self._begin(message, streams=True)
             case Called():
-                self._add(event, now=now)
-            case Stopped() if self._current:
+                self._add(event, self._turn_for(event))
+            case Stopped() if self._current and self._current.streams:
                 self._current.is_stopped = True
             case _:
                 pass
+
+    def complete(self, turn: Turn, calls: Sequence[Called]) -> None:
+        """Take in all calls of a message that did not stream, if they are all that the stream has told of."""
+        if {known.call for known in turn.calls} <= {called.call for called in calls}:
+            for called in calls:
+                self._add(called, turn)
+            turn.is_stopped = True
 
     def turn_of(self, call: str) -> Turn | None:
         """Return the message that a call stands in, if the stream has told of it."""
         return self._turn_of.get(call)
 
     def _begin(self, message: str, *, streams: bool) -> Turn:
-        if self._current and self._current.streams and not self._current.is_stopped:
+        if self._current and not self._current.is_stopped:
             self._current.is_abandoned = True
         self._current = Turn(message, streams=streams)
         self.count += 1
         return self._current
 
-    def _add(self, called: Called, *, now: float) -> None:
+    def _turn_for(self, called: Called) -> Turn:
         turn = self._current
-        is_another = turn is None or (called.is_whole and (turn.streams or turn.message != called.message))
-        if turn is None or is_another:
-            turn = self._begin(called.message, streams=not called.is_whole)
-        if called.call not in {known.call for known in turn.calls}:
+        if turn is None or (called.is_whole and (turn.streams or turn.message != called.message)):
+            return self._begin(called.message, streams=not called.is_whole)
+        if turn.is_settled and not turn.knows(called.call):  # it comes too late: the others were judged without it
+            turn = Turn(called.message, streams=False)
+            turn.is_abandoned = True
+        return turn
+
+    def _add(self, called: Called, turn: Turn) -> None:
+        if not turn.knows(called.call):
             turn.calls.append(called)
-        turn.heard_at = now
         self._turn_of[called.call] = turn

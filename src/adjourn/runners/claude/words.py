@@ -25,7 +25,7 @@ _INTERRUPTED = (
     "still needed, make the call again, and a person is asked."
 )
 PAUSED = (
-    "You were paused by a person and now go on. If a tool call was interrupted, its outcome is unknown: check what it did before "
+    "You were paused and now go on. If a tool call was interrupted, its outcome is unknown: check what it did before "
     "you repeat it. Then continue with the task."
 )
 UNANSWERED = "Not answered: nobody has answered these questions. Ask them again if you still need to know."

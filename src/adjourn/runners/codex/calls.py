@@ -110,7 +110,7 @@ class Calls:
     def execute(self, thread: Thread, parts: Sequence[tuple[Put, Held]]) -> bool:
         """Run what was approved, as Codex would have; say whether no person has to be asked again."""
         for put, held in parts:
-            if held.call and held.call.tool in _EXECUTABLE and held.call.state is CallState.APPROVED:
+            if held.call and held.call.state is CallState.APPROVED and _can_execute(thread, held.call):
                 if not self._hand_out([put.item], [held.call]):
                     return False
                 self._close(put.item, _executed(thread, self._handed[put.item]))
@@ -133,7 +133,14 @@ def _fingerprint(body: bytes) -> bytes:
     return canonical([parts["tool"], parts["arguments"]])
 
 
+def _can_execute(thread: Thread, call: Call) -> bool:
+    """Say whether a call can be made without the model; one that cannot is left to be repeated."""
+    return call.tool in _EXECUTABLE or thread.has_tool(call.tool)
+
+
 def _executed(thread: Thread, call: Call) -> CallResult:
+    if call.tool not in _EXECUTABLE:
+        return thread.call_tool(call.tool, arguments_of(call.body))
     match arguments_of(call.body):
         case {"command": str(text), "shell": [str(shell), str(option)], "cwd": str(cwd), "sandbox": sandbox}:
             return thread.execute([shell, option, text], cwd=cwd, is_sandboxed=sandbox != OUTSIDE)

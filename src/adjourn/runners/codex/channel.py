@@ -85,7 +85,8 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
 class Hooks:
     """The hooks that wait for an answer, each as if it were a request of the app-server."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, seal: str) -> None:
+        self._seal = seal
         self._selector = selectors.EpollSelector()
         self._ear = Ear(place, self._selector)
         self._waiting: dict[str, Asked] = {}
@@ -107,7 +108,7 @@ class Hooks:
 
     def answer(self, name: str, answer: Answer) -> None:
         """Answer a hook."""
-        self._waiting.pop(name).answer(answer)
+        self._waiting.pop(name).answer(answer, seal=self._seal)
 
     def close(self) -> None:
         """Stop listening; whoever still asks gets no answer, which is a no."""

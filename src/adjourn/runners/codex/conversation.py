@@ -8,13 +8,14 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.runners.codex.channel import HOOK, Message, Silent
-from adjourn.runners.codex.items import Item, Offer, Option
+from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.memory import Usage, usage_of
-from adjourn.runners.codex.requests import Harmless, Query, Questions, Reply, Request, Strange, Wanted, read_request
-from adjourn.runners.codex.rollout import Rollout
+from adjourn.runners.codex.requests import Harmless, Questions, Reply, Request, Strange, Wanted, read_request
+from adjourn.runners.codex.rollout import OpenCall, Rollout
 from adjourn.runners.codex.setup import Setup
 
 _QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
+_BESIDE = 1.0  # the same, of a call of another tool that may run beside this one
 _LOOK = 0.05
 _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
@@ -81,13 +82,13 @@ class Conversation:
         self._setup = setup
         self._requests: dict[int | str, Wanted | Questions] = {}
         self._let: dict[str, Wanted] = {}
+        self._granted: set[str] = set()  # the items about which Codex has asked a second time, and got the same answer
         self._answered: set[str] = set()  # the items of earlier batches
         self._heard_at = time.monotonic()
         self._retries = 0
         self.items: dict[str, Item] = {}
         self.printed: dict[str, str] = {}  # what commands that still run have printed
         self.message: str | None = None
-        self.questions: tuple[Query, ...] = ()
         self.usage: Usage | None = None
 
     def next(self) -> Event:
@@ -112,10 +113,9 @@ class Conversation:
         quiet = time.monotonic() - self._heard_at
         self._rollout.read_on()
         known = {request.item for request in self._requests.values()} | self._answered
-        missing = [call for call in self._rollout.open_calls if call.name in _ASKED_ABOUT and call.id not in known]
-        has_all = self._rollout.answer_is_whole and not missing
-        runs_script = any(call.is_cell for call in self._rollout.open_calls)
-        return quiet >= _PATIENCE or (has_all and (quiet >= _QUIET or not runs_script))
+        unheard = [call for call in self._rollout.open_calls if call.id not in known]
+        has_all = self._rollout.answer_is_whole and not any(call.name in _ASKED_ABOUT for call in unheard)
+        return quiet >= (max(map(_delay, unheard), default=0.0) if has_all else _PATIENCE)
 
     def _batch(self) -> Batch:
         batch = Batch(tuple(self._requests.values()))
@@ -128,7 +128,7 @@ class Conversation:
         if message.method is None:
             return None
         if message.id is not None:
-            self._take_request(read_request(message, thread=self._thread.id, items=self.items))
+            self._take_request(read_request(message, thread=self._thread.id, items=self._not_granted()))
             return None
         try:
             return self._take_notice(message.method, msgspec.json.decode(message.params, type=dict[str, Any] | None))
@@ -140,11 +140,16 @@ class Conversation:
             case Strange() | Harmless():
                 self._thread.answer(request.answer())
             case Wanted(item=item) if item in self._let:
-                self._thread.answer(request.answer(yes=self._let[item].covers(request)))
+                self._granted.add(item)
+                self._thread.answer(request.answer(yes=self._let.pop(item).covers(request)))
             case Questions(given=dict()) if not self.hears_questions_at_hooks:
                 self._thread.answer(request.pass_on())
             case Wanted() | Questions():
                 self._requests[request.request] = request
+
+    def _not_granted(self) -> dict[str, Item]:
+        """Return the items that a request can be about: a grant serves once."""
+        return {name: item for name, item in self.items.items() if name not in self._granted}
 
     def let(self, wanted: Sequence[Wanted]) -> None:
         """Take note of calls that were let through at their hook: when Codex asks once more, it is the same answer."""
@@ -180,10 +185,7 @@ class Conversation:
         self.items[item.id] = item
         self.printed.pop(item.id, None)
         if item.type == "agentMessage":
-            self.message, self.questions = (
-                item.text,
-                tuple(map(_query, range(1, 1 + len(item.questions or ())), item.questions or ())),
-            )
+            self.message = item.text
         return Ended(item)
 
     def _take_trouble(self, message: str) -> None:
@@ -193,7 +195,6 @@ class Conversation:
             raise AdjournError(f"Codex tried {self._retries} times in a row: {message}")
 
 
-def _query(number: int, offer: Offer) -> Query:
-    """Return what the model asks along with its words, without waiting for the answer."""
-    options = tuple(Option(label=each) if isinstance(each, str) else each for each in offer.options or ())
-    return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
+def _delay(call: OpenCall) -> float:
+    """Return how long the request of an open call may take to come; tools of MCP servers wait for one another, or do not."""
+    return _QUIET if call.is_cell else _BESIDE

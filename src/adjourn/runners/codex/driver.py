@@ -19,7 +19,7 @@ from adjourn.runners.codex.execution import ExecConversation, ExecThread
 from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.keeping import Keeper
 from adjourn.runners.codex.launch import Launch
-from adjourn.runners.codex.queries import ask_all
+from adjourn.runners.codex.queries import ask_all, offered
 from adjourn.runners.codex.requests import Questions, Wanted
 from adjourn.runners.codex.rollout import Rollout
 from adjourn.runners.codex.setup import OnApprove, Way, setup_of
@@ -173,17 +173,18 @@ class CodexDriver:
     def _take_ended(self, live: _Live, item: Item) -> None:
         if item.type == "agentMessage":
             _say(item.text)
+            ask_all(self._drive, self._keeper, offered(item), call="")  # at once: nothing else keeps them
         if not self._calls.end(item, live.rollout) and item.has_acted:
             why = f"Codex did something that it had not asked for: {item.what}"
             raise AdjournError(why, way_out="look for what allows it in Codex's own rules and settings")
 
     # --- ending ------------------------------------------------------------------------------------------------------------
 
-    def _finish(self, live: _Live, ended: TurnEnded) -> int:
+    def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
             return self.fail(ended.error or f"Codex ended its turn as {ended.status}")
-        if any(ask.is_open for ask in ask_all(self._drive, self._keeper, live.talk.questions, call="")):
-            return self._leave(live)
+        if any(not each.call for each in self._keeper.memory.queried):  # the model did not wait for the answer
+            return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
 
     def _conclude(self, live: _Live, last_words: str) -> int:

@@ -13,6 +13,7 @@ from adjourn.runners.codex.conversation import Conversation, Event, TurnEnded
 from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.memory import Usage
+from adjourn.runners.codex.rehearsal import rehearse
 from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Reply, Wanted, shell_arguments
 from adjourn.runners.codex.rollout import path_of
 from adjourn.runners.hook import Answer
@@ -33,7 +34,8 @@ class ExecThread:
         self._launch = launch
         self._prompt = prompt
         self._home = program.home(launch.environment)
-        self._hooks = Hooks(launch.place)
+        rehearse(launch)
+        self._hooks = Hooks(launch.place, seal=launch.seal)
         self._turn: Channel | None = None
         self._told: list[str] = []
         self.id, self.path, self.version = "", "", ""

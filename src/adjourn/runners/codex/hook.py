@@ -9,6 +9,7 @@ from adjourn.runners.codex.program import toml_text
 SECONDS = 86_400  # Codex runs a call whose hook takes longer: far beyond the moment at which the driver has it killed
 _PLACE = "/<session-flags>/config.toml:pre_tool_use:0:0"
 _TRUSTED = "trusted"
+SWITCHED_OFF = "look for what switches hooks off in Codex's own settings"
 
 
 class _Hook(msgspec.Struct, rename="camel"):
@@ -33,11 +34,15 @@ class Listed(msgspec.Struct):
         return any(hook.command == command and hook.enabled and hook.trust_status == _TRUSTED for hook in found)
 
 
-def hook_command(adjourn: str) -> str:
-    """Return the line that Codex has a shell run; whatever goes wrong with it, the call is not made."""
+def hook_command(adjourn: str, seal: str) -> str:
+    """Return the line that Codex has a shell run: it ends well only if the run's driver said yes, which is its seal.
+
+    Codex takes most failures of a hook for a yes, and silence as well. Exit code 2 with a word on stderr is a no for certain.
+    """
     from shlex import quote
 
-    return f"{quote(adjourn)} _hook || {{ echo 'Not run: adjourn could not be asked' >&2; exit 2; }}"
+    says_yes = f'answer=$({quote(adjourn)} _hook) && [ "$answer" = {seal} ]'
+    return f"{says_yes} || {{ echo 'Not run: adjourn has not said yes' >&2; exit 2; }}"
 
 
 def override(command: str) -> str:

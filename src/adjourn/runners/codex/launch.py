@@ -21,8 +21,10 @@ class Launch:
         self.workspace = workspace
         self.environment = environment
         self.place = place
-        self.hook = hook.hook_command(adjourn)
+        self.seal = os.urandom(16).hex()  # known to the driver and to the hook's line: nobody else can answer
+        self.hook = hook.hook_command(adjourn, self.seal)
         self.interrupts = interrupts
+        self.is_rehearsed = False
 
     @cached_property
     def binary(self) -> str:
@@ -39,12 +41,12 @@ class Launch:
         """The file that gets what Codex writes to its stderr."""
         return os.path.join(self.place, COMPLAINTS)
 
-    def start(self, *words: str, hooks: Hooks, is_spoken_to: bool = True) -> Channel:
-        """Start the program with these words."""
+    def start(self, *words: str, hooks: Hooks, is_spoken_to: bool = True, also: Mapping[str, str] | None = None) -> Channel:
+        """Start the program with these words, and also with these variables."""
         return Channel(
             [self.binary, *words],
             cwd=self.workspace,
-            env=self.environment,
+            env={**self.environment, **(also or {})},
             complaints=self.complaints,
             hooks=hooks,
             interrupts=self.interrupts,

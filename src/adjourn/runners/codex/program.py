@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from glob import glob
+from glob import escape, glob
 
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex.setup import Setup
@@ -17,6 +17,7 @@ _FEATURES = {
     "default_mode_request_user_input": True,
     "multi_agent": False,  # the calls of its sub-agents would be asked about in threads that nobody resumes
 }
+_SYSTEM = "/etc/codex"
 _LAUNCHER = b"#!"
 _THREAD = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -54,6 +55,12 @@ def overrides(setup: Setup, workspace: str) -> list[str]:
     if not setup.trust_project:
         settings.append(f'projects={{{toml_text(workspace)}={{trust_level="untrusted"}}}}')
     return [word for setting in settings for word in ("-c", setting)]
+
+
+def has_rules(setup: Setup, workspace: str, environment: Mapping[str, str]) -> bool:
+    """Say whether there are rules of Codex's own, which may let commands pass."""
+    places = [_SYSTEM, home(environment), *([os.path.join(workspace, ".codex")] if setup.trust_project else [])]
+    return any(glob(f"{escape(place)}/rules/*.rules") for place in places)
 
 
 def toml_text(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from adjourn.core.ask import Ask, Question
 from adjourn.ports.drive import Drive
+from adjourn.runners.codex.items import Item, Offer, Option
 from adjourn.runners.codex.keeping import Keeper
 from adjourn.runners.codex.memory import Queried
 from adjourn.runners.codex.requests import Query
@@ -12,6 +13,16 @@ from adjourn.runners.codex.requests import Query
 def ask_all(drive: Drive, keeper: Keeper, queries: Sequence[Query], *, call: str) -> list[Ask]:
     """Ask every question of one call, and return the asks."""
     return [_asked(drive, keeper, query, call=call) for query in queries]
+
+
+def offered(item: Item) -> list[Query]:
+    """Return what the model asks along with its words, without waiting for the answers."""
+    return [_query(number, offer) for number, offer in enumerate(item.questions or (), start=1)]
+
+
+def _query(number: int, offer: Offer) -> Query:
+    options = tuple(Option(label=each) if isinstance(each, str) else each for each in offer.options or ())
+    return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
 
 
 def _asked(drive: Drive, keeper: Keeper, query: Query, *, call: str) -> Ask:

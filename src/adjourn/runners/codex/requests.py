@@ -198,7 +198,9 @@ class _Meta(msgspec.Struct):
 def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
     meta = msgspec.convert(params.get("_meta") or {}, _Meta)
     asked = [item for item in items.values() if _is_asked_about(item, str(params.get("serverName")), meta)]
-    if meta.codex_approval_kind != "mcp_tool_call" or len(asked) != 1:
+    if len({item.tool for item in asked}) > 1:  # which of them is said in words only
+        asked = [item for item in asked if f'"{item.tool}"' in str(params.get("message"))]
+    if meta.codex_approval_kind != "mcp_tool_call" or len({item.tool for item in asked}) != 1:
         return Strange(request=request, method=ELICITATION, why="it is not about one known tool call")
     tool = f"mcp__{asked[0].server}__{asked[0].tool}"
     return Wanted(request=request, item=asked[0].id, tool=tool, arguments=meta.tool_params or {}, method=ELICITATION)

@@ -1,6 +1,7 @@
 """One Codex thread in one app-server: how it is opened, told something, and ended."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,6 +11,7 @@ from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex import hook, program
 from adjourn.runners.codex.channel import Gone, Hooks, Message, Refused
 from adjourn.runners.codex.launch import Launch
+from adjourn.runners.codex.rehearsal import rehearse
 from adjourn.runners.codex.requests import Reply, Unanswerable
 from adjourn.runners.hook import Answer
 
@@ -17,6 +19,7 @@ _ANSWER = 60.0  # seconds for what needs no model
 _GOODBYE = 2.0
 _FOR_EVER = 1_000_000.0
 _T = TypeVar("_T")
+_ASKS = "prompt"
 _IN_USE = "already has an active writer"
 
 
@@ -30,6 +33,26 @@ class _Opened(msgspec.Struct):
     sandbox: dict[str, Any] = {}
 
 
+class _Server(msgspec.Struct):
+    tools: dict[str, Any] | None = None
+
+
+class _Config(msgspec.Struct):
+    mcp_servers: dict[str, _Server] | None = None
+
+
+class _Settings(msgspec.Struct):
+    config: _Config
+
+    @property
+    def asking(self) -> dict[str, Any]:
+        """What has Codex ask about each tool of each MCP server, whatever a person or the server itself says of it."""
+        servers = self.config.mcp_servers or {}
+        asks: dict[str, Any] = {f"mcp_servers.{name}.default_tools_approval_mode": _ASKS for name in servers}
+        tools = {name: {tool: {"approval_mode": _ASKS} for tool in server.tools or ()} for name, server in servers.items()}
+        return asks | {f"mcp_servers.{name}.tools": each for name, each in tools.items() if each}
+
+
 class _Hello(msgspec.Struct, rename="camel"):
     user_agent: str = ""
 
@@ -38,6 +61,20 @@ class _Executed(msgspec.Struct, rename="camel"):
     exit_code: int
     stdout: str = ""
     stderr: str = ""
+
+
+class _Called(msgspec.Struct, rename="camel"):
+    content: list[Any]
+    is_error: bool | None = False
+
+
+class _Running(msgspec.Struct):
+    name: str
+    tools: dict[str, Any] = {}
+
+
+class _Servers(msgspec.Struct):
+    data: tuple[_Running, ...] = ()
 
 
 class NoAppServer(Exception):
@@ -52,12 +89,15 @@ class Thread:
         self._workspace = launch.workspace
         self._hook = launch.hook
         self.binary = launch.binary
-        self._hooks = Hooks(launch.place)
+        if program.has_rules(launch.setup, launch.workspace, launch.environment):
+            rehearse(launch)  # what a rule of Codex allows it does not ask about: the hook alone holds it
+        self._hooks = Hooks(launch.place, seal=launch.seal)
         self._channel = launch.start("app-server", *launch.settings, hooks=self._hooks)
         self.id = ""
         self.path = ""
         self.version = ""
         self._sandbox: dict[str, Any] = {}
+        self._asking: dict[str, Any] = {}
 
     def open(self, thread: str | None) -> None:
         """Open the named thread, that one and no other, or begin a new one."""
@@ -78,7 +118,8 @@ class Thread:
         self.version = ".".join(map(str, found))
         self._channel.send({"method": "initialized"})
         if not self._ask("hooks/list", {"cwds": [self._workspace]}, hook.Listed).holds(self._hook):
-            raise AdjournError(f"Codex {self.version} does not take the hook at which its calls wait", way_out="adjourn doctor")
+            raise AdjournError(f"Codex {self.version} does not take the hook at which its calls wait", way_out=hook.SWITCHED_OFF)
+        self._asking = self._ask("config/read", {"cwd": self._workspace}, _Settings).asking
 
     def _resume(self, thread: str) -> None:
         program.require_thread(thread)
@@ -90,7 +131,8 @@ class Thread:
             raise CannotResume(f"Codex opened thread {self.id} in the place of {thread}", way_out="adjourn restart")
 
     def _settings(self) -> dict[str, Any]:
-        settings = {"cwd": self._workspace, "approvalPolicy": "untrusted", "sandbox": self._setup.sandbox.value}
+        settings: dict[str, Any] = {"cwd": self._workspace, "approvalPolicy": "untrusted", "sandbox": self._setup.sandbox.value}
+        settings |= {"config": self._asking} if self._asking else {}
         return settings | ({"model": self._setup.model} if self._setup.model else {})
 
     def _open(self, method: str, params: dict[str, Any]) -> None:
@@ -114,6 +156,25 @@ class Thread:
         done = self._ask("command/exec", params, _Executed, within=_FOR_EVER)
         output, left_out = cut(done.stdout + done.stderr)
         return CallResult(ok=done.exit_code == 0, output=output, exit_code=done.exit_code, left_out=left_out)
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> CallResult:
+        """Have a tool of an MCP server called as Codex would have called it, and return what it gave back."""
+        server, tool = self._tools[name]
+        params = {"threadId": self.id, "server": server, "tool": tool, "arguments": arguments}
+        called = self._ask("mcpServer/tool/call", params, _Called, within=_FOR_EVER)
+        output, left_out = cut(msgspec.json.encode(called.content).decode())
+        return CallResult(ok=not called.is_error, output=output, left_out=left_out)
+
+    def has_tool(self, name: str) -> bool:
+        """Say whether exactly one tool of the MCP servers is meant by a name."""
+        return name in self._tools
+
+    @cached_property
+    def _tools(self) -> dict[str, tuple[str, str]]:
+        running = self._ask("mcpServerStatus/list", {"threadId": self.id}, _Servers).data
+        named = [(f"mcp__{server.name}__{tool}", (server.name, tool)) for server in running for tool in server.tools]
+        names = [name for name, _ in named]
+        return {name: tool for name, tool in named if names.count(name) == 1}
 
     def next(self, within: float) -> Message:
         """Return what Codex says next."""

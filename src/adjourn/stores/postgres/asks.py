@@ -1,22 +1,24 @@
 """Asks, turns and documents, as rows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS
-from adjourn.core.task import run_id
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import author_of, short_digest
 from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import BITS, LAST, Steps, expect, most, outdated_if_missing, prefix_range, word, words
+from adjourn.stores.postgres.statements import said_about
+from adjourn.stores.postgres.steps import BITS, LAST, Place, Steps, expect, most, outdated_if_missing, prefix_range, word, words
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _SLOT = _COLUMNS.index("slot")
-_WHOLE = ("tasks", "asks", "calls", "turns")
+_WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
+_OF_PLACE = OF_TASK + len(Place._fields)
 _ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
 
 
@@ -39,8 +41,7 @@ class AskRows(Steps):
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
         """Keep everyone else from changing the tasks of these asks."""
         names = words(ask_ids)
-        self._run("lock_families", names, [])
-        self._look_at_whole_tasks(asks=names)
+        self._lock_and_look(names, [])
         self._held_asks.update(names)
 
     def _find_number(self, task_id: str) -> None:
@@ -48,52 +49,75 @@ class AskRows(Steps):
         if not self._changes:
             super()._find_number(task_id)
             return
-        self._run("lock_families", [], words([task_id]))
-        self._look_at_whole_tasks(tasks=words([task_id]))
+        if self._foreseen and self._foreseen.is_judged and self._adopt_foreseen(task_id):
+            no = self._known.numbers[task_id]
+            self.is_guarded = True
+            self._run("guard", no, self._known.tasks[no].version, self._known.heads[no])
+        else:
+            self._lock_and_look([], words([task_id]))
 
     def foresee(self, task_id: str) -> None:
-        """Read in one go what a task is judged by."""
-        self._look_at_whole_tasks(tasks=words([task_id]))
+        """Read in one go what a task is judged by, unless that was read a moment ago."""
+        if self._foreseen and self._adopt_foreseen(task_id):
+            self._known.is_judged = True
+        else:
+            self.look_at(task_id)
 
-    def _look_at_whole_tasks(self, *, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> None:
-        """Read in one go what would otherwise be read one by one."""
-        named = (list(asks), list(tasks))
-        whole, open_asks, open_calls, open_turns = self._each(*((f"whole_{kind}", named) for kind in _WHOLE))
+    def _adopt_foreseen(self, task_id: str) -> bool:
+        """Know what was known a moment ago; whoever changes something by that has to look whether it is still so."""
+        foreseen, self._foreseen = self._foreseen, None
+        if foreseen is None or task_id not in foreseen.numbers or self._known.numbers:
+            return False
+        self._known = foreseen
+        return True
+
+    def look_at(self, task_id: str) -> None:
+        """Read in one go what a task is judged by, and how it stands."""
+        names = words([task_id])
+        self._know_all(self._said([said_about(query, tasks=names) for query in _WHOLE]))
+
+    def _lock_and_look(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
+        """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
+        self._know_all(self._said([said_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)])[1:])
+
+    def _know_all(self, found: Sequence[list[Values]]) -> None:
+        whole, open_asks, open_calls = found
         for row in whole:
-            self._know_whole(row[:OF_TASK], *row[OF_TASK:])
+            self._know_whole(row[:OF_TASK], Place(*row[OF_TASK:_OF_PLACE]), *row[_OF_PLACE:])
         for row in open_asks:
             self._know_ask(self._ask(row))
         for row in open_calls:
-            call = self._known.calls[row[0]] = call_of(self._names[row[0] >> BITS], row)
+            call = self._known.calls[row[0]] = call_of(self._known.names[row[0] >> BITS], row)
             self._known.calls_of[row[0] >> BITS][call.number] = call
-        for key, kind, thing in open_turns:
-            self._known.turns_of.setdefault(key, []).append(_turn(run_id(self._names[key >> BITS], key & LAST), kind, thing))
 
-    def _know_whole(self, row: Values, head: bytes | None, first_event: bytes | None, *run: object) -> None:
+    def _know_whole(self, row: Values, place: Place, *rest: Any) -> None:
+        (head, first, has_turns), run = rest[:3], rest[3:]
         known, no, task = self._known, row[0], task_of(row)
+        known.places[no] = place
         self._remember(task.id, no)
         known.tasks[no] = task
         known.heads[no] = head or GENESIS
         known.asks_of[no], known.calls_of[no] = {}, {}
         known.last_runs[no] = task.runs
-        known.turns_of[(no << BITS) + task.runs] = []
-        if first_event is not None:  # else the task was made in this very transaction
-            known.requesters[no] = author_of(first_event)
+        if not has_turns:
+            known.turns_of[(no << BITS) + task.runs] = []
+        if first is not None:  # else the task was made in this very transaction
+            known.requesters[no] = author_of(first)
         if run[0] is not None:
             last = run_of(task.id, run)
             known.runs[(no << BITS) + last.number] = last
 
     def _know_ask(self, ask: Ask) -> Ask:
         """Remember an ask as it stands."""
-        if ask.task_id in self._numbers:
+        if ask.task_id in self._known.numbers:
             self._known.asks[ask.id] = ask
-            if (asks := self._known.asks_of.get(self._numbers[ask.task_id])) is not None:
+            if (asks := self._known.asks_of.get(self._known.numbers[ask.task_id])) is not None:
                 asks[ask.number] = ask
         return ask
 
     def _whole(self, task_id: str) -> list[Ask] | None:
         asks = self._known.asks_of.get(self._no(task_id))
-        return None if asks is None else [ask for _, ask in sorted(asks.items())]
+        return None if asks is None else [asks[number] for number in sorted(asks)]
 
     def asks_like(self, prefix: str) -> list[str]:
         """Return a few ids of asks that begin with the prefix."""
@@ -130,7 +154,7 @@ class AskRows(Steps):
 
     def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
-        place = self._place(after) if after else (-1, -1)
+        place = self._place_in_inbox(after) if after else (-1, -1)
         if awake_at is None:
             return [self._ask(row) for row in self._all("open_asks", *place, most(limit))]
         return [self._ask(row) for row in self._all("awake_asks", *place, most(limit), awake_at)]
@@ -144,7 +168,7 @@ class AskRows(Steps):
         ((count,),) = self._all("count_snoozed_asks", now)
         return int(count)
 
-    def _place(self, ask_id: str) -> Values:
+    def _place_in_inbox(self, ask_id: str) -> Values:
         row = self._one("ask_place", word(ask_id))
         if row is None:
             raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")

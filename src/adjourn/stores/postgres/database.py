@@ -10,13 +10,14 @@ from psycopg import RawCursor, errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.generators import fetch_many
 
-from adjourn.core.errors import AdjournError, Outdated, StoreProblem, StoreRefused
+from adjourn.core.errors import AdjournError, Conflict, Outdated, StoreProblem, StoreRefused
 from adjourn.stores.postgres.line import Line, Statement, Values
 from adjourn.stores.postgres.patience import Patience
 
 _PATIENCE = 10  # seconds to reach the server
 _SILENCE_MS = 20_000  # how long a server may leave our words unacknowledged before it counts as gone
 _OUTDATED = "AJ001"  # what adjourn.require raises
+_TAKEN = "AJ002"  # what adjourn.guard raises
 
 
 class Opening(NamedTuple):
@@ -39,6 +40,7 @@ class Database:
         self._line: Line | None = None
         self._opening: Opening | None = None
         self._is_leaving = False
+        self.queues: set[str] = set()  # pools whose queue is known to be there
         if not (log := getLogger("psycopg")).handlers:
             log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
 
@@ -100,12 +102,13 @@ class Database:
         """Run a statement and return its rows, if it has any."""
         return self.batch([(statement, values)])[0]
 
-    def batch(self, statements: Sequence[Statement]) -> list[list[Values]]:
+    def batch(self, statements: Sequence[Statement], *, once: bool = False) -> list[list[Values]]:
         """Run statements without waiting in between, and return the rows of each; after one that fails none is run."""
         opening, self._opening = self._opening, None
         if opening is None:
             return self._said(statements)
-        _, (seen,), *rows = self._said_first([(opening.begin, ()), (opening.look, ()), *statements])
+        say = self._said if once else self._said_first
+        _, (seen,), *rows = say([(opening.begin, ()), (opening.look, ()), *statements])
         opening.then(seen)
         return rows
 
@@ -193,6 +196,8 @@ def translated(name: str) -> Generator[None, None, None]:
     except psycopg.Error as error:
         if error.sqlstate == _OUTDATED:
             raise Outdated(str(error.diag.message_primary)) from error
+        if error.sqlstate == _TAKEN:
+            raise Conflict(str(error.diag.message_primary), way_out="adjourn tasks") from error
         raise _problem(name, error) from error
 
 

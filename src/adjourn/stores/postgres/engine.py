@@ -2,7 +2,6 @@
 
 from adjourn.core.errors import Outdated
 from adjourn.core.task import Run
-from adjourn.stores.postgres.database import Database
 from adjourn.stores.postgres.steps import Steps
 from adjourn.stores.postgres.tasks import TaskRows
 
@@ -10,24 +9,23 @@ from adjourn.stores.postgres.tasks import TaskRows
 class EngineRows(TaskRows, Steps):
     """Tasks as the engine hands them out: one holder at a time, for the length of a lease that is renewed."""
 
-    def __init__(self, db: Database, *, changes: bool, lease: float) -> None:
-        super().__init__(db, changes=changes)
-        self._lease = lease
-
     def hold(self, run: Run) -> None:
         """Hold a run for its supervisor; if another holds it, nothing of this transaction counts."""
         no = self._no(run.task_id)
-        sentence = f"task {run.task_id} was taken by someone else at the same moment"
-        self._later("hold", no, no, run.supervisor, self._lease, sentence)
+        place, sentence = self._place(no), f"task {run.task_id} was taken by someone else at the same moment"
+        self._later("hold", no, no, place.run, run.supervisor, self._lease, sentence, pool=place.pool)
 
     def fence(self, run: Run) -> None:
         """Have nothing of this transaction count if the run's supervisor does not hold it any more."""
         no = self._no(run.task_id)
-        self._later("fence", no, no, run.supervisor, f"run {run.id} was taken from its supervisor: its lease was over")
+        place, sentence = self._place(no), f"run {run.id} was taken from its supervisor: its lease was over"
+        self._later("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
 
     def wrest(self, run: Run, *, only_if_over: bool) -> None:
         """Take a run away from its supervisor; or raise Outdated if its lease was renewed meanwhile."""
-        ((is_taken,),) = self._all("wrest", self._no(run.task_id), only_if_over)
+        no = self._no(run.task_id)
+        ((is_taken,),) = self._all("wrest", no, only_if_over)
+        self._forget_place(no)
         if not is_taken:
             raise Outdated(f"run {run.id} is alive after all")
 

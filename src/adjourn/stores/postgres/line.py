@@ -1,8 +1,8 @@
 """Says many statements to PostgreSQL in one breath: in one packet, each planned once, and hears all answers."""
 
 from collections.abc import Generator, Sequence
-from itertools import count
-from typing import Any
+from itertools import accumulate, count
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import generators, pq
@@ -10,7 +10,15 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 
 Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
-Statement = tuple[bytes, Values]
+
+
+class Encoded(NamedTuple):
+    """Values as they go over the line, of the types that the statement itself names."""
+
+    parts: list[bytes | None]
+
+
+Statement = tuple[bytes, Values | Encoded]
 
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED)
 
@@ -27,7 +35,9 @@ class Line:
     def say(self, statements: Sequence[Statement]) -> list[list[Values]]:
         """Run statements in one go, and return the rows of each; after one that fails none is run."""
         self._connection.pgconn.enter_pipeline_mode()
-        counts = [self._send(statement, values) for statement, values in statements]
+        counts = [self._send(statement, values) for statement, values in statements[:1]]
+        self._connection.pgconn.flush()  # the server awakes while we say the rest
+        counts += [self._send(statement, values) for statement, values in statements[1:]]
         self._connection.pgconn.pipeline_sync()
         results = self._connection.wait(_heard(self._connection.pgconn, sum(counts)))
         self._connection.pgconn.exit_pipeline_mode()
@@ -35,28 +45,36 @@ class Line:
             if result.status in _FAILED:
                 self._names.clear()  # what came after it was not prepared
                 raise error_from_result(result, self._connection.info.encoding)
-        ends = [sum(counts[: place + 1]) - 1 for place in range(len(counts))]
-        return [self._rows(results[end]) for end in ends]
+        return [self._rows(results[end - 1]) for end in accumulate(counts)]
 
-    def _send(self, statement: bytes, values: Values) -> int:
+    def _send(self, statement: bytes, values: Values | Encoded) -> int:
         """Send a statement, and return how many answers will come."""
-        adapted = Transformer(self._connection)
-        texts = adapted.dump_sequence(values, [PyFormat.AUTO] * len(values))
-        types, formats = adapted.types or (), adapted.formats or []
         line = self._connection.pgconn
+        parts, types, formats = self._encoded(values)
         if not self._prepares:
-            line.send_query_params(statement, texts, types, formats, pq.Format.BINARY)
+            line.send_query_params(statement, parts, types or None, formats, pq.Format.BINARY)
             return 1
         name = self._names.get((statement, types))
         if name is None:
             name = self._names[statement, types] = b"adjourn_%d" % next(self._numbers)
             line.send_prepare(name, statement, types)
-            line.send_query_prepared(name, texts, formats, pq.Format.BINARY)
+            line.send_query_prepared(name, parts, formats, pq.Format.BINARY)
             return 2
-        line.send_query_prepared(name, texts, formats, pq.Format.BINARY)
+        line.send_query_prepared(name, parts, formats, pq.Format.BINARY)
         return 1
 
+    def _encoded(self, values: Values | Encoded) -> "tuple[Sequence[pq.abc.Buffer | None], tuple[int, ...], Sequence[int]]":
+        if isinstance(values, Encoded):
+            return values.parts, (), [pq.Format.BINARY] * len(values.parts)
+        if not values:
+            return (), (), ()
+        adapted = Transformer(self._connection)
+        parts = adapted.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        return parts, adapted.types or (), adapted.formats or ()
+
     def _rows(self, result: pq.abc.PGresult) -> list[Values]:
+        if not result.ntuples:
+            return []
         adapted = Transformer(self._connection)
         adapted.set_pgresult(result)
         return adapted.load_rows(0, result.ntuples, tuple)

@@ -5,9 +5,13 @@ import select
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
 import psycopg
 
 _PATIENCE = 5  # seconds to reach the server
+
+News = dict[str, list[str]]  # of pools, the tasks that came into their queues
+_news = msgspec.json.Decoder(News)
 
 
 class Ear:
@@ -20,6 +24,7 @@ class Ear:
         self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll.register(self._reader, select.EPOLLIN)
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._queued: list[News] = []
         self.mend()
 
     def fileno(self) -> int:
@@ -45,14 +50,24 @@ class Ear:
         with suppress(BlockingIOError):
             while os.read(self._reader, 64):
                 pass
+        self._queued = []
         if self._connection is None:
             return
         try:
-            for _ in self._connection.notifies(timeout=0):
-                pass
+            self._hear(self._connection.pgconn)
         except psycopg.Error:
             self._break()
             self.mend()
+
+    def _hear(self, line: "psycopg.pq.abc.PGconn") -> None:
+        line.consume_input()
+        while word := line.notifies():
+            with suppress(msgspec.DecodeError):  # somebody else's word: a wake-up, and no more
+                self._queued += [_news.decode(word.extra)] if word.extra else []
+
+    def next_queued(self, pool: str) -> str | None:
+        """Return the next task of a pool of which it was heard that it was queued; it may be somebody else's by now."""
+        return next((tasks.pop(0) for news in self._queued if (tasks := news.get(pool))), None)
 
     def _break(self) -> None:
         if self._connection is not None:

@@ -14,19 +14,22 @@ SELECT id FROM adjourn.task WHERE no = $1;
 
 -- name: lock_families
 -- In one order, whoever locks: two who change the same tasks cannot wait for each other.
-SELECT no FROM adjourn.family WHERE no = ANY(ARRAY(
-    SELECT (SELECT family FROM adjourn.task WHERE task.no = named.task) FROM adjourn.tasks_named($1, $2) AS named (task)
-)) ORDER BY no FOR UPDATE;
+SELECT no FROM adjourn.family WHERE no = ANY(ARRAY(SELECT family FROM adjourn.task WHERE task.no {named})) ORDER BY no FOR UPDATE;
+
+-- name: guard
+SELECT adjourn.guard($1, $2, $3);
 
 -- name: whole_tasks
 SELECT task.no, id, task.state, task.version, slot, next_call, wish, task.body,
     (SELECT body FROM adjourn.task_spec WHERE task_spec.no = task.no),
-    head, (SELECT event.body FROM adjourn.event WHERE event.task = task.no ORDER BY event.no LIMIT 1),
+    pool, engine_task::text, engine_run::text, head,
+    (SELECT event.body FROM adjourn.event WHERE event.task = task.no ORDER BY event.no LIMIT 1),
+    EXISTS (SELECT 1 FROM adjourn.turn WHERE turn.run = run.no AND left_open),
     run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body
 FROM adjourn.task LEFT JOIN LATERAL (
     SELECT * FROM adjourn.run WHERE run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY run.no DESC LIMIT 1
 ) AS run ON true
-WHERE task.no = ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)));
+WHERE task.no {named};
 
 -- name: whole_asks
 -- All that are open, and those of the last run: what a task asked long ago costs nothing.
@@ -49,20 +52,14 @@ CROSS JOIN LATERAL (
         task.no << 20
     ) AND no <= (task.no << 20) + 1048575 AND run = last.number AND state != 'pending'
 ) AS ask
-WHERE task.no = ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)));
+WHERE task.no {named};
 
 -- name: whole_calls
-SELECT no, state, version, digest, claimed_by, label, body, (SELECT body FROM adjourn.call_body WHERE call_body.no = call.no)
-FROM adjourn.tasks_named($1, $2) AS named (task)
-JOIN adjourn.call ON no BETWEEN named.task << 20 AND (named.task << 20) + 1048575
-    AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain');
-
--- name: whole_turns
-SELECT run, kind, thing FROM adjourn.turn WHERE left_open AND run = ANY(ARRAY(
-    SELECT (
-        SELECT no FROM adjourn.run WHERE no BETWEEN named.task << 20 AND (named.task << 20) + 1048575 ORDER BY no DESC LIMIT 1
-    ) FROM adjourn.tasks_named($1, $2) AS named (task)
-)) ORDER BY no;
+SELECT call.no, call.state, call.version, digest, claimed_by, label, call.body,
+    (SELECT body FROM adjourn.call_body WHERE call_body.no = call.no)
+FROM adjourn.task JOIN adjourn.call ON call.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575
+    AND call.state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain')
+WHERE task.no {named};
 
 -- name: lock_expired_asks
 SELECT no FROM adjourn.family WHERE no IN (
@@ -101,8 +98,8 @@ FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE pool = $1 AND state = 
 
 -- name: insert_task
 WITH parent AS (SELECT family FROM adjourn.task WHERE id = $8), fresh AS (SELECT nextval('adjourn.task_no_seq') AS no)
-INSERT INTO adjourn.task (no, family, id, state, version, slot, next_call, wish, pool, body)
-SELECT no, coalesce((SELECT family FROM parent), no), $1, $2, $3, $4, $5, $6, $7, $9 FROM fresh RETURNING no, family;
+INSERT INTO adjourn.task (no, family, id, state, version, slot, next_call, wish, pool, body, engine_task, engine_run)
+SELECT no, coalesce((SELECT family FROM parent), no), $1, $2, $3, $4, $5, $6, $7, $9, $10, $11 FROM fresh RETURNING no, family;
 
 -- name: insert_family
 INSERT INTO adjourn.family (no) VALUES ($1);
@@ -114,16 +111,16 @@ INSERT INTO adjourn.task_spec (no, body) VALUES ($1, $2);
 UPDATE adjourn.task_spec SET body = $2 WHERE no = $1;
 
 -- name: write_task
+-- rows: no bigint, state text, version integer, slot bytea, next_call integer, wish text, body bytea, engine_task uuid, engine_run uuid, head bytea
 WITH written AS (
     UPDATE adjourn.task SET
         state = given.state, version = given.version, slot = given.slot, next_call = given.next_call, wish = given.wish,
-        body = given.body
-    FROM unnest(
-        $1::bigint[], $2::text[], $3::integer[], $4::bytea[], $5::integer[], $6::text[], $7::bytea[]
-    ) AS given (no, state, version, slot, next_call, wish, body)
-    WHERE task.no = given.no RETURNING 1
+        body = given.body, head = coalesce(given.head, task.head),
+        engine_task = CASE WHEN given.state IN ('queued', 'running') THEN coalesce(given.engine_task, task.engine_task) END,
+        engine_run = CASE WHEN given.state IN ('queued', 'running') THEN coalesce(given.engine_run, task.engine_run) END
+    FROM {given} WHERE task.no = given.no RETURNING 1
 )
-SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
+SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: run
 SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no = $1;
@@ -138,16 +135,14 @@ SELECT no FROM adjourn.run WHERE checkpoint_id >= $1 AND checkpoint_id < $2 LIMI
 INSERT INTO adjourn.run (no, state, version, supervisor, checkpoint_id, pause_reason, body) VALUES ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: write_run
+-- rows: no bigint, state text, version integer, supervisor text, checkpoint_id text, pause_reason text, body bytea
 WITH written AS (
     UPDATE adjourn.run SET
-        state = given.state, version = given.version, supervisor = given.supervisor, checkpoint_id =
-        given.checkpoint_id, pause_reason = given.pause_reason, body = given.body
-    FROM unnest(
-        $1::bigint[], $2::text[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::bytea[]
-    ) AS given (no, state, version, supervisor, checkpoint_id, pause_reason, body)
-    WHERE run.no = given.no RETURNING 1
+        state = given.state, version = given.version, supervisor = given.supervisor, checkpoint_id = given.checkpoint_id,
+        pause_reason = given.pause_reason, body = given.body
+    FROM {given} WHERE run.no = given.no RETURNING 1
 )
-SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
+SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: call
 SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
@@ -172,27 +167,23 @@ SELECT no FROM adjourn.call WHERE label = $1 AND no BETWEEN $2 AND $3;
 INSERT INTO adjourn.call_body (no, body) VALUES ($1, $2);
 
 -- name: write_call
+-- rows: no bigint, state text, version integer, digest bytea, claimed_by text, label text, body bytea
 WITH written AS (
     UPDATE adjourn.call SET
-        state = given.state, version = given.version, digest = given.digest, claimed_by = given.claimed_by, label =
-        given.label, body = given.body
-    FROM unnest(
-        $1::bigint[], $2::text[], $3::integer[], $4::bytea[], $5::text[], $6::text[], $7::bytea[]
-    ) AS given (no, state, version, digest, claimed_by, label, body)
-    WHERE call.no = given.no RETURNING 1
+        state = given.state, version = given.version, digest = given.digest, claimed_by = given.claimed_by, label = given.label,
+        body = given.body
+    FROM {given} WHERE call.no = given.no RETURNING 1
 )
-SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
+SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: update_call_body
+-- rows: no bigint, body bytea
 WITH written AS (
     UPDATE adjourn.call_body SET
         body = given.body
-    FROM unnest(
-        $1::bigint[], $2::bytea[]
-    ) AS given (no, body)
-    WHERE call_body.no = given.no RETURNING 1
+    FROM {given} WHERE call_body.no = given.no RETURNING 1
 )
-SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
+SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: ask_by_id
 SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
@@ -274,27 +265,23 @@ INSERT INTO adjourn.ask (
 INSERT INTO adjourn.ask_body (no, body) VALUES ($1, $2);
 
 -- name: write_ask
+-- rows: no bigint, state text, call integer, expires_at bigint, settled_at bigint, settled_by text, level text, snoozed_until bigint, body bytea
 WITH written AS (
     UPDATE adjourn.ask SET
         state = given.state, call = given.call, expires_at = given.expires_at, settled_at = given.settled_at,
         settled_by = given.settled_by, level = given.level, snoozed_until = given.snoozed_until, body = given.body
-    FROM unnest(
-        $1::bigint[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bytea[]
-    ) AS given (no, state, call, expires_at, settled_at, settled_by, level, snoozed_until, body)
-    WHERE ask.no = given.no RETURNING 1
+    FROM {given} WHERE ask.no = given.no RETURNING 1
 )
-SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
+SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: update_ask_body
+-- rows: no bigint, body bytea
 WITH written AS (
     UPDATE adjourn.ask_body SET
         body = given.body
-    FROM unnest(
-        $1::bigint[], $2::bytea[]
-    ) AS given (no, body)
-    WHERE ask_body.no = given.no RETURNING 1
+    FROM {given} WHERE ask_body.no = given.no RETURNING 1
 )
-SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
+SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: count_turns
 SELECT count(*) FROM adjourn.turn WHERE run = $1 AND key = $2;
@@ -343,21 +330,19 @@ INSERT INTO adjourn.shared_document (name, body) VALUES ($1, $2) ON CONFLICT (na
 SELECT head FROM adjourn.task WHERE no = $1;
 
 -- name: update_head
+-- rows: no bigint, head bytea
 WITH written AS (
     UPDATE adjourn.task SET
         head = given.head
-    FROM unnest(
-        $1::bigint[], $2::bytea[]
-    ) AS given (no, head)
-    WHERE task.no = given.no RETURNING 1
+    FROM {given} WHERE task.no = given.no RETURNING 1
 )
-SELECT adjourn.require((SELECT count(*) FROM written) = cardinality($1::bigint[]), 'what was to be changed is not there any more');
+SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: seal_events
-SELECT adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
+SELECT no, seal, pg_notify('adjourn', $4) FROM adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
-SELECT no, seal, pg_notify('adjourn', '') FROM (VALUES (1)) AS one
+SELECT no, seal, pg_notify('adjourn', $1) FROM (VALUES (1)) AS one
 LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true;
 
 -- name: events
@@ -429,21 +414,58 @@ DELETE FROM adjourn.turn WHERE run BETWEEN $1 AND $2;
 DELETE FROM adjourn.document WHERE task = $1;
 
 -- name: enqueue
-SELECT adjourn.enqueue($1);
+-- rows: no bigint, engine_task uuid, engine_run uuid
+-- The rows that absurd.spawn_task makes, planned once.
+WITH spawned AS (
+    INSERT INTO absurd.{tasks} (task_id, task_name, params, max_attempts, enqueue_at, state, attempts, last_attempt_run)
+    SELECT engine_task, 'run', jsonb_build_object('task', no), 1, absurd.current_time(), 'pending', 1, engine_run FROM {given}
+)
+INSERT INTO absurd.{runs} (run_id, task_id, attempt, state, available_at)
+SELECT engine_run, engine_task, 1, 'pending', absurd.current_time() FROM {given};
+
+-- name: make_queue
+SELECT adjourn.made_queue($1);
+
+-- name: dequeue
+-- rows: no bigint, engine_task uuid
+WITH gone AS (DELETE FROM absurd.{runs} AS run USING {given} WHERE run.task_id = given.engine_task)
+DELETE FROM absurd.{tasks} AS task USING {given} WHERE task.task_id = given.engine_task;
+
+-- name: place
+SELECT pool, engine_task::text, engine_run::text FROM adjourn.task WHERE no = $1;
 
 -- name: put_back
-SELECT adjourn.put_back(no, seconds) FROM unnest($1::bigint[], $2::double precision[]) AS given (no, seconds);
+-- rows: no bigint, seconds double precision
+SELECT adjourn.put_back(no, seconds) FROM {given};
 
 -- name: retire
 SELECT adjourn.retire($1);
 
 -- name: hold
-SELECT adjourn.require(adjourn.hold(no, holder, seconds), sentence)
-FROM unnest($1::bigint[], $2::text[], $3::double precision[], $4::text[]) AS given (no, holder, seconds, sentence);
+-- rows: no bigint, engine_run uuid, holder text, seconds double precision, sentence text
+-- Takes this very task for a supervisor, as absurd.claim_task takes the next one; or renews what it holds.
+WITH moment AS (SELECT absurd.current_time() AS now), held AS (
+    UPDATE absurd.{runs} AS run SET
+        state = 'running', claimed_by = given.holder, claim_expires_at = now + make_interval(secs => given.seconds), started_at = now,
+        available_at = now
+    FROM {given}, moment
+    WHERE run.run_id = given.engine_run
+        AND (run.state IN ('pending', 'sleeping') OR (run.state = 'running' AND run.claimed_by = given.holder))
+    RETURNING run.run_id, run.task_id
+), begun AS (
+    UPDATE absurd.{tasks} AS task SET state = 'running', first_started_at = coalesce(first_started_at, now)
+    FROM held, moment WHERE task.task_id = held.task_id
+)
+SELECT adjourn.require(EXISTS (SELECT 1 FROM held WHERE held.run_id = given.engine_run), given.sentence) FROM {given};
 
 -- name: fence
-SELECT adjourn.require(adjourn.is_held(no, holder), sentence)
-FROM unnest($1::bigint[], $2::text[], $3::text[]) AS given (no, holder, sentence);
+-- rows: no bigint, engine_run uuid, holder text, sentence text
+-- Nobody takes away what a supervisor holds before the transaction ends.
+WITH held AS (
+    SELECT run.run_id FROM absurd.{runs} AS run JOIN {given} ON run.run_id = given.engine_run
+    WHERE run.state = 'running' AND run.claimed_by = given.holder FOR UPDATE OF run
+)
+SELECT adjourn.require(EXISTS (SELECT 1 FROM held WHERE held.run_id = given.engine_run), given.sentence) FROM {given};
 
 -- name: wrest
 SELECT adjourn.wrest($1, $2);

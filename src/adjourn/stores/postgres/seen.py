@@ -1,11 +1,14 @@
 """Remembers on this machine how far a database was, so that an older copy in its place is noticed."""
 
 import os
+import time
 from contextlib import suppress
 
 import msgspec
 
 from adjourn.core.errors import StoreProblem
+
+_MOMENT = 1.0  # seconds
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -18,6 +21,7 @@ class Seen:
 
     def __init__(self, path: str | None) -> None:
         self._path = path
+        self._kept_at = float("-inf")
         self._kept = self._newest = self._read()
 
     def _read(self) -> _Kept | None:
@@ -54,10 +58,16 @@ class Seen:
         if place is not None and seal is not None and place > self.place:
             self._newest = _Kept(place, seal)
 
+    def keep_soon(self) -> None:
+        """Write it down unless that was done a moment ago; whoever ends, or looks again, makes up for it."""
+        if time.monotonic() - self._kept_at > _MOMENT:
+            self.keep()
+
     def keep(self) -> None:
         """Write it down. Losing it loses a warning, and nothing else: it is not synced, and may fail."""
         if self._path is None or self._newest is None or self._newest is self._kept:
             return
+        self._kept_at = time.monotonic()
         draft = f"{self._path}.{os.getpid()}"
         with suppress(OSError):
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as file:

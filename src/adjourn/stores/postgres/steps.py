@@ -1,8 +1,11 @@
 """The small steps that all rows are read and written with."""
 
-import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
@@ -12,32 +15,39 @@ from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
 from adjourn.stores.postgres.database import Database
-from adjourn.stores.postgres.line import Statement, Values
+from adjourn.stores.postgres.line import Encoded, Statement, Values
+from adjourn.stores.postgres.statements import SQL, lists
+from adjourn.stores.postgres.unwritten import Unwritten
 
 BITS = 20
 LAST = (1 << BITS) - 1
 NEWEST = 1 << 62
+_MOST_NAMES = 100
+_LONGEST_NEWS = 8000  # bytes that NOTIFY takes
 
 
-def _named(text: str) -> dict[str, bytes]:
-    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
-    return {name: statement.encode() for name, _, statement in parts}
+class Place(NamedTuple):
+    """Where the engine keeps a task: in the queue of a pool, and under which names of its own, if it is there."""
 
-
-with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
-    SQL = _named(_file.read())
+    pool: str
+    task: str | None = None
+    run: str | None = None
 
 
 class Known:
     """What a transaction has read or written of tasks that nobody else can change: it is true until the end."""
 
     def __init__(self) -> None:
+        self.is_judged = False  # whether somebody has judged by it what to do
+        self.numbers: dict[str, int] = {}
+        self.names: dict[int, str] = {}
         self.tasks: dict[int, Task] = {}
         self.runs: dict[int, Run] = {}
         self.calls: dict[int, Call] = {}
         self.asks: dict[str, Ask] = {}
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
+        self.places: dict[int, Place] = {}
         # Of tasks that were looked at as a whole: asks that are open or of the last run, open calls, what that run did not get.
         self.last_runs: dict[int, int] = {}
         self.asks_of: dict[int, dict[int, Ask]] = {}
@@ -45,83 +55,47 @@ class Known:
         self.turns_of: dict[int, list[Turn]] = {}
 
 
-class Unwritten:
-    """What is to be written: of one task in the order in which it was said, and many tasks together."""
-
-    def __init__(self) -> None:
-        self._groups: list[tuple[str, dict[int, Values]]] = []
-        self._first = 0  # the first group that may still grow
-        self._last: dict[int, int] = {}  # of each task, the group that it stands in last
-
-    def add(self, query: str, task: int, row: Values) -> None:
-        """Write a row of a task, known by its first value; of several writes of one row in a group the last counts."""
-        places = range(max(self._first, self._last.get(task, 0)), len(self._groups))
-        place = next((place for place in places if self._groups[place][0] == query), len(self._groups))
-        if place == len(self._groups):
-            self._groups.append((query, {}))
-        self._groups[place][1][row[0]] = row
-        self._last[task] = place
-
-    def add_alone(self, query: str, values: Values) -> None:
-        """Say something after all that was said before, and before all that is said later."""
-        self._groups.append((query, {0: values}))
-        self._first = len(self._groups)
-
-    def statements(self) -> list[Statement]:
-        """Return what is to be said: alone with its values, or of many rows with all values of a column in one."""
-        return [(SQL[query], _columns(rows) if query in _TOGETHER else rows[0]) for query, rows in self._groups]
-
-
-_TOGETHER = frozenset(
-    {
-        "write_task",
-        "write_run",
-        "write_call",
-        "update_call_body",
-        "write_ask",
-        "update_ask_body",
-        "update_head",
-        "put_back",
-        "hold",
-        "fence",
-    }
-)
-
-
-def _columns(rows: dict[int, Values]) -> Values:
-    return tuple(list(column) for column in zip(*rows.values(), strict=True))
-
-
 class Steps:
     """One view or one transaction. Whoever changes something of a task holds the row of its family first."""
 
-    def __init__(self, db: Database, *, changes: bool) -> None:
+    def __init__(self, db: Database, *, changes: bool, lease: float, foreseen: Known | None = None) -> None:
         self._db = db
         self._changes = changes
-        self._numbers: dict[str, int] = {}  # in a transaction: of the tasks that nobody else can change
-        self._names: dict[int, str] = {}
+        self._lease = lease
+        self._foreseen = foreseen
+        self.is_guarded = False  # whether nothing of it counts if what was foreseen is not so any more
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
         self._known = Known()
         self._unwritten = Unwritten()
+        self._entered: dict[int, Place] = {}  # of tasks that came into a queue in this transaction
+        self._queued: dict[str, str] = {}  # of those, the ones that are still there, and their pools
+        self.queues: set[str] = set()  # that were made, or found
+
+    @property
+    def known(self) -> Known:
+        """All that was read or written so far."""
+        return self._known
 
     def _all(self, query: str, *values: object) -> list[Values]:
         return self._each((query, values))[0]
 
     def _each(self, *queries: tuple[str, Values]) -> list[list[Values]]:
         """Ask several things in one go, after saying what is still to be written."""
+        return self._said([(SQL[query], values) for query, values in queries])
+
+    def _said(self, statements: list[Statement]) -> list[list[Values]]:
         unwritten = self._unsaid()
-        found = self._db.batch([*unwritten, *((SQL[query], values) for query, values in queries)])
-        return found[len(unwritten) :]
+        return self._db.batch([*unwritten, *statements])[len(unwritten) :]
 
     def _unsaid(self) -> list[Statement]:
         unwritten, self._unwritten = self._unwritten, Unwritten()
         return unwritten.statements()
 
-    def _later(self, query: str, task: int, *row: object) -> None:
+    def _later(self, query: str, task: int, *row: object, pool: str = "") -> None:
         """Write a row before anything else is asked."""
-        self._unwritten.add(query, task, row)
+        self._unwritten.add(query, task, row, pool=pool)
 
     def _one(self, query: str, *values: object) -> Values | None:
         rows = self._all(query, *values)
@@ -131,12 +105,15 @@ class Steps:
         """Say something before anything else is asked."""
         self._unwritten.add_alone(query, values)
 
+    def _run_encoded(self, query: str, values: Encoded) -> None:
+        self._unwritten.add_alone(query, values)
+
     def _no(self, task_id: str) -> int:
-        if task_id not in self._numbers:
+        if task_id not in self._known.numbers:
             self._find_number(task_id)
-        if task_id not in self._numbers:
+        if task_id not in self._known.numbers:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
-        return self._numbers[task_id]
+        return self._known.numbers[task_id]
 
     def _find_number(self, task_id: str) -> None:
         """Remember a task's number."""
@@ -144,8 +121,8 @@ class Steps:
             self._remember(task_id, int(row[0]))
 
     def _remember(self, task_id: str, no: int) -> None:
-        self._numbers[task_id] = no
-        self._names[no] = task_id
+        self._known.numbers[task_id] = no
+        self._known.names[no] = task_id
 
     def _key(self, task_id: str, number: int) -> int:
         return (self._no(task_id) << BITS) + number
@@ -158,25 +135,38 @@ class Steps:
         return first, first + LAST
 
     def _task_id(self, no: int) -> str:
-        if no in self._names:
-            return self._names[no]
+        if no in self._known.names:
+            return self._known.names[no]
         ((task_id,),) = self._all("task_id", no)
         return str(task_id)
 
-    def _seal(self) -> None:
+    def _seal(self, news: str = "") -> None:
         """Put what was told so far into the chain of the store. From here on everyone else who tells something waits."""
-        if self._unsealed:
-            tasks, events, links = zip(*self._unsealed, strict=True)
-            self._unsealed = []
-            self._run("seal_events", list(tasks), [event_body(event) for event in events], list(links))
+        tasks, events, links = zip(*self._unsealed, strict=True) if self._unsealed else ((), (), ())
+        self._unsealed = []
+        if tasks:
+            bodies = [event_body(event) for event in events]
+            sealed = lists(("bigint", tasks), ("bytea", bodies), ("bytea", links))
+            self._run_encoded("seal_events", Encoded([*sealed.parts, news.encode()]))
 
     def finish(self) -> list[Statement]:
         """Return what was kept back until the end: the last words before the commit."""
         for no, head in self._heads.values():
-            self._later("update_head", no, no, head)
-        self._seal()
-        self._run("notify")
+            if not self._unwritten.complete("write_task", no, head):
+                self._later("update_head", no, no, head)
+        if self._unsealed:
+            self._seal(self._news())
+        else:
+            self._run("notify", self._news())
         return self._unsaid()
+
+    def _news(self) -> str:
+        """Return which tasks came into which queues, so that a worker need not look for them; of very many only that they did."""
+        queues: dict[str, list[str]] = {}
+        for task_id, pool in islice(self._queued.items(), _MOST_NAMES):
+            queues.setdefault(pool, []).append(task_id)
+        news = msgspec.json.encode(queues).decode() if queues else ""
+        return news if len(news.encode()) < _LONGEST_NEWS else ""
 
 
 @contextmanager

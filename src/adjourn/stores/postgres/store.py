@@ -7,7 +7,8 @@ from functools import cached_property
 
 import psycopg
 
-from adjourn.core.errors import Conflict, StoreProblem
+from adjourn.core.errors import Conflict, Outdated, StoreProblem
+from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
@@ -18,7 +19,8 @@ from adjourn.stores.postgres.line import Statement, Values
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.patience import Patience, Say
 from adjourn.stores.postgres.seen import Seen
-from adjourn.stores.postgres.steps import SQL
+from adjourn.stores.postgres.statements import SQL
+from adjourn.stores.postgres.steps import Known
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
 
@@ -58,6 +60,7 @@ class PostgresStore:
         self._clock = (0, float("-inf"))
         self._number = ""  # of the transaction that is open
         self._known = 0  # the connection on which the past was looked at
+        self._foreseen: Known | None = None  # what was read of the task that was taken last
         self._is_pooled = listen_url is not None  # what is behind a pooler may change without a word
         self._seen = Seen(seen)
         self._open()
@@ -88,25 +91,31 @@ class PostgresStore:
         with translated(self.name):
             self._db.begin(Opening(*_READ, then=self._begun))
             try:
-                yield Rows(self._db, changes=False, lease=self.lease)
+                yield Rows(self._db, changes=False, lease=self.lease, foreseen=self._foreseen)
             finally:
                 with suppress(psycopg.Error):
                     self._db.leave()
+                self._seen.keep_soon()
 
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         with translated(self.name):
             self._db.begin(Opening(*_CHANGE, then=self._begun))
-            rows = Rows(self._db, changes=True, lease=self.lease)
+            rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
+            self._foreseen = None
+            self._number = ""
             try:
                 yield rows
-                self._db.open()  # before anything can be lost, its number is known
+                if not (rows.is_guarded and self._db.reach() == self._known):
+                    self._db.open()  # before anything can be lost, its number is known
                 self._commit(rows.finish())
             except BaseException:
                 self._roll_back()
+                self._db.queues.clear()
                 raise
-            self._seen.keep()
+            self._db.queues |= rows.queues
+            self._seen.keep_soon()
 
     def _begun(self, seen: Values) -> None:
         moment, place, seal, *number = seen
@@ -140,11 +149,13 @@ class PostgresStore:
     def _commit(self, last: list[Statement]) -> None:
         """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
         try:
-            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())])
+            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())], once=True)
             self._seen.note(place, seal)
         except psycopg.OperationalError as error:
             if self._db.is_open:
                 raise
+            if not self._number:  # what guards it lets nobody do it a second time: whoever looks again sees what became of it
+                raise Outdated(f"{self.name} went away while this was saved") from error
             self._read_back(self._number, error)
 
     def _read_back(self, number: str, error: psycopg.Error) -> None:
@@ -179,15 +190,30 @@ class PostgresStore:
         return str(status)
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
-        """Take the oldest task of a pool that fits out of its queue, for the length of a lease. Nobody is woken for that."""
+        """Return a task that was just queued; or take the oldest one of a pool out of its queue, for the length of a lease."""
         with translated(self.name):
+            self._foreseen = None
             if self._may_be_another:
                 self._require_known_past()
+            if task := self._just_queued(pool, fits):
+                return task
             while taken := self._db.all(SQL["take_next"], pool, supervisor, int(self.lease)):
                 task = task_of(taken[0])
                 if fits(task):
                     return task
                 self._db.all(SQL["leave_to_others"], taken[0][0], supervisor, _NOT_HERE)
+        return None
+
+    def _just_queued(self, pool: str, fits: Callable[[Task], bool]) -> Task | None:
+        """Return a task that we have heard was just queued, with all that its claim needs: nobody has it until it is claimed."""
+        while name := next((name for ear in self._ears if (name := ear.next_queued(pool))), None):
+            rows = Rows(self._db, changes=False, lease=self.lease)
+            rows.look_at(name)
+            no = rows.known.numbers.get(name, 0)
+            task = rows.known.tasks.get(no)
+            if task and task.state is TaskState.QUEUED and fits(task):
+                self._foreseen = rows.known
+                return task
         return None
 
     def listen(self) -> Ear:

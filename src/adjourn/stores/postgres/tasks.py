@@ -1,5 +1,7 @@
 """Tasks, their runs and their calls, as rows."""
 
+import os
+import time
 from collections.abc import Sequence
 
 from adjourn.core.call import Call
@@ -9,7 +11,18 @@ from adjourn.core.task import Run, Task, run_id
 from adjourn.stores.bodies import spec_body, spec_of
 from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import BITS, LAST, NEWEST, Steps, expect, most, outdated_if_missing, prefix_range, word
+from adjourn.stores.postgres.steps import (
+    BITS,
+    LAST,
+    NEWEST,
+    Place,
+    Steps,
+    expect,
+    most,
+    outdated_if_missing,
+    prefix_range,
+    word,
+)
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
@@ -27,7 +40,7 @@ class TaskRows(Steps):
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
-        if (self._changes or task_id in self._numbers) and (no := self._no(task_id)) in self._known.tasks:
+        if (self._changes or task_id in self._known.numbers) and (no := self._no(task_id)) in self._known.tasks:
             return self._known.tasks[no]
         row = self._one("task_by_id", word(task_id))
         if row is None:
@@ -75,27 +88,64 @@ class TaskRows(Steps):
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
-        columns = [*_task_columns(task), task.spec.pool, task.parent_task, _TASKS.body(task)]
+        place = _new_place(task.spec.pool) if task.state is TaskState.QUEUED else Place(task.spec.pool)
+        columns = [*_task_columns(task), place.pool, task.parent_task, _TASKS.body(task), place.task, place.run]
         ((no, family),) = self._all("insert_task", *columns)
         if no == family:
             self._run("insert_family", no)
             self._remember(task.id, no)  # nobody else can know of it yet
         self._run("insert_spec", no, spec_body(task.spec))
         if task.state is TaskState.QUEUED:
-            self._run("enqueue", no)
+            self._enqueue(no, task, place)
 
     def save_task(self, old: Task, new: Task) -> None:
         """Replace a task."""
         no, current = self._no(old.id), self.task(old.id)
         expect((current.version, current.state) == (old.version, old.state), old.id)
-        if old.state in _IN_ENGINE and new.state not in _IN_ENGINE:
-            self._run("retire", no)
         self._known.tasks[no] = new
-        self._later("write_task", no, no, *_task_columns(new)[1:], _TASKS.body(new))
+        place = self._move_in_engine(no, old, new)
+        self._later("write_task", no, no, *_task_columns(new)[1:], _TASKS.body(new), place.task, place.run, None)
         if new.spec is not old.spec:
             self._run("update_spec", no, spec_body(new.spec))
-        if new.state is TaskState.QUEUED and old.state is not TaskState.QUEUED:
+
+    def _move_in_engine(self, no: int, old: Task, new: Task) -> Place:
+        """Put a task into its queue, back into it, or take it out; return where it came to in this transaction."""
+        place = self._place(no)
+        if new.state not in _IN_ENGINE:
+            self._dequeue(no, place)
+        elif old.state not in _IN_ENGINE:
+            self._enqueue(no, new, _new_place(place.pool))
+        elif new.state is TaskState.QUEUED and old.state is not TaskState.QUEUED:
             self._later("put_back", no, no, _delay(new))
+            self._forget_place(no)  # it may have another from here on
+        if new.state is not TaskState.QUEUED:
+            self._queued.pop(new.id, None)
+        return self._entered.get(no, _NOWHERE)
+
+    def _enqueue(self, no: int, task: Task, place: Place) -> None:
+        if place.pool not in self._db.queues and place.pool not in self.queues:
+            self._run("make_queue", place.pool)
+            self.queues.add(place.pool)
+        self._later("enqueue", no, no, place.task, place.run, pool=place.pool)
+        self._known.places[no] = self._entered[no] = place
+        self._queued[task.id] = place.pool
+
+    def _dequeue(self, no: int, place: Place) -> None:
+        if place.task:
+            self._later("dequeue", no, no, place.task, pool=place.pool)
+        self._known.places[no] = Place(place.pool)
+        self._entered.pop(no, None)
+
+    def _place(self, no: int) -> Place:
+        """Return where the engine keeps a task."""
+        if no not in self._known.places:
+            (row,) = self._all("place", no)
+            self._known.places[no] = Place(*row)
+        return self._known.places[no]
+
+    def _forget_place(self, no: int) -> None:
+        self._known.places.pop(no, None)
+        self._entered.pop(no, None)
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -192,6 +242,18 @@ class TaskRows(Steps):
 
 
 _IN_ENGINE = frozenset({TaskState.QUEUED, TaskState.RUNNING})
+_NOWHERE = Place("")
+
+
+def _new_place(pool: str) -> Place:
+    """Return a place of its own for a task, with names as the engine gives them: those that are made together lie together."""
+    return Place(pool, _uuid7(), _uuid7())
+
+
+def _uuid7() -> str:
+    moment, chance = time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10))
+    bits = (moment << 80 | chance) & ~(0xF << 76 | 0x3 << 62) | 0x7 << 76 | 0x2 << 62
+    return f"{bits:032x}"
 
 
 def _delay(task: Task) -> float:

@@ -93,8 +93,6 @@ class TrailRows(Steps):
         self._run("forget_family", family)
         self._known = Known()
         self._heads.pop(task_id, None)
-        self._numbers.pop(task_id, None)
-        self._names.pop(no, None)
 
     def _forget_events(self, task_id: str, no: int) -> None:
         self._seal()

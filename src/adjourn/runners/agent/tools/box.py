@@ -52,9 +52,11 @@ class Toolbox:
             raise ToolFailed(str(error)) from error
 
 
-def toolbox(setup: Setup, foreign: Sequence[Foreign], *, workspace: str, pauses: bool) -> Toolbox:
+def toolbox(
+    setup: Setup, foreign: Sequence[Foreign], *, workspace: str, directories: Sequence[str] = (), pauses: bool
+) -> Toolbox:
     """Return the tools of an agent in a workspace; a tool of somebody else never takes the place of one of ours."""
-    place = Place(workspace=workspace, directories=setup.directories, limit=setup.output_limit)
+    place = Place(workspace=workspace, directories=tuple(directories), limit=setup.output_limit)
     own = [*([FINISH] if pauses else []), *([ASK] if setup.clarify else [])]
     ours = [*BUILT_IN, *own]
     taken = {tool.name for tool in (*BUILT_IN, FINISH, ASK)}

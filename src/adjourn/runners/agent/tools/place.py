@@ -1,4 +1,4 @@
-"""Where the agent may read and write: its workspace, and further directories that the user named."""
+"""Where the agent may read and write: its workspace, and further directories that the policy opens."""
 
 import os
 from collections.abc import Generator

@@ -1,0 +1,129 @@
+"""The statements of queries.sql as they are said: plainly, or of one row or many, about the engine's queue of one pool."""
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from struct import Struct, pack
+from typing import Any, NamedTuple
+
+from adjourn.stores.postgres.line import Encoded, Statement, Values
+
+_ROWS = "-- rows: "  # what a row has, column by column with its type
+_LONGEST = 40  # bytes of a pool's name that fit into the name of a table
+
+
+def _named(text: str) -> dict[str, str]:
+    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
+    return {name: statement for name, _, statement in parts}
+
+
+with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
+    _TEXTS = _named(_file.read())
+
+SQL = {name: text.encode() for name, text in _TEXTS.items()}
+OF_ROWS = frozenset(name for name, text in _TEXTS.items() if text.startswith(_ROWS))
+
+
+class _Type(NamedTuple):
+    """How PostgreSQL knows a type, and how its values go over the line."""
+
+    oid: int
+    encoded: Callable[[Any], bytes]
+
+
+def _uuid(text: str) -> bytes:
+    return bytes.fromhex(text.replace("-", ""))
+
+
+_TYPES = {
+    "bigint": _Type(20, Struct("!q").pack),
+    "integer": _Type(23, Struct("!i").pack),
+    "double precision": _Type(701, Struct("!d").pack),
+    "text": _Type(25, str.encode),
+    "bytea": _Type(17, bytes),
+    "uuid": _Type(2950, _uuid),
+}
+
+
+@cache
+def _columns(query: str) -> list[tuple[str, str]]:
+    """Return the names and types of what a row has."""
+    words = _TEXTS[query].partition("\n")[0].removeprefix(_ROWS).split(", ")
+    return [(name, kind) for name, _, kind in (word.partition(" ") for word in words)]
+
+
+def said_of(query: str, pool: str, rows: Sequence[Values]) -> Statement:
+    """Return a statement about rows. One alone costs no list; the server knows all types from the statement."""
+    kinds = [_TYPES[kind] for _, kind in _columns(query)]
+    if len(rows) == 1:
+        return _of_one(query, pool), Encoded([_or_null(kind, value) for kind, value in zip(kinds, rows[0], strict=True)])
+    columns = zip(kinds, zip(*rows, strict=True), strict=True)
+    return _of_many(query, pool), Encoded([_list(kind, values) for kind, values in columns])
+
+
+def _or_null(kind: _Type, value: object) -> bytes | None:
+    return None if value is None else kind.encoded(value)
+
+
+def _list(kind: _Type, values: Values) -> bytes:
+    parts = [pack("!iIIii", 1, 1, kind.oid, len(values), 1)]  # one dimension, perhaps with nulls, counted from 1
+    for value in values:
+        encoded = _or_null(kind, value)
+        parts += [pack("!i", -1)] if encoded is None else [pack("!i", len(encoded)), encoded]
+    return b"".join(parts)
+
+
+def said_about(query: str, *, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> Statement:
+    """Return a statement about the tasks that are named, or whose asks are. One alone costs no list."""
+    if len(asks) + len(tasks) == 1:
+        return _named_by(query, _OF_ASK if asks else _OF_TASK), Encoded([name.encode() for name in (*asks, *tasks)])
+    return _named_by(query, _OF_MANY), lists(("text", asks), ("text", tasks))
+
+
+_OF_ASK = "= (SELECT no >> 20 FROM adjourn.ask WHERE id = $1::text)"
+_OF_TASK = "= (SELECT no FROM adjourn.task WHERE id = $1::text)"
+_OF_MANY = "= ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)))"
+
+
+@cache
+def _named_by(query: str, names: str) -> bytes:
+    return _TEXTS[query].replace("{named}", names).encode()
+
+
+def lists(*kinds_and_values: tuple[str, Sequence[object]]) -> Encoded:
+    """Return lists as a statement's values, each of a type by its name."""
+    return Encoded([_list(_TYPES[kind], tuple(values)) for kind, values in kinds_and_values])
+
+
+@cache
+def _of_one(query: str, pool: str) -> bytes:
+    places = ", ".join(f"${place}::{kind}" for place, (_, kind) in enumerate(_columns(query), start=1))
+    return _about(query, pool, given=f"(VALUES ({places}))", count="1")
+
+
+@cache
+def _of_many(query: str, pool: str) -> bytes:
+    places = ", ".join(f"${place}::{kind}[]" for place, (_, kind) in enumerate(_columns(query), start=1))
+    return _about(query, pool, given=f"unnest({places})", count="cardinality($1)")
+
+
+def _about(query: str, pool: str, *, given: str, count: str) -> bytes:
+    names = ", ".join(name for name, _ in _columns(query))
+    text = _TEXTS[query].replace("{given}", f"{given} AS given ({names})").replace("{count}", count)
+    return _in_queue(text, pool)
+
+
+def _in_queue(text: str, pool: str) -> bytes:
+    return text.replace("{runs}", _table("r", pool)).replace("{tasks}", _table("t", pool)).encode()
+
+
+def _table(kind: str, pool: str) -> str:
+    """Name a table of the engine, as adjourn.queue_of does."""
+    known = pool if len(pool.encode()) <= _LONGEST else _digest(pool)
+    return '"' + f"{kind}_adjourn_{known}".replace('"', '""') + '"'
+
+
+def _digest(pool: str) -> str:
+    from hashlib import md5  # slow, and seldom needed
+
+    return md5(pool.encode(), usedforsecurity=False).hexdigest()

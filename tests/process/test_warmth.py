@@ -1,0 +1,103 @@
+"""A warm server hands its forks what it has imported and built, and nothing else; it is replaced when it is not fresh."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjourn.process.forkserver import ForkServer
+from adjourn.process.warmth import WarmServer, Warmth
+from tests.process.scene import PATH, Scene, Stage, eventually
+
+HERE = "tests.process.rehearsed"
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """Return the code that the modules are made of."""
+    file = tmp_path / "code.py"
+    file.write_text("pass")
+    return file
+
+
+@pytest.fixture
+def warmth(forks: ForkServer, code: Path) -> Iterator[Warmth]:
+    made = warmth_of(forks, code, "build")
+    yield made
+    made.drop()
+
+
+def warmth_of(forks: ForkServer, code: Path, rehearsal: str) -> Warmth:
+    return Warmth(forks, modules=[HERE], rehearsal=f"{HERE}:{rehearsal}", entry=f"{HERE}:tell", files=lambda: [str(code)])
+
+
+def ready(warmth: Warmth) -> WarmServer:
+    server = eventually(warmth.server)
+    assert server is not None
+    return server
+
+
+def told(stage: Stage, warmth: Warmth, **env: str) -> dict[str, Any]:
+    """Return what a fork finds that gets this environment."""
+    spec = stage.spec("adjourn", "_agent", env={"PATH": PATH, **env}, entry=warmth.entry)
+    scene = Scene(ready(warmth).fork_shim(spec), Path(spec.run_dir))
+    scene.shim.open_gate()
+    assert scene.result().exit_code == 7, scene.stderr()
+    found: dict[str, Any] = json.loads(scene.stdout())
+    return found
+
+
+def children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+
+
+def test_a_fork_has_its_own_environment_and_nothing_of_the_one_before(stage: Stage, warmth: Warmth) -> None:
+    os.environ["TOKEN"] = "of the worker"  # noqa: S105 -- what must not get there
+    try:
+        first, second = told(stage, warmth, SECRET="one"), told(stage, warmth, OTHER="two")  # noqa: S106 -- the same
+    finally:
+        del os.environ["TOKEN"]
+    assert first["environment"] == {"PATH": PATH, "SECRET": "one"}
+    assert second["environment"] == {"PATH": PATH, "OTHER": "two"}
+    assert first["built"] == second["built"] == ["built"]
+    assert first["chance"] != second["chance"]
+    for found in (first, second):
+        assert found["words"] == ["_agent"]
+        assert found["handed_down"] == []  # no connection, no store, no channel
+        assert found["threads"] == 1
+        assert found["cwd"] == str(stage.folder)
+
+
+def test_it_is_replaced_when_the_code_changes(warmth: Warmth, code: Path) -> None:
+    before = ready(warmth).pid
+    assert ready(warmth).pid == before
+    code.write_text("pass  # changed")
+    assert warmth.server() is None  # what starts meanwhile starts cold, with the new code
+    assert ready(warmth).pid != before
+
+
+def test_it_is_replaced_when_it_has_grown(warmth: Warmth) -> None:
+    before = ready(warmth).pid
+    os.kill(before, signal.SIGUSR2)
+    assert eventually(lambda: warmth.server() is None)
+    assert ready(warmth).pid != before
+
+
+def test_what_a_rehearsal_leaves_running_is_never_forked(forks: ForkServer, code: Path) -> None:
+    """A fork of a process with threads has their locks and not the threads."""
+    warmth = warmth_of(forks, code, "leave_a_thread")
+    assert warmth.server() is None
+    assert eventually(children, forks.pid)
+    assert eventually(lambda: not children(forks.pid)), "it goes on with a thread"
+    assert warmth.server() is None
+    warmth.drop()
+
+
+def test_a_rehearsal_that_fails_costs_time_and_nothing_else(stage: Stage, forks: ForkServer, code: Path) -> None:
+    warmth = warmth_of(forks, code, "fail")
+    assert told(stage, warmth)["built"] == []
+    warmth.drop()
