@@ -99,6 +99,6 @@ def test_an_agent_works_on_a_shared_store_by_hand_and_under_a_worker_cold_and_wa
                 task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
                 assert done(person, task) == "waiting"
                 person.adjourn("approve", person.json("show", task)["asks"][0]["id"])
-                until(lambda task=task: person.state(task) == "succeeded", what="it is done")
+                assert done(person, task) == "succeeded"
                 until(lambda: len(warm_parents(process.pid)) == 1, what="the warm parent is there")
         assert person.lines("log.txt") == ["ran"] * 3

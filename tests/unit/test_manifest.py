@@ -7,17 +7,15 @@ import pytest
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, command_body
-from adjourn.core.driving import Look, Report
+from adjourn.core.driving import Look, Report, Spent
 from adjourn.core.manifest import (
     Manifest,
     ResumabilityDoc,
-    UsageDoc,
     ask_doc,
     encoded,
     manifest_of,
     resumability_doc,
     run_doc,
-    usage_doc,
 )
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, CallState, TaskState
@@ -242,12 +240,11 @@ def test_a_run_record_has_exactly_the_required_keys_when_the_rest_is_empty() -> 
 
 
 def test_what_runs_used_is_added_up_and_a_cost_that_nobody_knows_stays_unknown() -> None:
-    one, two = Report(input_tokens=100, output_tokens=10, cost="0.000600"), Report(input_tokens=5, output_tokens=1, cost="0.1")
-    assert usage_doc([one, two, Report(message="nothing")]) == UsageDoc(input_tokens=105, output_tokens=11, cost_usd="0.100600")
+    one, two = Spent(input_tokens=100, output_tokens=10, cost="0.000600"), Spent(input_tokens=5, output_tokens=1, cost="0.1")
+    assert one.plus(two).plus(Spent()) == Spent(input_tokens=105, output_tokens=11, cost="0.100600")
     killed = Report(input_tokens=1, output_tokens=1)
-    assert usage_doc([one, killed]) == UsageDoc(input_tokens=101, output_tokens=11, cost_usd=None)
-    assert usage_doc([]) is usage_doc([Report()]) is None
-    assert json.loads(encoded(run_doc(a_task(), a_run(), report=killed)))["usage"]["cost_usd"] is None
+    assert one.plus(killed.spent) == Spent(input_tokens=101, output_tokens=11, cost=None)
+    assert json.loads(encoded(run_doc(a_task(), a_run(), report=killed)))["usage"]["cost"] is None
 
 
 def test_a_session_can_be_resumed_when_nothing_stands_in_the_way() -> None:
