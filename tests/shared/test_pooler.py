@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -37,29 +38,26 @@ logfile = {place}/log
 
 
 @pytest.fixture
-def pooler(database: str, tmp_path: Path) -> Iterator[str]:
+def pooler(database: str) -> Iterator[str]:
     """Return the address of the database behind a pooler that has two connections for everybody."""
-    program, server = needs("pgbouncer"), conninfo_to_dict(database)
-    place, door = tmp_path / "pooler", _free_port()
-    place.mkdir()
-    words = {"host": server.get("host", "localhost"), "port": server.get("port", 5432), "place": place, "door": door}
-    (place / "config.ini").write_text(CONFIG.format(**words))
-    (place / "users.txt").write_text(f'"{server["user"]}" ""\n')
-    pooler = subprocess.Popen([program, *_as_whoever_may_use(str(server.get("host", "")), place), str(place / "config.ini")])
-    until(lambda: _answers(door), what="the pooler answers")
-    yield f"postgresql://{server['user']}@127.0.0.1:{door}/{server['dbname']}"
-    pooler.terminate()
-    pooler.wait(20)
+    program, server, door = needs("pgbouncer"), conninfo_to_dict(database), _free_port()
+    host = str(server.get("host", "localhost"))
+    with TemporaryDirectory() as place:
+        Path(place, "config.ini").write_text(CONFIG.format(host=host, port=server.get("port", 5432), place=place, door=door))
+        Path(place, "users.txt").write_text(f'"{server["user"]}" ""\n')
+        process = subprocess.Popen([program, *_as_whoever_may_use(host, place), f"{place}/config.ini"])
+        until(lambda: _answers(door), what="the pooler answers")
+        yield f"postgresql://{server['user']}@127.0.0.1:{door}/{server['dbname']}"
+        process.terminate()
+        process.wait(20)
 
 
-def _as_whoever_may_use(host: str, place: Path) -> list[str]:
+def _as_whoever_may_use(host: str, place: str) -> list[str]:
     """A pooler runs as anybody but root; as the server does, it may use the server's socket."""
     if os.getuid() != 0:
         return []
-    user = pwd.getpwuid(Path(host).stat().st_uid if os.path.isabs(host) else pwd.getpwnam("nobody").pw_uid).pw_name
+    user = pwd.getpwuid(os.stat(host).st_uid).pw_name if os.path.isabs(host) else "nobody"
     shutil.chown(place, user)
-    for above in list(place.parents)[:3]:
-        above.chmod(above.stat().st_mode | 0o011)  # so that it finds its config
     return ["-u", user]
 
 

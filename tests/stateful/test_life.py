@@ -29,7 +29,7 @@ BATCHES = {"ci": (1, 12), "full": (10, 100)}  # how many, and how many lives in 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Live through as many batches as the share of the sweep has."""
     if "batch" in metafunc.fixturenames:
-        batches, _ = BATCHES[metafunc.config.getoption("--sweep")]
+        batches, _ = BATCHES[str(metafunc.config.getoption("--sweep"))]
         metafunc.parametrize("batch", range(batches))
 
 
