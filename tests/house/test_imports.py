@@ -13,7 +13,7 @@ from tests.house.project import PACKAGE, pyproject
 
 # An extra: the packages it brings, and the only places that may import them when they are themselves imported.
 HOMES = {
-    "agent": ({"pydantic_ai", "openai", "anthropic"}, ["runners/agent/model"]),
+    "agent": ({"pydantic_ai", "openai", "anthropic"}, ["runners/agent/model", "runners/agent/history"]),
     "tui": ({"textual"}, ["tui"]),
     "web": ({"starlette", "uvicorn", "jinja2"}, ["web"]),
     "mcp": ({"mcp", "mcp_types"}, ["mcp_server", "runners/agent/tools/mcp"]),
