@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from adjourn.core.call import COMMAND
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document, Done, Shell
 
 
@@ -32,6 +31,11 @@ class Stage:
         task: str = self.shell.json("tasks")["tasks"][0]["task_id"]
         return task
 
+    @property
+    def newest(self) -> str | None:
+        """The newest task, if there is one."""
+        return self.task if self.shell.store.exists() and self.shell.json("tasks")["tasks"] else None
+
     def asks(self) -> list[Document]:
         """Return the open asks."""
         return self.shell.inbox()
@@ -54,6 +58,6 @@ class Stage:
 
     def calls(self) -> dict[str, str]:
         """Return the agent's calls of the newest task by name, with how each stands."""
-        task, store = self.task, SqliteStore(str(self.shell.store))
+        task, store = self.task, self.shell.open_store()
         with contextlib.closing(store), store.read() as view:
             return {call.tool_call_id: call.state.value for call in view.calls(task) if call.tool != COMMAND}

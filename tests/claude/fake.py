@@ -97,6 +97,8 @@ class Fake:
         while True:
             turn = self.turns[sum(entry["type"] == "assistant" for entry in self.entries)]
             time.sleep(turn.get("delay", 0))
+            if FAULT == "dies in a turn":
+                os.kill(os.getpid(), signal.SIGKILL)
             if turn.get("error"):
                 self._result(is_error=True, result=turn["error"], terminal_reason="api_error", api_error_status=500, code=1)
             self._message(turn)

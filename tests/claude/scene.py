@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.call import COMMAND
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.claude.model import claude_model
-from tests.e2e.shell import Document, Done, Shell
+from tests.e2e.shell import Document
 from tests.model.script import ToolUse, Turn
 from tests.model.server import Model
+from tests.stage import Stage
 
 GATED = ("run", "--runner", "claude", "--pause-on-approval")
 QUIET = {
@@ -30,16 +29,14 @@ def bash(command: str, *, name: str | None = None) -> ToolUse:
     return ToolUse(name="Bash", arguments={"command": command, "description": "it is asked for"}, id=name)
 
 
-class Scene:
-    """A workspace, a home, a Claude Code, and the model that it talks to."""
+class Scene(Stage):
+    """A stage with Claude Code, and the model that it talks to."""
+
+    gated = GATED
 
     def __init__(self, place: Path, program: str) -> None:
-        self.home = place / "home"
-        self.work = place / "work"
-        self.home.mkdir()
-        self.work.mkdir()
-        self.shell = Shell(self.work)
-        self.shell.environment |= {"HOME": str(self.home), "ADJOURN_CLAUDE": program, **QUIET}
+        super().__init__(place)
+        self.shell.environment |= {"ADJOURN_CLAUDE": program, **QUIET}
         for name in ("CLAUDECODE", "CLAUDE_CONFIG_DIR", "ANTHROPIC_AUTH_TOKEN"):
             self.shell.environment.pop(name, None)
 
@@ -50,53 +47,15 @@ class Scene:
             self.shell.environment["ANTHROPIC_BASE_URL"] = model.url
             yield model
 
-    def run(self, prompt: str = "do it", *, expect: int | None = 10, options: Sequence[str] = ()) -> Done:
-        """Have Claude Code work on a prompt, gated."""
-        return self.shell.adjourn(*GATED, *options, prompt, expect=expect)
-
-    @property
-    def task(self) -> str:
-        """The newest task."""
-        task: str = self.shell.json("tasks")["tasks"][0]["task_id"]
-        return task
-
-    @property
-    def newest(self) -> str | None:
-        """The newest task, if there is one."""
-        return self.task if self.shell.store.exists() and self.shell.json("tasks")["tasks"] else None
-
-    def asks(self) -> list[Document]:
-        """Return the open asks."""
-        return self.shell.inbox()
-
-    def approve_all(self) -> None:
-        """Approve all that waits."""
-        self.shell.adjourn("approve", *[ask["id"] for ask in self.asks()])
-
     def let_pass(self, *rules: str) -> None:
         """Have the person's policy let these calls pass."""
         config = self.work / ".config" / "adjourn"
         config.mkdir(parents=True)
         (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
 
-    def resume(self, *words: str, expect: int | None = 0) -> Done:
-        """Go on with the newest task."""
-        return self.shell.adjourn("resume", self.task, *words, expect=expect)
-
-    def lines(self, name: str = "made.txt") -> list[str]:
-        """Return what tools wrote."""
-        return self.shell.lines(name)
-
     def session_files(self) -> list[Path]:
         """Return the files of Claude Code's sessions."""
         return sorted(self.home.glob(".claude/projects/*/*.jsonl"))
-
-    def calls(self) -> dict[str, str]:
-        """Return the agent's calls of the newest task by name, with how each stands."""
-        task = self.task
-        store = SqliteStore(str(self.shell.store))
-        with contextlib.closing(store), store.read() as view:
-            return {call.tool_call_id: call.state.value for call in view.calls(task) if call.tool != COMMAND}
 
 
 def history(request: Any) -> list[bytes]:

@@ -237,6 +237,17 @@ def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> 
     assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 
+def test_a_program_that_is_killed_between_calls_can_be_resumed(fake: Fake) -> None:
+    fake.faults("dies in a turn")
+    fake.play([ONE, DONE])
+    assert "It cannot go on for now: Claude Code ended with signal 9" in fake.run().out
+    fake.faults("")
+    fake.resume(expect=10)
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A"]
+
+
 def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:  # trap 6
     fake.play([Turn(text="Slow.", calls=(bash("echo began >> made.txt; sleep 9", name="toolu_A"),)), DONE])
     fake.run()

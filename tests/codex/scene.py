@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Document
 from tests.model.script import ToolUse, Turn
 from tests.model.server import Model, Request, playing
@@ -104,7 +103,7 @@ class Scene(Stage):
 
     def report(self, run: int) -> Document:
         """Return what a run of the newest task said of itself."""
-        store = SqliteStore(str(self.shell.store))
+        store = self.shell.open_store()
         with contextlib.closing(store), store.read() as view:
             return msgspec.json.decode(view.document(self.task, f"report:{run}") or b"{}", type=Document)
 

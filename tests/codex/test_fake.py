@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from adjourn.stores.sqlite.store import SqliteStore
 from tests.codex.scene import Scene
 from tests.e2e.shell import until
 
@@ -112,7 +111,7 @@ def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref
     fake.play(MAKES, DONE)
     fake.run()
     fake.approve_all()
-    store = SqliteStore(str(fake.shell.store))
+    store = fake.shell.open_store()
     with contextlib.closing(store), store.change() as change:
         run = change.run(fake.task, 1)
         change.save_run(run, msgspec.structs.replace(run, session_ref=ref, version=run.version + 1))
@@ -139,6 +138,22 @@ def test_what_became_of_the_program_since_the_pause_is_said_before_anything_star
     assert f"{program} 0.200.0; it was 0.166.0 when the task left" in fake.shown()
     fake.resume()
     assert fake.lines() == ["hi"]
+
+
+def test_a_resume_works_in_its_workspace_wherever_it_is_said_and_not_without_it(fake: FakeScene) -> None:  # D-R19, D-R26, D-R27
+    fake.play(MAKES, AGAIN, [{"run": "pwd >> where.txt", "id": "call_C"}], DONE)
+    fake.run()
+    fake.approve_all()
+    task = fake.task
+    away = fake.work.rename(fake.home / "away")
+    fake.shell.environment["ADJOURN_STORE"] = str(away / ".adjourn")
+    refused = fake.shell.adjourn("resume", task, expect=6, cwd=fake.home).err
+    assert f"{fake.work} is not there any more" in refused
+    away.rename(fake.work)
+    fake.shell.environment["ADJOURN_STORE"] = str(fake.shell.store)
+    fake.shell.adjourn("resume", fake.task, expect=10, cwd=fake.home)
+    assert fake.lines() == ["hi"]
+    assert f'cwd: "{fake.work}"' in fake.shown()
 
 
 def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_restarted(fake: FakeScene) -> None:

@@ -117,14 +117,12 @@ def test_a_call_that_codex_closed_itself_is_decided_in_words(
 
 
 def test_without_the_file_and_without_a_copy_the_task_is_not_resumed(real: Scene) -> None:  # D-R19, D-R24, D-R25, D-R54, D-R64
-    from adjourn.stores.sqlite.store import SqliteStore
-
     makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
     with real.model([makes, DONE]) as model:
         real.run()
         for file in real.session_files():
             file.unlink()
-        store = SqliteStore(str(real.shell.store))
+        store = real.shell.open_store()
         with store.change() as change:
             change.keep_document(real.task, "session", None)
         store.close()

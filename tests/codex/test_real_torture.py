@@ -21,7 +21,7 @@ def test_a_task_that_is_paused_at_random_ends_and_no_step_is_doubled(real: Scene
     turns = [Turn(calls=(shell(f"./step.sh {number}", name=f"call_{number}"),), delay=0.2) for number in range(STEPS)]
     real.shell.script('sleep 0.2; echo "$1" >> made.txt', name="step.sh")
     with real.model([*turns, Turn(text="All done.")]):
-        for number in range(25 if sweep == "full" else 3):
+        for number in range(25 if sweep == "full" else 2):
             (real.work / "made.txt").unlink(missing_ok=True)
             _play(real, random.Random(number))
             steps = real.lines()

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
+from adjourn.ports.store import Store
+
 AGENTS = Path(__file__).resolve().parent.parent / "agents"
 ADJOURN = Path(sys.executable).parent / "adjourn"
 SECONDS = 60
@@ -178,6 +180,16 @@ class Shell:
         with psycopg.connect(self.database, options="-csearch_path=adjourn", autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def open_store(self) -> Store:
+        """Open the store past the program."""
+        if self.database is None:
+            from adjourn.stores.sqlite.store import SqliteStore
+
+            return SqliteStore(str(self.store))
+        from adjourn.stores.postgres.store import PostgresStore
+
+        return PostgresStore(self.database)
 
     # --- short ways to what tests look at ---------------------------------------------------------------------------
 

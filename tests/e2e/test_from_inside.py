@@ -123,6 +123,7 @@ for path in glob.glob(sys.argv[1] + "/wake/*"):
 """
 
 
+@pytest.mark.one_machine("a shared store wakes by NOTIFY, which says nothing but that something happened")
 def test_datagrams_to_the_store_decide_nothing(shell: Shell) -> None:
     task, ask = waiting(shell)
     (shell.place / "shout.py").write_text(SHOUT)

@@ -17,8 +17,10 @@ from adjourn.core.task import Task
 from adjourn.ports.runs import Vanished
 from adjourn.ports.store import Change
 from adjourn.stores.postgres.leases import PostgresLeases
+from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.store import PostgresStore
-from tests.contract.office import ASKS_90, DONE, ME
+from tests.contract.office import ASKS_90, DONE, ME, Office
+from tests.e2e.shell import until
 from tests.shared.desk import desk
 from tests.stateful.world import shim_of
 from tests.unit.values import a_task
@@ -119,6 +121,26 @@ def test_a_pool_may_have_any_name(store: PostgresStore) -> None:
     assert store.next_queued("nobody's", supervisor="anna", fits=anything) is None
 
 
+ENTERED = """
+SELECT task_name, params, t.headers, retry_strategy, max_attempts, cancellation, first_started_at, t.state, attempts,
+    completed_payload, cancelled_at, idempotency_key, last_attempt_run = run_id, r.attempt, r.state, claimed_by, claim_expires_at,
+    wake_event, event_payload, started_at, completed_at, failed_at, result, failure_reason, available_at <= clock_timestamp(),
+    substr(task_id::text, 15, 1), substr(task_id::text, 1, 6)
+FROM absurd.t_adjourn_default AS t JOIN absurd.r_adjourn_default AS r USING (task_id) ORDER BY enqueue_at
+"""
+SPAWN = """
+SELECT absurd.spawn_task('adjourn_default', 'run', jsonb_build_object('task', no), '{"max_attempts": 1}') FROM adjourn.task
+"""
+
+
+def test_what_enters_a_queue_is_what_the_engine_itself_would_put_there(store: PostgresStore, sql: Sql) -> None:
+    """Its rows are written by statements of our own, which are planned once."""
+    desk(store).start()
+    sql(SPAWN)
+    ours, theirs = sql(ENTERED)
+    assert ours == theirs
+
+
 # --- who takes what ---------------------------------------------------------------------------------------------------
 
 
@@ -128,6 +150,65 @@ def test_workers_are_offered_different_tasks_oldest_first(opened: Open) -> None:
     offered = [store.next_queued("default", supervisor=name, fits=anything) for store, name in ((one, "a"), (other, "b")) * 2]
     assert [task.id for task in offered if task] == [task.id for task in tasks]
     assert other.next_queued("default", supervisor="b", fits=anything) is None
+
+
+def heard(store: PostgresStore, ear: Ear, *, supervisor: str) -> Task:
+    """Return the task that was just queued, offered because it was heard of."""
+
+    def is_heard() -> bool:
+        ear.drain()
+        return bool(ear._queued)
+
+    until(is_heard, what="it is heard of")
+    found = store.next_queued("default", supervisor=supervisor, fits=anything)
+    assert found is not None
+    return found
+
+
+def test_of_all_who_hear_of_a_task_one_gets_it(opened: Open) -> None:
+    """They look at it without taking it; what was seen counts only while it is so."""
+    stores = [opened() for _ in range(3)]
+    offices, ears = [desk(store) for store in stores], [store.listen() for store in stores]
+    with ThreadPoolExecutor() as pool:
+        for _ in range(10):
+            task = offices[0].start()
+            offered = [heard(store, ear, supervisor=store.name) for store, ear in zip(stores, ears, strict=True)]
+            assert [found.id for found in offered] == [task.id] * 3
+            assert sum(pool.map(claimed_by, offices, offered, ("anna", "bert", "carl"))) == 1
+    for ear in ears:
+        ear.close()
+
+
+def claimed_by(office: Office, task: Task, supervisor: str) -> bool:
+    try:
+        return isinstance(office.controller.claim(task.id, supervisor=supervisor), Claimed)
+    except Conflict:
+        return False
+
+
+def test_what_was_foreseen_of_a_task_counts_only_while_it_is_so(opened: Open) -> None:
+    here, there = opened(), opened()
+    ear, office, others = here.listen(), desk(here), desk(there)
+
+    def foreseen() -> Task:
+        others.start()
+        return heard(here, ear, supervisor="anna")
+
+    gone_on = foreseen()
+    others.controller.pause(gone_on.id, by=ME)
+    others.controller.resume(gone_on.id, by=ME)
+    assert claimed_by(office, gone_on, "anna"), "it is queued, if otherwise than it was"
+    assert office.task(gone_on.id).runs == 1
+    canceled = foreseen()
+    others.controller.cancel(canceled.id, by=ME)
+    assert not claimed_by(office, canceled, "anna")
+    assert office.task(canceled.id).state is TaskState.CANCELED
+    in_other_hands = foreseen()
+    with there.change() as tx:
+        tx.task(in_other_hands.id)
+        assert not claimed_by(office, in_other_hands, "anna"), "whoever claims waits for nobody"
+    assert claimed_by(office, in_other_hands, "anna")
+    ear.close()
 
 
 def test_what_does_not_fit_a_machine_stays_for_another(opened: Open) -> None:

@@ -21,6 +21,7 @@ from tests.needs import missing
 from tests.postgres import Server, server_at
 from tests.shared.desk import desk
 from tests.shared.proxy import Wire, wire
+from tests.shared.test_engine import heard
 from tests.unit.values import a_task
 
 
@@ -64,7 +65,32 @@ def test_a_commit_that_the_server_never_heard_is_told_and_leaves_no_trace(wired:
         assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
 
 
-WORDS = [b"BEGIN", b"INSERT INTO adjourn.task ", b"adjourn.family", b"adjourn.enqueue", b"seal_events", b"pg_notify", b"COMMIT\0"]
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_claim_whose_reply_is_lost_is_made_once(wired: tuple[Wire, PostgresStore], is_heard: bool) -> None:  # noqa: FBT001 -- pytest hands it over by its name
+    """It goes out in one packet: what became of it is seen by who has the run."""
+    laid, store = wired
+    laid.carries_the_word = is_heard
+    office, ear = desk(store), store.listen()
+    for number in range(5):
+        task = office.start()
+        assert heard(store, ear, supervisor="anna") == task
+        laid.cut_at = b"COMMIT\0"
+        office.claim(task, supervisor="anna")
+        assert laid.cuts == number + 1
+        assert office.task(task.id).runs == 1
+        assert [event.kind for event in office.events(task)].count("run_claimed") == 1
+    ear.close()
+
+
+WORDS = [
+    b"BEGIN",
+    b"INSERT INTO adjourn.task ",
+    b"adjourn.family",
+    b"INSERT INTO absurd.",
+    b"seal_events",
+    b"pg_notify",
+    b"COMMIT\0",
+]
 
 
 @pytest.mark.parametrize(("word", "is_heard"), list(product(WORDS, [True, False])))

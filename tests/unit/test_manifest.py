@@ -7,7 +7,16 @@ import pytest
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, command_body
-from adjourn.core.manifest import Manifest, ask_doc, encoded, manifest_of, run_doc
+from adjourn.core.driving import Look, Report, Spent
+from adjourn.core.manifest import (
+    Manifest,
+    ResumabilityDoc,
+    ask_doc,
+    encoded,
+    manifest_of,
+    resumability_doc,
+    run_doc,
+)
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task
@@ -228,6 +237,23 @@ def test_a_run_record_has_exactly_the_required_keys_when_the_rest_is_empty() -> 
         "created_at": "2023-11-14T22:13:20.000Z",
         "updated_at": "2023-11-14T22:13:20.000Z",
     }
+
+
+def test_what_runs_used_is_added_up_and_a_cost_that_nobody_knows_stays_unknown() -> None:
+    one, two = Spent(input_tokens=100, output_tokens=10, cost="0.000600"), Spent(input_tokens=5, output_tokens=1, cost="0.1")
+    assert one.plus(two).plus(Spent()) == Spent(input_tokens=105, output_tokens=11, cost="0.100600")
+    killed = Report(input_tokens=1, output_tokens=1)
+    assert one.plus(killed.spent) == Spent(input_tokens=101, output_tokens=11, cost=None)
+    assert json.loads(encoded(run_doc(a_task(), a_run(), report=killed)))["usage"]["cost"] is None
+
+
+def test_a_session_can_be_resumed_when_nothing_stands_in_the_way() -> None:
+    fine, broken = Look(thing="program", fine=True, says="2.1"), Look(thing="session", fine=False, says="it is gone")
+    assert resumability_doc([], restart="r") is None
+    assert resumability_doc([fine], restart="r") == ResumabilityDoc(can_be_resumed=True, looks=(fine,), way_out=None)
+    assert resumability_doc([fine, broken], restart="r") == ResumabilityDoc(
+        can_be_resumed=False, looks=(fine, broken), way_out="r"
+    )
 
 
 def test_a_run_record_names_its_pause_and_its_kin() -> None:

@@ -262,8 +262,15 @@ class ClaudeDriver:
     def _give_up(self) -> int:
         """Leave for now where a person is at hand and can do something about it; else fail."""
         self._fail(self._why())
-        is_for_now = self._is_resumable and self._result and self._result.can_be_tried_again
-        return FOR_NOW if is_for_now and self._drive.task.spec.pause_on_approval else exits.FAILED
+        is_known = not self._holding.has_open_calls  # else nobody knows what became of a call, and a person is asked that first
+        can_go_on = is_known and self._is_resumable and self._drive.task.spec.pause_on_approval
+        return FOR_NOW if can_go_on and self._can_be_tried_again() else exits.FAILED
+
+    def _can_be_tried_again(self) -> bool:
+        """Say whether what ended it may be otherwise tomorrow. One that was killed has said nothing of why."""
+        if self._result is None:
+            return self._program is not None and (self._program.exit_code or 0) < 0
+        return self._result.can_be_tried_again
 
     def _report(self, message: str) -> None:
         used = self._used()

@@ -332,6 +332,11 @@ class Holding:
             output, left_out = cut(_text_of(returned.content))
             self._drive.close(call, CallResult(ok=not returned.is_error, output=output, left_out=left_out))
 
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a call was handed out of which nobody heard what became of it."""
+        return any(self._allowed.values())
+
     def close_subagents(self) -> None:
         """Write down that the calls of subagents have ended: a session that ended well has heard of all of them, we have not."""
         for name in self._of_subagents:

@@ -24,6 +24,7 @@ class Launch:
         self.seal = os.urandom(16).hex()  # known to the driver and to the hook's line: nobody else can answer
         self.hook = hook.hook_command(adjourn, self.seal)
         self.interrupts = interrupts
+        self.is_rehearsed = False
 
     @cached_property
     def binary(self) -> str:

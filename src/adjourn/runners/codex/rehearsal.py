@@ -25,6 +25,8 @@ _ENDS = {"type": "message", "role": "assistant", "content": [{"type": "output_te
 
 def rehearse(launch: Launch) -> None:
     """Refuse a Codex that makes a call without asking the hook: it would make every call so, and nothing else stops it."""
+    if launch.is_rehearsed:
+        return
     hooks = Hooks(launch.place, seal=launch.seal)
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         threading.Thread(target=_play, args=(listener,), daemon=True).start()
@@ -38,6 +40,8 @@ def rehearse(launch: Launch) -> None:
         finally:
             turn.kill()
             hooks.close()
+            listener.shutdown(socket.SHUT_RDWR)  # wakes the model
+    launch.is_rehearsed = True
 
 
 def _words(launch: Launch, port: int) -> list[str]:

@@ -52,7 +52,7 @@ class Line:
         line = self._connection.pgconn
         parts, types, formats = self._encoded(values)
         if not self._prepares:
-            line.send_query_params(statement, parts, types, formats, pq.Format.BINARY)
+            line.send_query_params(statement, parts, types or None, formats, pq.Format.BINARY)
             return 1
         name = self._names.get((statement, types))
         if name is None:
