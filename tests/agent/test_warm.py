@@ -55,10 +55,6 @@ def asks(person: Desk, task: str, question: str) -> bool:
     return bool(person.json("show", task).get("agent_message") == question)
 
 
-def has_succeeded(person: Desk, task: str) -> bool:
-    return person.state(task) == "succeeded"
-
-
 def test_agents_under_a_worker_work_as_anywhere_cold_and_warm(tmp_path: Path) -> None:
     """The same task three times: the first is started cold while the parent warms up, the others are forked."""
     write = ToolUse(name="write_file", arguments={"path": "note.txt", "content": "hello"}, id="write")
@@ -103,6 +99,6 @@ def test_an_agent_works_on_a_shared_store_by_hand_and_under_a_worker_cold_and_wa
                 task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
                 assert done(person, task) == "waiting"
                 person.adjourn("approve", person.json("show", task)["asks"][0]["id"])
-                until(partial(has_succeeded, person, task), what="it is done")
+                assert done(person, task) == "succeeded"
                 until(lambda: len(warm_parents(process.pid)) == 1, what="the warm parent is there")
         assert person.lines("log.txt") == ["ran"] * 3
