@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.agent.desk import desk, finish, use
 from tests.e2e.shell import until
 from tests.model.script import ToolUse
@@ -15,6 +17,7 @@ from tests.model.script import ToolUse
 SERVER = Path(__file__).parent / "mcp_server.py"
 
 
+@pytest.mark.one_machine("it looks for a secret in the file of the database")
 def test_the_tools_of_an_mcp_server_are_offered_gated_and_run_beside_the_agent(tmp_path: Path) -> None:
     servers = {"shop": {"command": sys.executable, "args": [str(SERVER)], "env": {"SHOP_KEY": "${MY_KEY}"}}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

@@ -57,7 +57,7 @@ def test_an_answer_is_the_same_whoever_gives_it_and_however_it_comes(api: str, *
         usage=Usage(input=100, output=10, cost="0.0003"),
         model="scripted",
     )
-    assert "".join(asked.heard) == "Let me look at it."
+    assert "".join(asked.heard) == "Let me look at it.\n"
 
 
 @apis

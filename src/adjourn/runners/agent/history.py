@@ -1,4 +1,4 @@
-"""A conversation as the model layer wants it. What was put into its form once stays so: only what is new is added."""
+"""A conversation as the model layer wants it, for `model.py`. What was put into its form once stays so: what is new is added."""
 
 from collections.abc import Sequence
 from typing import Any
