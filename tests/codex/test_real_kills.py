@@ -53,7 +53,7 @@ class Sweep:
         self._control.aim(aim)
         process = self._scene.shell.start(*words, env=self._scene.shell.environment | self._environment, **_QUIET)
         if words == PAUSE:
-            until(lambda: self._scene.lines() != [] or process.poll() is not None, what="the command runs")
+            until(lambda: self._scene.lines() != [] or process.poll() is not None, what="the command runs", seconds=60)
             process.send_signal(signal.SIGINT)
         process.wait(timeout=120)
         until(lambda: not self._scene.shell.processes(), what="all of it has left", seconds=60)
