@@ -53,7 +53,8 @@ def calls_of(message: str, paths: list[str]) -> list[Called]:
     mark = b'"id":' + msgspec.json.encode(message)
     lines = (line for path in paths for line in _content(path).splitlines() if mark in line)
     found = ([event for event in events_of(line) if isinstance(event, Called)] for line in lines)
-    return next((calls for calls in found if calls and all(call.is_whole and call.message == message for call in calls)), [])
+    whole = (calls for calls in found if calls and all(call.is_whole and call.message == message for call in calls))
+    return next(whole, list[Called]())
 
 
 def lay_out(session: str, content: bytes, *, place: str) -> str:
