@@ -51,10 +51,11 @@ def _is_prompt(session: str, line: bytes) -> bool:
 def calls_of(message: str, paths: list[str]) -> list[Called]:
     """Return all calls of a message that came in one piece: the program puts such a message into its file as one entry."""
     mark = b'"id":' + msgspec.json.encode(message)
-    lines = (line for path in paths for line in _content(path).splitlines() if mark in line)
-    found = ([event for event in events_of(line) if isinstance(event, Called)] for line in lines)
-    whole = (calls for calls in found if calls and all(call.is_whole and call.message == message for call in calls))
-    return next(whole, list[Called]())
+    for line in (line for path in paths for line in _content(path).splitlines() if mark in line):
+        calls = [event for event in events_of(line) if isinstance(event, Called)]
+        if calls and all(call.is_whole and call.message == message for call in calls):
+            return calls
+    return []
 
 
 def lay_out(session: str, content: bytes, *, place: str) -> str:
