@@ -8,7 +8,7 @@ from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import ORIGINAL, Call
-from adjourn.core.errors import NotFound
+from adjourn.core.errors import NotFound, StoreProblem
 from adjourn.core.receipt import Receipt
 from adjourn.core.render import visible
 from adjourn.core.states import AskState, TaskState
@@ -27,6 +27,17 @@ def record(session: Session, replies: Sequence[Reply], *, sign: str | None = Non
 
 def tell(session: Session, settled: Sequence[Ask]) -> int:
     """Print a receipt for each reply that was recorded, and say what happens next."""
+    try:
+        _tell(session, settled)
+    except StoreProblem as error:  # whoever reads of it must not think that nothing was decided
+        what = "it was" if len(settled) == 1 else "they were"
+        raise StoreProblem(
+            f"{what} recorded, and then {error.why}", way_out=command(session, "show", settled[0].task_id)
+        ) from error
+    return 0
+
+
+def _tell(session: Session, settled: Sequence[Ask]) -> None:
     desk = session.desk
     receipts = desk.receipts(settled)
     with desk.store.read() as view:
@@ -36,7 +47,6 @@ def tell(session: Session, settled: Sequence[Ask]) -> int:
         _say_json(session, zip(settled, calls, strict=True), tasks, receipts, original=_original(session, calls))
     else:
         _say_text(session, zip(settled, calls, strict=True), tasks, {receipt.ask: receipt for receipt in receipts})
-    return 0
 
 
 def _original(session: Session, calls: Sequence[Call | None]) -> bytes | None:
