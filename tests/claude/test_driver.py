@@ -349,6 +349,14 @@ def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(f
     assert fake.shell.processes() == {}
 
 
+def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: Fake) -> None:  # trap 8
+    fake.faults("asks nobody from the start")
+    fake.play([Turn(text=ONE.text, calls=ONE.calls, delay=2.0), DONE])
+    done = fake.run(expect=1)
+    assert "Claude Code does not ask before it makes a call: its hooks are switched off" in done.out
+    assert fake.lines() == []
+
+
 @pytest.mark.parametrize("fault", ["never stops", "keeps no message"])
 def test_a_message_that_never_ends_lets_nothing_through(fake: Fake, fault: str) -> None:
     fake.faults(fault)

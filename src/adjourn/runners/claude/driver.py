@@ -44,6 +44,7 @@ _LEAVING = 5.0  # seconds that the program gets to leave after it said that it s
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
 _NO_MARKER = "No deferred tool marker"
 _NO_SESSION = "No conversation found"
+_HOOKS_OFF = "its hooks are switched off; look for what does that in its managed settings"
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +171,7 @@ class ClaudeDriver:
         return Program(
             argv,
             cwd=self._drive.task.spec.workspace,
-            environment=environment(self._inherited),
+            environment=environment(self._setup, self._inherited),
             words=way.prompt if way.prompt is not None and not fits_a_word(way.prompt) else None,
             selector=self._selector,
             hear=self._hear,
@@ -187,7 +188,7 @@ class ClaudeDriver:
             self._holding.add(asked)
         if self._deadline is not None and time.monotonic() > self._deadline:
             program.kill()
-        if self._holding.has_run_unasked:
+        if self._holding.has_run_unasked or self._holding.has_no_hold:
             program.kill()
 
     def _patience(self) -> float | None:
@@ -250,7 +251,9 @@ class ClaudeDriver:
         if self._is_told_to_stop:
             return INTERRUPTED
         if self._holding.has_run_unasked:
-            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: its hooks are switched off")
+            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: {_HOOKS_OFF}")
+        if self._holding.has_no_hold:
+            return self._fail(f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}")
         if self._holding.is_pausing:
             return exits.PAUSED
         if self._result and self._result.is_success and self._program and self._program.exit_code == 0:
