@@ -26,6 +26,9 @@ def test_a_call_waits_and_runs_once_when_approved(fake: Fake) -> None:  # D-R17,
     fake.play([ONE, DONE])
     fake.run()
     assert fake.lines() == []
+    assert "claude: do it" in fake.shell.adjourn("tasks").out
+    assert "prompt for claude\n  do it\n" in fake.shown()
+    assert "Bash: echo A >> made.txt" in fake.shell.adjourn("inbox").out
     fake.approve_all()
     fake.resume()
     assert fake.lines() == ["A"]
@@ -108,7 +111,7 @@ def test_a_session_without_its_marker_is_resumed_by_words_and_the_approval_still
     fake.run()
     fake.approve_all()
     fake.faults("no marker")
-    fake.resume()
+    assert "Error" not in fake.resume().err
     assert fake.lines() == ["A"]
     assert fake.argv()[-1][-1].startswith("A person has decided")
 

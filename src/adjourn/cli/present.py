@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from adjourn.cli.program import command
 from adjourn.cli.session import Session
-from adjourn.core.call import COMMAND, Call, arguments_of, command_of
+from adjourn.core.call import COMMAND, Call, arguments_of, canonical, command_of
 from adjourn.core.render import (
     WHOLE,
     Cut,
@@ -68,8 +68,17 @@ def short(identifier: str) -> str:
 
 
 def title(task: Task) -> str:
-    """Return a task's command on one line, and say how much of it is left out."""
-    return fit(command_line(task.spec.argv), columns=GIST)
+    """Return a task's command on one line, or what an agent was told to do, and say how much of it is left out."""
+    spec = task.spec
+    return fit(command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {visible(spec.prompt)}", columns=GIST)
+
+
+def gist(call: Call) -> str:
+    """Return what an agent wants to do on one line, and say how much of it is left out."""
+    arguments = arguments_of(call.body)
+    command = arguments.get("command")
+    words = command if isinstance(command, str) else canonical(arguments).decode()
+    return fit(f"{visible(call.tool)}: {visible(words)}", columns=GIST)
 
 
 def call_block(session: Session, call: Call) -> list[str]:

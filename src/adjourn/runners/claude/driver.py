@@ -20,7 +20,7 @@ from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import progress, session, words
 from adjourn.runners.claude.holding import Holding
-from adjourn.runners.claude.program import Program
+from adjourn.runners.claude.program import NO_MARKER, Program
 from adjourn.runners.claude.progress import Progress
 from adjourn.runners.claude.resuming import installed_version
 from adjourn.runners.claude.setup import (
@@ -42,7 +42,6 @@ from adjourn.runners.hook import Ear
 INTERRUPTED = 130
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
-_NO_MARKER = "No deferred tool marker"
 _NO_SESSION = "No conversation found"
 _HOOKS_OFF = "its hooks are switched off; look for what does that in its managed settings"
 
@@ -140,7 +139,7 @@ class ClaudeDriver:
         said = self._program.complaints if self._program else ""
         if self._is_told_to_stop or self._holding.is_pausing or way.ref is None:
             return None
-        if way.prompt is None and _NO_MARKER in said:
+        if way.prompt is None and NO_MARKER in said:
             self._holding.keep(deferred=None)
             return Way(ref=way.ref, prompt=self._words_to_go_on())
         copy = self._drive.document(progress.SESSION)
