@@ -42,10 +42,12 @@ def coloured(session: Session, text: str, word: str) -> str:
     return f"\x1b[{_COLOURS[word]}m{text}\x1b[0m" if session.has_colour and word in _COLOURS else text
 
 
-def table(session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None) -> str:
-    """Align columns; the last takes what room is left."""
+def table(
+    session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None, least: int = 20
+) -> str:
+    """Align columns; the last takes what room is left, and so many columns at least."""
     widths = [max(width(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    widths[-1] = min(widths[-1], max(session.columns - sum(widths[:-1]) - 2 * len(widths), 20))
+    widths[-1] = min(widths[-1], max(session.columns - sum(widths[:-1]) - 2 * len(widths), least))
     lines = [_cells(head, widths), *(_cells(row, widths) for row in rows)]
     if colour_by is not None:
         for row, line in zip(rows, lines[1:], strict=True):
