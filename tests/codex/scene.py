@@ -1,8 +1,6 @@
 """A person's shell in which Codex works: an empty home, a dummy key, and a model that plays a script."""
 
 import contextlib
-import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -67,6 +65,7 @@ class Scene(Stage):
     """A workspace, a home, a Codex, and the model that it talks to."""
 
     gated = GATED
+    driver, program = " _codex", " app-server "
 
     def __init__(self, place: Path, program: str) -> None:
         super().__init__(place)
@@ -110,15 +109,6 @@ class Scene(Stage):
     def shims(self) -> list[Path]:
         """Return the traces of all runs that ever got a process."""
         return list(self.shell.store.glob("runs/*/shim.json"))
-
-    def kill_driver(self) -> None:
-        """Kill the process that drives Codex, and nothing else."""
-        mark = f"ADJOURN_STORE={self.shell.store}".encode()
-        for place in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (place / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-                if words[-1] == b"_codex" and mark in (place / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(place.name), signal.SIGKILL)
 
 
 def said(request: Request) -> list[Document]:

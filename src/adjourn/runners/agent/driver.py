@@ -14,11 +14,11 @@ from adjourn.runners.agent import setup as setups
 from adjourn.runners.agent.asking import Asking, ModelGaveUp
 from adjourn.runners.agent.loop import Agent
 from adjourn.runners.agent.setup import FINISH, Setup
-from adjourn.runners.agent.stopping import INTERRUPTED, Interrupted, Stop
+from adjourn.runners.agent.stopping import Interrupted, Stop
 from adjourn.runners.agent.tools import foreign
 from adjourn.runners.agent.tools.box import Toolbox, toolbox
 from adjourn.runners.agent.tools.tool import ToolFailed
-from adjourn.runners.driver import FOR_NOW
+from adjourn.runners.driver import FOR_NOW, INTERRUPTED
 
 TOOLS = "tools"  # names the document with the tools that others bring
 
