@@ -1,6 +1,7 @@
 """A person's shell in which Codex works: an empty home, a dummy key, and a model that plays a script."""
 
 import contextlib
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -59,6 +60,26 @@ def traces(scene: "Scene", *, approves: bool = False) -> str:
     )
     trace = scene.work / "trace.txt"
     return f'[mcp_servers.traces]\ncommand = "{sys.executable}"\nargs = ["{SERVER}", "{trace}"]\n{mode}\n'
+
+
+def install_plugin(scene: "Scene") -> None:
+    """Have Codex install a plugin that brings the MCP server of tests, from a marketplace on disk."""
+    market, codex = scene.home / "market", scene.shell.environment["ADJOURN_CODEX"]
+    plugin = market / "plugins" / "tracer"
+    server = {"command": sys.executable, "args": [str(SERVER), str(scene.work / "trace.txt")]}
+    offered = {"name": "tracer", "source": {"source": "local", "path": "./plugins/tracer"}, "category": "Productivity"}
+    policy = {"installation": "AVAILABLE", "authentication": "ON_INSTALL"}
+    files = {
+        market / ".agents/plugins/marketplace.json": {"name": "local", "plugins": [offered | {"policy": policy}]},
+        plugin / ".codex-plugin/plugin.json": {"name": "tracer", "version": "1.0.0", "mcpServers": "./.mcp.json"},
+        plugin / ".mcp.json": {"mcpServers": {"traces": server}},
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.encode(content))
+    for words in (("marketplace", "add", str(market)), ("add", "tracer@local")):
+        argv = [codex, "plugin", *words]
+        subprocess.run(argv, env=scene.shell.environment, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
 
 
 class Scene(Stage):

@@ -91,11 +91,16 @@ class Hooks:
     """The hooks that wait for an answer, each as if it were a request of the app-server."""
 
     def __init__(self, place: str, *, seal: str) -> None:
+        self._place = place
         self._seal = seal
-        self._selector = selectors.EpollSelector()
-        self._ear = Ear(place, self._selector)
         self._waiting: dict[str, Asked] = {}
         self._count = 0
+        self.open()
+
+    def open(self) -> None:
+        """Listen, from now on or again."""
+        self._selector = selectors.EpollSelector()
+        self._ear = Ear(self._place, self._selector)
 
     def fileno(self) -> int:
         """Return what to poll."""
