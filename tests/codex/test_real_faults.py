@@ -5,10 +5,12 @@ import time
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.codex.scene import Scene, shell
 from tests.codex.test_real_pause import interrupted, started, without_noise
+from tests.contract.disks import fill, small_disk
 from tests.e2e.shell import until
 from tests.model.script import Fault, Turn, Usage
 from tests.model.server import Model
@@ -115,6 +117,25 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on_as_if_nothing_ha
         first, *others = [without_noise(request.body) for request in model.requests if request.turn == 1]
     assert others == [first, first]
     assert real.lines() == ["hi"]
+
+
+def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scene, tmp_path: Path) -> None:
+    """Nothing runs that cannot be written down; with room again, the thread goes on."""
+    with small_disk(tmp_path / "disk", kilobytes=4_000) as disk:
+        real.shell.store = disk / "store"
+        real.shell.environment["ADJOURN_STORE"] = str(real.shell.store)
+        with real.model([msgspec.structs.replace(MAKES, delay=2.0), AGAIN, DONE]) as model:
+            process = started(real)
+            until(lambda: len(model.requests) == 1 and real.is_saved(), what="the model is asked")
+            filler = fill(disk)
+            _, err = process.communicate(timeout=60)
+            assert process.returncode == 1
+            assert b"is full\n  try: free some space" in err
+            filler.unlink()
+            assert real.lines() == []
+            assert "It cannot go on for now: the store could not be written to while it ran" in real.shown()
+            real.resume()
+        assert real.lines() == ["hi"]
 
 
 def test_a_thread_name_that_is_none_is_never_handed_to_codex(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_a_call_is_handed_out_once(office: Office) -> None:
     assert states(office, task) == [CallState.DONE]
 
 
-@pytest.mark.parametrize("exit_", [DONE, Exit(code=1), ASKS_10, KILLED, None])
+@pytest.mark.parametrize("exit_", [DONE, Exit(code=1), ASKS_10, Exit(code=74), KILLED, None])
 def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(office: Office, exit_: Exit | None) -> None:
     """Whoever died: the driver, or the shim with it (None). What the session could do is no reason to guess."""
     task, run = begun(office, runner="claude", asks=False)

@@ -13,6 +13,7 @@ SAVED = Standing(told="so far", resumable=True)
 ASKS = Standing(open_asks=("ask-1",), resumable=True)
 SETTLED = Standing(settled_asks=True, resumable=True)
 KILLED = Exit(signal=9)
+NO_STORE = "the store could not be written to while it ran"
 DEATH = "the process that drives it was ended by signal 9"
 
 MEANINGS = [
@@ -25,6 +26,8 @@ MEANINGS = [
     (FOREIGN, Exit(code=75), SAVED, Interrupted("so far")),
     (FOREIGN, Exit(code=130), SAVED, Interrupted()),  # somebody told the driver itself to stop
     (FOREIGN, KILLED, SAVED, Interrupted(DEATH, died=True)),
+    (FOREIGN, Exit(code=74), SAVED, Interrupted(NO_STORE, died=True)),  # what it was doing could not be written down
+    (FOREIGN, Exit(code=74), NOTHING, Failed(NO_STORE)),
     (FOREIGN, KILLED, SETTLED, Interrupted(DEATH, died=True)),
     (FOREIGN, KILLED, ASKS, Waits()),  # all that it wanted is in the store
     (FOREIGN, KILLED, NOTHING, Failed(DEATH)),  # there is nothing to go on from

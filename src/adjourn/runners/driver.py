@@ -6,6 +6,7 @@ from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, 
 from adjourn.runners.command import ending
 
 FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and can go on from where it is
+NO_STORE = 74  # what the system calls a failure to write: nothing could be put in order
 INTERRUPTED = 130  # what a driver says that was told to stop and has put all in order
 _SIGNALS = 128  # a shell, and who catches a signal, adds its number to this
 
@@ -24,7 +25,7 @@ class DriverRunner:
             return Interrupted()
         if exit.error:
             return Failed(exit.error)
-        if exit.signal:
+        if exit.signal or exit.code == NO_STORE:
             return self._death(exit.signal, standing)
         if exit.code == exits.PAUSED and (standing.open_asks or standing.settled_asks):
             return Waits()
@@ -33,9 +34,10 @@ class DriverRunner:
         why = standing.told or ending(exit)
         return Interrupted(why) if exit.code == FOR_NOW else Failed(why)
 
-    def _death(self, signal: int, standing: Standing) -> Outcome:
-        """Say what is left of a run whose driver was killed: all that it had done is in the store, or in its agent's session."""
-        why = f"the process that drives it was ended by signal {signal}"
+    def _death(self, signal: int | None, standing: Standing) -> Outcome:
+        """Say what is left of a run whose driver was cut off: all that it had done is in the store, or in its agent's session."""
+        killed = f"the process that drives it was ended by signal {signal}"
+        why = killed if signal else "the store could not be written to while it ran"
         if self.effect is not Effect.READ_ONLY and not standing.resumable:
             return Failed(why)
         return Waits() if standing.open_asks else Interrupted(why, died=True)

@@ -7,7 +7,7 @@ from contextlib import closing
 from adjourn.core import exits
 from adjourn.core.call import Call, arguments_of
 from adjourn.core.driving import Report
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent import setup as setups
@@ -32,6 +32,8 @@ def drive_agent(drive: Drive) -> int:
         return _driven(drive, stop)
     except Interrupted:
         return INTERRUPTED
+    except StoreProblem:
+        raise
     except AdjournError as error:
         _say(2, f"{error.why}\n")
         # Where a person is at hand, what the model's server does is no reason to fail: the task can go on from here.

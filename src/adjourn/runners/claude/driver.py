@@ -14,7 +14,7 @@ import msgspec
 
 from adjourn.core import exits
 from adjourn.core.driving import Report
-from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
 from adjourn.core.render import block
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
@@ -84,6 +84,8 @@ class ClaudeDriver:
         try:
             with _interrupts(self._selector, self._stop):
                 return self._run()
+        except StoreProblem:
+            raise  # nothing can be put in order; the shim ends the program
         except AdjournError as error:
             return self._fail(error.sentence)
 

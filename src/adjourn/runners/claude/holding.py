@@ -8,7 +8,7 @@ import msgspec
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, tool_body
 from adjourn.core.driving import CallResult, Held, Proposed, cut
-from adjourn.core.errors import AdjournError, AlreadyDone
+from adjourn.core.errors import AdjournError, AlreadyDone, StoreProblem
 from adjourn.core.states import AskState, CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import session, words
@@ -117,6 +117,8 @@ class Holding:
     def _answer_to(self, request: Request) -> Answer:
         try:
             return self._judged(request)
+        except StoreProblem:
+            raise  # that is not for the model to deal with
         except AdjournError as error:
             return deny(words.broken(error.sentence))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from adjourn.core import exits
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.render import block
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
@@ -36,6 +36,8 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -
     driver = CodexDriver(drive, environment, adjourn=adjourn)
     try:
         return driver.run()
+    except StoreProblem:
+        raise  # nothing can be put in order; the shim ends Codex
     except Interrupted:
         return driver.interrupt()
     except Gone as gone:
