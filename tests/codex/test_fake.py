@@ -216,6 +216,27 @@ def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: d
     assert words in done.err
 
 
+@pytest.mark.parametrize("victim", ["program", "driver"])
+def test_whoever_is_killed_between_two_calls_the_thread_goes_on(fake: FakeScene, victim: str) -> None:  # D-R17
+    """Whether somebody is at hand or not: nothing starts again by itself."""
+    fake.play([{"wait": 60}], DONE)
+    process = fake.shell.start("run", "--runner", "codex", "do it")
+    until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the thread is on disk")
+    fake.kill(victim)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 10
+    by = {
+        "program": "Codex left before its turn ended, by signal 9",
+        "driver": "the process that drives it was ended by signal 9",
+    }
+    assert f"It cannot go on for now: {by[victim]}\nPaused. Resume with: adjourn resume {fake.task}".encode() in out
+    (run,) = fake.shell.runs(fake.task)
+    assert (run["state"], run["resumable"]) == ("paused", True)
+    assert fake.shell.processes() == {}
+    assert fake.resume().out == "All done.\n"
+    assert [item["content"][0]["text"] for item in fake.told()[-1]] == ["do it"]
+
+
 def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_asked_again(fake: FakeScene) -> None:
     fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
     process = fake.shell.start("run", "--runner", "codex", "do it")
