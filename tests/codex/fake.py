@@ -125,6 +125,10 @@ class Fake:
             print(step["raw"], flush=True)
         if "die" in step:
             sys.exit(step["die"])
+        if "fail" in step:
+            error = {"message": "too long, or too much", "codexErrorInfo": step["fail"]}
+            self.notify("turn/completed", turn={"id": "turn", "status": "failed", "error": error})
+            time.sleep(60)
         if "trouble" in step:
             for _ in range(step["trouble"]):
                 self.notify("error", error={"message": "Reconnecting... waiting for network"}, willRetry=True)

@@ -200,19 +200,23 @@ def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(fake: FakeScene, 
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
+    ("step", "code", "words"),
     [
-        ({"raw": "no JSON"}, "no message"),
-        ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, ""),
-        ({"raw": "[]"}, "no message"),
-        ({"die": 3}, "left before its turn ended"),
-        ({"trouble": 20}, "times in a row: Reconnecting"),
-        ({"wait": 30}, "said nothing for 2 s"),
+        ({"raw": "no JSON"}, 1, "no message"),
+        ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, 0, ""),
+        ({"raw": "[]"}, 1, "no message"),
+        ({"die": 3}, 1, "left before its turn ended"),
+        ({"fail": "contextWindowExceeded"}, 1, "too long"),
+        ({"fail": "serverOverloaded"}, 10, "too long"),
+        ({"trouble": 20}, 10, "times in a row: Reconnecting"),
+        ({"wait": 30}, 10, "said nothing for 2 s"),
     ],
 )
-def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: dict[str, Any], words: str) -> None:
+def test_what_makes_no_sense_ends_the_run_and_what_may_pass_pauses_it(
+    fake: FakeScene, step: dict[str, Any], code: int, words: str
+) -> None:
     fake.play([step], DONE)
-    done = fake.run(expect=0 if not words else 1, options=("--option", "silence=2"))
+    done = fake.run(expect=code, options=("--option", "silence=2"))
     assert words in done.err
 
 
