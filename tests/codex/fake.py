@@ -125,13 +125,7 @@ class Fake:
             print(step["raw"], flush=True)
         if "die" in step:
             sys.exit(step["die"])
-        if "fail" in step:
-            error = {"message": "too long, or too much", "codexErrorInfo": step["fail"]}
-            self.notify("turn/completed", turn={"id": "turn", "status": "failed", "error": error})
-            time.sleep(60)
-        if "trouble" in step:
-            for _ in range(step["trouble"]):
-                self.notify("error", error={"message": "Reconnecting... waiting for network"}, willRetry=True)
+        self.trouble(step)
         if "request" in step:
             self.request(step["request"], {})
         if "say" in step:
@@ -140,6 +134,14 @@ class Fake:
             self.run(step)
         if "ask" in step:
             self.question(step)
+
+    def trouble(self, step: Json) -> None:
+        for _ in range(step.get("trouble", 0)):
+            self.notify("error", error={"message": "Reconnecting... waiting for network"}, willRetry=True)
+        if "fail" in step:
+            error = {"message": "too long, or too much", "codexErrorInfo": step["fail"]}
+            self.notify("turn/completed", turn={"id": "turn", "status": "failed", "error": error})
+            time.sleep(60)
 
     def run(self, step: Json) -> None:
         if not step.get("unasked") and not self.passes(step):
