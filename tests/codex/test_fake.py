@@ -101,9 +101,12 @@ def test_a_thread_that_codex_does_not_find_is_not_begun_anew(fake: FakeScene) ->
 def test_doctor_says_what_is_installed_and_what_it_can_do(fake: FakeScene) -> None:
     says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
     assert says["codex"].startswith("Codex 0.166.0: it has an app-server")
-    fake.shell.environment["ADJOURN_CODEX"] = "/no/such/codex"
-    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
-    assert "there is none" in says["codex"]
+    for program, words in (("/no/such/codex", "is not there"), ("/bin/true", "it must be Codex")):
+        fake.shell.environment["ADJOURN_CODEX"] = program
+        says = {
+            each["check"]: each["says"] for each in fake.shell.adjourn("doctor", "--output", "json", expect=None).doc["findings"]
+        }
+        assert words in says["codex"]
 
 
 @pytest.mark.parametrize("ref", ["--last", "my thread", "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"])
