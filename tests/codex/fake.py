@@ -37,7 +37,8 @@ class Fake:
         time.sleep(self.play.get("slow", {}).get(message["method"], 0))
         handle = getattr(self, f"do_{name}", None)
         if handle is None or message["method"] in self.play.get("refuses", []):
-            say({"id": message["id"], "error": {"code": -32601, "message": f"unknown {message['method']}"}})
+            why = self.play.get("refusal", f"unknown {message['method']}")
+            say({"id": message["id"], "error": {"code": -32601, "message": why}})
             return
         say({"id": message["id"], "result": handle(message.get("params") or {})})
         if message["method"] == "turn/start":

@@ -109,6 +109,17 @@ def test_doctor_says_what_is_installed_and_what_it_can_do(fake: FakeScene) -> No
         assert words in says["codex"]
 
 
+def test_a_thread_that_somebody_else_has_open_can_be_resumed_when_they_have_left(fake: FakeScene) -> None:
+    fake.play(MAKES, AGAIN, DONE)
+    fake.run()
+    fake.approve_all()
+    fake.play(MAKES, AGAIN, DONE, refuses=["thread/resume"], refusal="thread x already has an active writer")
+    assert "another process has Codex thread" in fake.resume(expect=10).out
+    fake.play(MAKES, AGAIN, DONE)
+    fake.resume()
+    assert fake.lines() == ["hi"]
+
+
 @pytest.mark.parametrize("ref", ["--last", "my thread", "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"])
 def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref: str) -> None:
     fake.play(MAKES, DONE)

@@ -23,7 +23,7 @@ from adjourn.runners.codex.queries import ask_all, offered
 from adjourn.runners.codex.requests import Questions, Wanted
 from adjourn.runners.codex.rollout import Rollout
 from adjourn.runners.codex.setup import OnApprove, Way, setup_of
-from adjourn.runners.codex.thread import NoAppServer, Thread
+from adjourn.runners.codex.thread import InUse, NoAppServer, Thread
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 
 _COMPLAINT = 2000
@@ -44,6 +44,8 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -
         return driver.give_up(driver.sentence(gone), is_passing=was_stopped(gone.code))
     except Stuck as stuck:
         return driver.give_up(driver.sentence(stuck), is_passing=drive.task.spec.pause_on_approval)
+    except InUse as in_use:
+        return driver.give_up(driver.sentence(in_use), is_passing=True)
     except (AdjournError, Silent) as error:
         return driver.fail(driver.sentence(error))
 
@@ -222,6 +224,7 @@ class CodexDriver:
 
     def _put_away(self, live: _Live) -> None:
         self._live = None
+        self._calls.close_refused(live.rollout.read_on(), live.talk.items)
         self._keeper.keep(live.rollout, told=live.talk.usage)
 
     def interrupt(self) -> int:
