@@ -17,7 +17,7 @@ from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Task
 from adjourn.ports.store import Store
 from adjourn.stores.postgres.store import Rows as SharedRows
-from adjourn.stores.sqlite.rows import Rows
+from adjourn.stores.sqlite.store import Rows
 from tests.contract.office import ASKS_90, INTERRUPTED, ME, Office
 from tests.unit.policies import policy as policy_of
 

@@ -9,7 +9,7 @@ from psycopg import generators, pq
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 
-Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
+from adjourn.stores.rows import Values
 
 
 class Encoded(NamedTuple):

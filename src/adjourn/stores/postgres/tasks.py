@@ -8,21 +8,10 @@ from adjourn.core.call import Call
 from adjourn.core.errors import NotFound
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task, run_id
-from adjourn.stores.bodies import spec_body, spec_of
-from adjourn.stores.postgres.line import Values
+from adjourn.stores.bodies import name_or_none, prefix_range, spec_body, spec_of
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import (
-    BITS,
-    LAST,
-    NEWEST,
-    Place,
-    Steps,
-    expect,
-    most,
-    outdated_if_missing,
-    prefix_range,
-    word,
-)
+from adjourn.stores.postgres.steps import Place, Steps, expect, outdated_if_missing
+from adjourn.stores.rows import BITS, LAST, NEWEST, Values, most
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
@@ -42,7 +31,7 @@ class TaskRows(Steps):
         """Return the task, or raise NotFound."""
         if (self._changes or task_id in self._known.numbers) and (no := self._no(task_id)) in self._known.tasks:
             return self._known.tasks[no]
-        row = self._one("task_by_id", word(task_id))
+        row = self._one("task_by_id", name_or_none(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         self._remember(task_id, row[0])

@@ -2,7 +2,7 @@
 
 from adjourn.stores.everything import Everything, KeptEvent, KeptTask, KeptTurn
 from adjourn.stores.sqlite.database import Database
-from adjourn.stores.sqlite.rows import Rows
+from adjourn.stores.sqlite.store import Rows
 
 _DOCUMENTS = "SELECT task, name, body FROM document ORDER BY task, name"
 

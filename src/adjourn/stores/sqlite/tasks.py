@@ -6,8 +6,8 @@ from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, Wish, run_id
 from adjourn.stores.bodies import name_or_none, prefix_range, spec_body, spec_of
-from adjourn.stores.sqlite.database import Values
-from adjourn.stores.sqlite.steps import BITS, LAST, NEWEST, Steps, as_hex, as_json, as_shim, blob
+from adjourn.stores.rows import BITS, LAST, NEWEST, Values
+from adjourn.stores.sqlite.steps import Steps, as_hex, as_json, as_shim, blob
 
 
 class TaskRows(Steps):
