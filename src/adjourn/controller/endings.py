@@ -2,7 +2,6 @@
 
 from typing import TypedDict, Unpack
 
-from adjourn.controller.checkpoints import note_reach
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
@@ -187,6 +186,8 @@ def end_run(
 ) -> Task:
     """Close a run and move its task."""
     if task.spec.is_driven:
+        from adjourn.controller.checkpoints import note_reach  # only agents have conversations
+
         note_reach(step, task, run)
     step.save_run(
         run,

@@ -7,9 +7,13 @@ import msgspec
 from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after
-from adjourn.core.outbox import Outbox
 from adjourn.core.task import number_of_run, task_of_run
 from adjourn.stores.bodies import author_of, event_of, moment_of, name_or_none, prefix_range, sealed_of, short_digest
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: only who delivers needs it
+    from adjourn.core.outbox import Outbox
 
 BITS = 20
 LAST = (1 << BITS) - 1
@@ -148,12 +152,14 @@ class Trail(Numbered):
             link = link_after(link, event_of(task_id, body))
             self._run("forget_event", event_no, link)
 
-    def outbox(self, notifier: str) -> Outbox | None:
+    def outbox(self, notifier: str) -> "Outbox | None":
         """Return how far a notifier is."""
+        from adjourn.core.outbox import Outbox
+
         row = self._one("outbox", notifier)
         return msgspec.msgpack.decode(row[0], type=Outbox) if row else None
 
-    def save_outbox(self, notifier: str, outbox: Outbox) -> None:
+    def save_outbox(self, notifier: str, outbox: "Outbox") -> None:
         """Keep how far a notifier is."""
         self._run("save_outbox", notifier, msgspec.msgpack.encode(outbox))
 
