@@ -334,14 +334,18 @@ class Supervisor:
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
                     watcher(active.place, active.told)
-                with suppress(StoreProblem):  # it may come back while the run lasts
-                    if self.tend(active):
-                        return
+                if self._has_left(active):
+                    return
                 if ear.fileno() in ready or not ready:
                     ear.drain()
                     wish = self._is_unwanted_still(active, before=wish)
         finally:
             ear.close()
+
+    def _has_left(self, active: Active) -> bool:
+        with suppress(StoreProblem):  # it may come back while the run lasts
+            return self.tend(active)
+        return False
 
     def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
         try:

@@ -174,6 +174,13 @@ def lose(step: Steps, task: Task, run: Run) -> Task:
     return end_run(step, asked, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")
 
 
+def _note_reach(step: Steps, task: Task, run: Run) -> None:
+    if task.spec.is_driven:
+        from adjourn.controller.checkpoints import note_reach  # only agents have conversations
+
+        note_reach(step, task, run)
+
+
 def end_run(
     step: Steps,
     task: Task,
@@ -185,10 +192,7 @@ def end_run(
     next_call: int | None = None,
 ) -> Task:
     """Close a run and move its task."""
-    if task.spec.is_driven:
-        from adjourn.controller.checkpoints import note_reach  # only agents have conversations
-
-        note_reach(step, task, run)
+    _note_reach(step, task, run)
     step.save_run(
         run,
         state=_RUN_STATES[move],
