@@ -7,11 +7,12 @@ from adjourn.core.ask import Ask
 from adjourn.core.events import GENESIS
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import author_of, short_digest
+from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
 from adjourn.stores.postgres.statements import said_about
 from adjourn.stores.postgres.steps import Place, Steps, expect, outdated_if_missing, words
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
-from adjourn.stores.rows import BITS, LAST, Asks, Belongings, Values
+from adjourn.stores.rows import BITS, LAST, Asks, Belongings
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)

@@ -11,9 +11,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.generators import fetch_many
 
 from adjourn.core.errors import AdjournError, Conflict, Outdated, StoreProblem, StoreRefused
-from adjourn.stores.postgres.line import Line, Statement
+from adjourn.stores.postgres.line import Line, Statement, Values
 from adjourn.stores.postgres.patience import Patience
-from adjourn.stores.rows import Values
 
 _PATIENCE = 10  # seconds to reach the server
 _SILENCE_MS = 20_000  # how long a server may leave our words unacknowledged before it counts as gone

@@ -9,7 +9,7 @@ from psycopg import generators, pq
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 
-from adjourn.stores.rows import Values
+Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
 
 
 class Encoded(NamedTuple):

@@ -6,8 +6,7 @@ from functools import cache
 from struct import Struct, pack
 from typing import Any, NamedTuple
 
-from adjourn.stores.postgres.line import Encoded, Statement
-from adjourn.stores.rows import Values
+from adjourn.stores.postgres.line import Encoded, Statement, Values
 
 _ROWS = "-- rows: "  # what a row has, column by column with its type
 _LONGEST = 40  # bytes of a pool's name that fit into the name of a table

@@ -15,10 +15,10 @@ from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
 from adjourn.stores.postgres.database import Database
-from adjourn.stores.postgres.line import Encoded, Statement
+from adjourn.stores.postgres.line import Encoded, Statement, Values
 from adjourn.stores.postgres.statements import SQL, lists
 from adjourn.stores.postgres.unwritten import Unwritten
-from adjourn.stores.rows import Numbered, Values
+from adjourn.stores.rows import Numbered
 
 _MOST_NAMES = 100
 _LONGEST_NEWS = 8000  # bytes that NOTIFY takes

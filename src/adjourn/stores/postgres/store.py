@@ -15,7 +15,7 @@ from adjourn.stores.postgres.asks import AskRows
 from adjourn.stores.postgres.database import Database, Opening, shown, translated
 from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import make_roles, require_schema
-from adjourn.stores.postgres.line import Statement
+from adjourn.stores.postgres.line import Statement, Values
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.patience import Patience, Say
 from adjourn.stores.postgres.seen import Seen
@@ -23,7 +23,6 @@ from adjourn.stores.postgres.statements import SQL
 from adjourn.stores.postgres.steps import Known
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
-from adjourn.stores.rows import Values
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"

@@ -9,9 +9,10 @@ from adjourn.core.errors import NotFound
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task, run_id
 from adjourn.stores.bodies import name_or_none, prefix_range, spec_body, spec_of
+from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
 from adjourn.stores.postgres.steps import Place, Steps, expect, outdated_if_missing
-from adjourn.stores.rows import BITS, LAST, NEWEST, Values, most
+from adjourn.stores.rows import BITS, LAST, NEWEST, most
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))

@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from adjourn.stores.postgres.line import Encoded, Statement
+from adjourn.stores.postgres.line import Encoded, Statement, Values
 from adjourn.stores.postgres.statements import OF_ROWS, SQL, said_of
-from adjourn.stores.rows import Values
 
 
 class _Group(NamedTuple):
