@@ -6,6 +6,7 @@ import msgspec
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 Fields = dict[str, Any]
+_fields = msgspec.msgpack.Decoder(Fields)
 
 
 class Shape(Generic[Value]):
@@ -36,5 +37,5 @@ class Shape(Generic[Value]):
         """Put a value together. What a column says counts, whatever a body says."""
         fields: Fields = {}
         for body in bodies:
-            fields |= msgspec.msgpack.decode(body, type=Fields)
+            fields |= _fields.decode(body)
         return msgspec.convert(fields | dict(zip(self._columns, columns, strict=True)) | known, self._kind)
