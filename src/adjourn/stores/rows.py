@@ -1,5 +1,6 @@
-"""What every database does alike, by the names of its statements: how rows are numbered, the trail, what tasks keep, asks."""
+"""What every database does alike, by the names of its statements: how rows are numbered and found, the trail, what tasks keep."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -7,7 +8,8 @@ import msgspec
 from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after
-from adjourn.core.task import number_of_run, task_of_run
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task, number_of_run, task_of_run
 from adjourn.stores.bodies import author_of, event_of, moment_of, name_or_none, prefix_range, sealed_of, short_digest
 
 TYPE_CHECKING = False
@@ -209,6 +211,39 @@ class Belongings(Numbered):
     def add_message(self, task_id: str, number: int, body: bytes) -> None:
         """Keep the next message of a transcript."""
         self._run("insert_message", self._key(task_id, number), body)
+
+
+class Tasks(Numbered):
+    """What is to be done, as it is found."""
+
+    def _task(self, row: Values) -> Task:
+        """Put a task together."""
+        raise NotImplementedError
+
+    def task_in_slot(self, slot: str) -> Task | None:
+        """Return the task that was started for that slot, if there is one."""
+        row = self._one("task_in_slot", bytes.fromhex(slot))
+        return self._task(row) if row else None
+
+    def tasks_like(self, prefix: str) -> list[str]:
+        """Return a few ids of tasks that the prefix fits."""
+        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
+
+    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+        """Return the newest tasks first."""
+        place, limit = self._no(before) if before else NEWEST, most(limit)
+        if not states:
+            return [self._task(row) for row in self._all("tasks_before", place, limit)]
+        found = [row for state in states for row in self._all("tasks_in_state_before", state.value, place, limit)]
+        return [self._task(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
+
+    def unwanted(self) -> set[str]:
+        """Return the tasks that run and that somebody wants to stop."""
+        return {row[0] for row in self._all("unwanted_tasks")}
+
+    def queued(self, *, pool: str, limit: int) -> list[Task]:
+        """Return the tasks of a pool that can be started, oldest first."""
+        return [self._task(row) for row in self._all("queued", pool, most(limit))]
 
 
 class Asks(Numbered):
