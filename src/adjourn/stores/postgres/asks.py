@@ -19,7 +19,8 @@ _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _SLOT = _COLUMNS.index("slot")
 _WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
-_ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
+_ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
+_ASKS = Shape(Ask, columns=_COLUMNS, apart=_ASKED, known=("task_id", "number"))
 
 
 class AskRows(Steps):

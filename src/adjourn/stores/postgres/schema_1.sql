@@ -64,6 +64,7 @@ CREATE TABLE adjourn.call (
     version integer NOT NULL,
     digest bytea NOT NULL,
     claimed_by text,
+    approved_by text,
     label text,
     body bytea NOT NULL,
     CHECK (state NOT IN ('claimed', 'executing') OR claimed_by IS NOT NULL)
