@@ -128,7 +128,7 @@ NOBODYS = [
 NO_DECISION = [
     "UPDATE adjourn.ask SET state = 'approved', settled_at = 1 WHERE state = 'pending'",
     "UPDATE adjourn.ask SET state = 'approved', settled_at = 1, settled_by = 'db:' || session_user WHERE state = 'pending'",
-    "INSERT INTO adjourn.ask VALUES (9, '', 'approved', 'approval', 1, 1, NULL, 1, NULL, 1, 'db:' || session_user, NULL, NULL, '')",
+    "INSERT INTO adjourn.ask VALUES (9, '', 'approved', 'approval', 1, 1, NULL, 1, NULL, 1, 'db:x', NULL, NULL, '')",
     "UPDATE adjourn.call SET state = 'approved' WHERE state = 'pending'",
     "UPDATE adjourn.call SET digest = 'x' WHERE state = 'pending'",
     "UPDATE adjourn.call SET approved_by = 'db:' || session_user",
@@ -144,7 +144,7 @@ FORBIDDEN = {
         "UPDATE adjourn.call SET state = 'claimed', claimed_by = 'me' WHERE state = 'approved'",
         "UPDATE adjourn.call_body SET body = 'x'",
         "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest FROM adjourn.call WHERE state = 'executing'",
-        "INSERT INTO adjourn.call SELECT no + 9, 'pending', 1, digest, NULL, 'policy' FROM adjourn.call WHERE state = 'executing'",
+        "INSERT INTO adjourn.call SELECT no + 9, 'pending', 1, digest, NULL, 'policy' FROM adjourn.call WHERE state = 'done'",
         "INSERT INTO adjourn.call SELECT no + 9, 'pending', 1, digest FROM adjourn.call WHERE state = 'pending'",
         "UPDATE adjourn.task SET state = 'queued', next_call = 2",
         "UPDATE adjourn.task SET state = 'succeeded' WHERE state = 'running'",
@@ -177,8 +177,8 @@ FORBIDDEN = {
     ],
     "worker": [
         *NO_DECISION,
-        "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest, NULL, 'db:bert' FROM adjourn.call WHERE state = 'pending'",
-        "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest, NULL, 'key:bert' FROM adjourn.call WHERE state = 'pending'",
+        "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest, NULL, 'db:bert' FROM adjourn.call LIMIT 1",
+        "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest, NULL, 'key:bert' FROM adjourn.call LIMIT 1",
     ],
 }
 
