@@ -340,7 +340,8 @@ WITH written AS (
 SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: seal_events
-SELECT no, seal, pg_notify('adjourn', $4) FROM adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
+SELECT no, seal, pg_notify('adjourn', $4)
+FROM adjourn.require_schema({schema}), adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
 SELECT no, seal, pg_notify('adjourn', $1) FROM (VALUES (1)) AS one
@@ -497,7 +498,8 @@ DELETE FROM adjourn.supervisor WHERE alive_until < clock_timestamp() - interval 
 SELECT absurd.cleanup_tasks(queue_name, $1, 1000) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
 
 -- name: take_next
-SELECT no, id, state, version, slot, next_call, wish, body, spec FROM adjourn.taken($1, $2, $3);
+SELECT no, id, state, version, slot, next_call, wish, body, spec
+FROM adjourn.require_schema({schema}), adjourn.taken($1, $2, $3);
 
 -- name: leave_to_others
 SELECT adjourn.leave_to_others($1, $2, $3);

@@ -154,6 +154,16 @@ BEGIN
     END IF;
 END $$;
 
+-- Has a transaction end here if the schema was brought up to date since its program looked: it would write what the new one does not expect.
+CREATE FUNCTION adjourn.require_schema(known integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    found integer := (SELECT max(version) FROM adjourn.schema_version);
+BEGIN
+    IF found != known THEN
+        RAISE EXCEPTION USING ERRCODE = 'AJ003', MESSAGE = format('schema %s, and this program knows %s', found, known);
+    END IF;
+END $$;
+
 -- Keeps everyone else from changing a task that was read before, or has the transaction end here: at once if somebody is changing it,
 -- or if it is not queued any more. Every change of a task has its event, and every event makes another head.
 CREATE FUNCTION adjourn.guard(task_no bigint, task_version integer, task_head bytea) RETURNS void LANGUAGE plpgsql AS $$

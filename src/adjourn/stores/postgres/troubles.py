@@ -13,6 +13,7 @@ from adjourn.core.render import command_line
 
 _OUTDATED = "AJ001"  # what adjourn.require raises
 _TAKEN = "AJ002"  # what adjourn.guard raises
+_NEWER = "AJ003"  # what adjourn.require_schema raises
 _FLAGS = {"-h": "host", "-p": "port", "-U": "user"}
 
 
@@ -65,7 +66,14 @@ def translated(name: Named) -> Generator[None, None, None]:
             raise Outdated(str(error.diag.message_primary)) from error
         if error.sqlstate == _TAKEN:
             raise Conflict(str(error.diag.message_primary), way_out="adjourn tasks") from error
+        if error.sqlstate == _NEWER:
+            raise newer_schema(name, str(error.diag.message_primary)) from error
         raise _problem(name, error) from error
+
+
+def newer_schema(name: Named, has: str) -> StoreProblem:
+    """Say that the database was brought up to date by a newer program than this one."""
+    return StoreProblem(f"{name} has {has}", way_out="use a newer adjourn: pip install -U adjourn")
 
 
 _AWAY = "say it again once the server is there: pg_isready {name.options}"
