@@ -112,7 +112,7 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
 
 
 def _problem(name: Named, error: psycopg.Error) -> StoreProblem:
-    said = _short(str(error))
+    said = error.diag.message_primary or _short(str(error))  # without its place in our own statements
     if any(words in said for words in _FULL):
         error = errors.TooManyConnections()
     elif said.startswith('database "') and said.endswith("does not exist"):
