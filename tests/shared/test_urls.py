@@ -52,6 +52,7 @@ def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(database: str, t
             ("store", "backup", "copy.db"),
             ("store", "migrate"),
             ("store", "migrate", "--from", "."),
+            ("store", "migrate", "--from", url),
             ("prune", "--older-than", "0"),
             ("tasks", "--store", f"{url}%zz"),
             ("tasks", "--verbose", "--store", url.replace("host=", "hots=")),
