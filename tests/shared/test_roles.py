@@ -8,10 +8,11 @@ import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from adjourn.core.ask import Principal, Proposal, Verb
+from adjourn.core.ask import Principal, Proposal, Question, Verb
+from adjourn.core.clarification import Request
 from adjourn.core.errors import NotFound, StoreRefused
 from adjourn.core.events import Event
-from adjourn.core.states import AskState, CallState, TaskState
+from adjourn.core.states import AskState, CallMove, CallState, TaskState
 from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import ASKS_10, ASKS_90, DONE, Office
@@ -58,6 +59,23 @@ def test_together_they_do_all_there_is_to_do(offices: dict[str, Office]) -> None
     assert approver.reply(approval, Verb.APPROVE).state is TaskState.QUEUED
     assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
     approver.controller.cancel(worker.start(pool="new").id, by=approver.me)
+
+
+def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_handed(offices: dict[str, Office]) -> None:
+    worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
+    run = worker.begin(worker.start()).run
+    agent.controller.keep(run.task_id, "saved", b"so far")
+    _, (question,) = agent.controller.clarify(run.id, Request(questions=(Question(prompt="Where?", key="Q1"),)))
+    deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
+    ask, _ = agent.controller.propose(run.id, deploy)
+    worker.controller.finish(run, ASKS_10)
+    approver.reply(question, Verb.ANSWER, "eu")
+    approver.reply(ask, Verb.APPROVE)
+    again = worker.begin(worker.task(run.task_id)).run
+    _, call = agent.controller.propose(again.id, deploy)
+    assert (call.state, call.approved_by) == (CallState.EXECUTING, approver.me.name)
+    agent.controller.close_call(again.id, call, CallMove.FINISH)
+    assert worker.controller.finish(again, DONE).state is TaskState.SUCCEEDED
 
 
 def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(offices: dict[str, Office]) -> None:
