@@ -86,6 +86,8 @@ class Worker:
                 self._start_ready(signals)
             self._tell_of_leases()
         except StoreProblem as error:
+            if once and not (self._active or self._unreported):
+                raise  # nobody would look again: what was to be done is not done
             self._tell_of_store(error)
         self._on_look()
         return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))

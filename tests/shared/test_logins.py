@@ -35,6 +35,7 @@ def test_a_decision_by_another_login_than_the_one_that_asked_is_worth_l1(as_role
     assert f"L1 by {anna.me}" in said
     shown = anna.json("show", task)["asks"][0]
     assert (shown["settled_by"], shown["level"]) == (anna.me, "L1")
+    assert "does not allow this" in anna.adjourn("worker", "--once", expect=5).err  # she decides, and runs nothing
     ci.adjourn("resume", task)
     assert ci.lines("effects") == ["deployed"]
     assert anna.adjourn("audit", "verify").out.startswith("Whole")
