@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
+import msgspec
 import psycopg
 import pytest
 from psycopg import errors
@@ -13,6 +14,7 @@ from adjourn.core.clarification import Request
 from adjourn.core.errors import NotFound, StoreRefused
 from adjourn.core.events import Event
 from adjourn.core.states import AskState, CallMove, CallState, TaskState
+from adjourn.core.terms import Terms
 from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import ASKS_10, ASKS_90, DONE, Office
@@ -212,6 +214,16 @@ def test_whoever_speaks_sql_is_held_to_its_role_as_well(office: Office, as_role:
         for statement in [*NOBODYS, *FORBIDDEN[role]]:
             with pytest.raises(errors.InsufficientPrivilege):
                 pytest.fail(f"{role}: {statement}: {connection.execute(statement.encode()).rowcount}")
+
+
+def test_what_was_asked_counts_whatever_is_written_beside_it(office: Office, as_role: Roles) -> None:
+    """An approver may write the reply of an ask; the terms on which an approval counts are not there."""
+    _, ask = office.waiting()
+    forged = msgspec.msgpack.encode({"gate": True, "terms": Terms(signed=True), "prompt": "Nothing special", "reply": None})
+    with psycopg.connect(as_role("approver"), autocommit=True) as anna:
+        anna.execute("UPDATE adjourn.ask SET body = %s WHERE state = 'pending'", [forged])
+    with office.controller.store.read() as view:
+        assert view.ask(ask.id) == ask
 
 
 TOLD_BY = {

@@ -1,11 +1,13 @@
 """Asks, turns and documents, as rows."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS
+from adjourn.core.task import Task
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import author_of, short_digest
 from adjourn.stores.postgres.line import Values
@@ -20,6 +22,14 @@ _SLOT = _COLUMNS.index("slot")
 _WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
 _ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
+_TO_START = (
+    OF_TASK,
+    len(Place._fields),
+    1,
+    7,
+    9,
+    len(_COLUMNS) + 4,
+)  # columns of a task, its place and head, a run, a call, an ask
 _ASKS = Shape(Ask, columns=_COLUMNS, apart=_ASKED, known=("task_id", "number"))
 
 
@@ -73,9 +83,16 @@ class AskRows(Steps):
         return True
 
     def look_at(self, task_id: str) -> None:
-        """Read in one go what a task is judged by, and how it stands."""
-        names = words([task_id])
-        self._know_all(self._said([said_about(query, tasks=names) for query in _WHOLE]))
+        """Read in one go what the start of a task is judged by."""
+        for row in self._all("to_start", word(task_id)):
+            columns = iter(row)
+            whole, place, (head,), run, call, ask = (tuple(islice(columns, count)) for count in _TO_START)
+            task = self._know_task(whole, Place(*place), head)
+            self._know_last_run(task, run)
+            if call[0] is not None:
+                self._known.calls[call[0]] = call_of(task.id, call)
+            if ask[0] is not None:
+                self._know_ask(self._ask(ask))
 
     def _lock_and_look(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
         """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
@@ -91,29 +108,36 @@ class AskRows(Steps):
             call = self._known.calls[row[0]] = call_of(self._known.names[row[0] >> BITS], row)
             self._known.calls_of[row[0] >> BITS][call.number] = call
 
-    def _know_whole(self, row: Values, place: Place, *rest: Any) -> None:
-        (head, first, has_turns), run = rest[:3], rest[3:]
+    def _know_task(self, row: Values, place: Place, head: bytes | None) -> Task:
         known, no, task = self._known, row[0], task_of(row)
-        known.places[no] = place
         self._remember(task.id, no)
         known.tasks[no] = task
+        known.places[no] = place
         known.heads[no] = head or GENESIS
+        return task
+
+    def _know_whole(self, row: Values, place: Place, *rest: Any) -> None:
+        (head, first, has_turns), run = rest[:3], rest[3:]
+        known, no, task = self._known, row[0], self._know_task(row, place, head)
         known.asks_of[no], known.calls_of[no] = {}, {}
         known.last_runs[no] = task.runs
         if not has_turns:
             known.turns_of[(no << BITS) + task.runs] = []
         if first is not None:  # else the task was made in this very transaction
             known.requesters[no] = author_of(first)
+        self._know_last_run(task, run)
+
+    def _know_last_run(self, task: Task, run: Values) -> None:
         if run[0] is not None:
-            last = run_of(task.id, run)
-            known.runs[(no << BITS) + last.number] = last
+            self._known.runs[run[0]] = run_of(task.id, run)
 
     def _know_ask(self, ask: Ask) -> Ask:
         """Remember an ask as it stands."""
-        if ask.task_id in self._known.numbers:
-            self._known.asks[ask.id] = ask
-            if (asks := self._known.asks_of.get(self._known.numbers[ask.task_id])) is not None:
-                asks[ask.number] = ask
+        no = self._known.numbers.get(ask.task_id)
+        if no is not None:
+            self._known.asks[ask.id] = self._known.numbered[(no << BITS) + ask.number] = ask
+            if no in self._known.asks_of:
+                self._known.asks_of[no][ask.number] = ask
         return ask
 
     def _whole(self, task_id: str) -> list[Ask] | None:
@@ -147,10 +171,10 @@ class AskRows(Steps):
 
     def ask_numbered(self, task_id: str, number: int) -> Ask | None:
         """Return the n-th ask of a task, if there is one."""
-        asks = self._known.asks_of.get(self._no(task_id), {})
-        if number in asks:
-            return asks[number]
-        row = self._one("ask_by_no", self._key(task_id, number))
+        key = self._key(task_id, number)
+        if key in self._known.numbered:
+            return self._known.numbered[key]
+        row = self._one("ask_by_no", key)
         return self._know_ask(self._ask(row)) if row else None
 
     def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
@@ -211,7 +235,7 @@ class AskRows(Steps):
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row
         columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
-        return _ASKS.value(tuple(columns), apart, body, task_id=task_id, number=no & LAST)
+        return _ASKS.value(tuple(columns), body, apart, task_id=task_id, number=no & LAST)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 

@@ -100,15 +100,20 @@ class Database:
         """Run a statement and return its rows, if it has any."""
         return self.batch([(statement, values)])[0]
 
-    def batch(self, statements: Sequence[Statement], *, once: bool = False) -> list[list[Values]]:
+    def batch(self, statements: Sequence[Statement]) -> list[list[Values]]:
         """Run statements without waiting in between, and return the rows of each; after one that fails none is run."""
         opening, self._opening = self._opening, None
         if opening is None:
             return self._said(statements)
-        say = self._said if once else self._said_first
-        _, (seen,), *rows = say([(opening.begin, ()), (opening.look, ()), *statements])
+        _, (seen,), *rows = self._said_first([(opening.begin, ()), (opening.look, ()), *statements])
         opening.then(seen)
         return rows
+
+    def commit(self, statements: Sequence[Statement]) -> list[list[Values]]:
+        """Run the last statements and commit, never a second time. What begins only here has seen enough, and does not look."""
+        opening, self._opening = self._opening, None
+        begin: list[Statement] = [(opening.begin, ())] if opening else []
+        return self._said([*begin, *statements, (b"COMMIT", ())])[len(begin) : -1]
 
     def _said_first(self, statements: Sequence[Statement]) -> list[list[Values]]:
         """Begin, on a new connection if the old one broke meanwhile: nothing was said on it yet."""

@@ -61,6 +61,25 @@ FROM adjourn.task JOIN adjourn.call ON call.no BETWEEN task.no << 20 AND (task.n
     AND call.state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain')
 WHERE task.no {named};
 
+-- name: to_start
+-- What a claim is judged by: the last run, the call that comes next, and the newest ask, which most often let it through.
+SELECT task.no, task.id, task.state, task.version, task.slot, next_call, wish, task.body, task_spec.body,
+    pool, engine_task::text, engine_run::text, head,
+    run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body,
+    call.no, call.state, call.version, digest, claimed_by, approved_by, label, call.body, call_body.body,
+    ask.no, ask.id, ask.state, kind, ask.run, created_at, ask.slot, ask.call, expires_at, settled_at, settled_by, level, snoozed_until,
+    ask.body, (SELECT body FROM adjourn.ask_body WHERE ask_body.no = ask.no), task.id
+FROM adjourn.task JOIN adjourn.task_spec ON task_spec.no = task.no
+LEFT JOIN adjourn.call ON call.no = (task.no << 20) + next_call
+LEFT JOIN adjourn.call_body ON call_body.no = call.no
+LEFT JOIN LATERAL (
+    SELECT * FROM adjourn.run WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY no DESC LIMIT 1
+) AS run ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM adjourn.ask WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY no DESC LIMIT 1
+) AS ask ON true
+WHERE task.id = $1::text;
+
 -- name: lock_expired_asks
 SELECT no FROM adjourn.family WHERE no IN (
     SELECT task.family FROM adjourn.ask JOIN adjourn.task ON task.no = ask.no >> 20

@@ -45,6 +45,7 @@ class Known:
         self.runs: dict[int, Run] = {}
         self.calls: dict[int, Call] = {}
         self.asks: dict[str, Ask] = {}
+        self.numbered: dict[int, Ask] = {}
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
         self.places: dict[int, Place] = {}

@@ -95,7 +95,6 @@ class PostgresStore:
             finally:
                 with suppress(psycopg.Error):
                     self._db.leave()
-                self._seen.keep_soon()
 
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
@@ -149,7 +148,7 @@ class PostgresStore:
     def _commit(self, last: list[Statement]) -> None:
         """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
         try:
-            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())], once=True)
+            *_, ((place, seal, _),) = self._db.commit(last)
             self._seen.note(place, seal)
         except psycopg.OperationalError as error:
             if self._db.is_open:
