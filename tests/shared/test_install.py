@@ -13,6 +13,7 @@ from adjourn.core.ask import Verb
 from adjourn.core.errors import StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
+from tests.e2e.shell import Shell
 from tests.postgres import Server
 from tests.shared.desk import desk
 
@@ -98,3 +99,15 @@ def test_a_shared_store_does_without_sqlite(database: str, tmp_path: Path) -> No
     place = {"ADJOURN_STORE": database, "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", LOADED], env=os.environ | place, capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith(("apsw", "adjourn.stores.sqlite"))] == []
+
+
+@pytest.mark.parametrize("module", ["psycopg", "absurdctl"])
+def test_a_part_of_the_extra_that_is_missing_is_named(postgres: Server, tmp_path: Path, module: str) -> None:
+    (tmp_path / f"{module}.py").write_text(f'raise ModuleNotFoundError("no", name="{module}")')
+    shell = Shell(tmp_path)
+    with postgres.empty_database() as url:
+        shell.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONPATH": str(tmp_path)}
+        for words in (("tasks",), ("run", "--", "true")):
+            done = shell.adjourn(*words, expect=1)
+            assert f"not installed: {module}" in done.err
+            assert "pip install 'adjourn[postgres]'" in done.err
