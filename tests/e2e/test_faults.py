@@ -164,6 +164,7 @@ def as_nobody(shell: Shell, *words: str, expect: int) -> Done:
     return shell.run(*user, str(ADJOURN), *words, "--store", str(shell.store), expect=expect, cwd="/")
 
 
+@pytest.mark.one_machine("who may is for the logins of a database to say: tests/shared/test_roles.py")
 def test_another_user_can_neither_read_nor_decide(shell: Shell) -> None:
     """A-R82, A-R83: the checkpoint's id alone is worth nothing."""
     if os.geteuid() != 0:

@@ -21,15 +21,10 @@ _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _SLOT = _COLUMNS.index("slot")
 _WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
-_TO_START = (
-    OF_TASK,
-    len(Place._fields),
-    1,
-    7,
-    8,
-    len(_COLUMNS) + 4,
-)  # columns of a task, its place and head, a run, a call, an ask
-_ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
+_ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
+# Columns of a task, its place and its head, a run, a call and an ask.
+_TO_START = (OF_TASK, len(Place._fields), 1, 7, 9, len(_COLUMNS) + 4)
+_ASKS = Shape(Ask, columns=_COLUMNS, apart=_ASKED, known=("task_id", "number"))
 
 
 class AskRows(Asks, Belongings, Steps):
@@ -191,7 +186,7 @@ class AskRows(Asks, Belongings, Steps):
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row
         columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
-        return _ASKS.value(tuple(columns), apart, body, task_id=task_id, number=no & LAST)
+        return _ASKS.value(tuple(columns), body, apart, task_id=task_id, number=no & LAST)
 
     # --- turns -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,9 @@ from adjourn.stores.rows import BITS, LAST, Tasks
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
-_CALLS = Shape(Call, columns=("state", "version", "digest", "claimed_by", "label"), known=("task_id", "number", "body"))
+_CALLS = Shape(
+    Call, columns=("state", "version", "digest", "claimed_by", "approved_by", "label"), known=("task_id", "number", "body")
+)
 
 OF_TASK = 9  # columns that make a task
 _BACKOFF = 0.5  # seconds before a start that failed is tried again; it doubles
@@ -247,12 +249,11 @@ def run_of(task_id: str, row: Values) -> Run:
 
 
 def _call_columns(call: Call) -> list[object]:
-    state, version, digest, claimed_by, label = _CALLS.columns(call)
-    return [state, version, bytes.fromhex(digest), claimed_by, label]
+    state, version, digest, *rest = _CALLS.columns(call)
+    return [state, version, bytes.fromhex(digest), *rest]
 
 
 def call_of(task_id: str, row: Values) -> Call:
     """Put a call together."""
-    no, state, version, digest, claimed_by, label, body, content = row
-    columns = (state, version, digest.hex(), claimed_by, label)
-    return _CALLS.value(columns, body, task_id=task_id, number=no & LAST, body=content)
+    no, state, version, digest, *rest, body, content = row
+    return _CALLS.value((state, version, digest.hex(), *rest), body, task_id=task_id, number=no & LAST, body=content)
