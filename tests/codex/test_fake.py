@@ -206,14 +206,23 @@ def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(fake: FakeScene, 
         ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, ""),
         ({"raw": "[]"}, "no message"),
         ({"die": 3}, "left before its turn ended"),
-        ({"trouble": 20}, "times in a row: Reconnecting"),
-        ({"wait": 30}, "said nothing for 2 s"),
     ],
 )
 def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: dict[str, Any], words: str) -> None:
     fake.play([step], DONE)
     done = fake.run(expect=0 if not words else 1, options=("--option", "silence=2"))
     assert words in done.err
+
+
+@pytest.mark.parametrize(("trouble", "words"), [(20, "times in a row: Reconnecting"), (0, "said nothing for 2 s")])
+def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(fake: FakeScene, trouble: int, words: str) -> None:
+    fake.play([{"trouble": trouble}, {"wait": 30}], DONE)
+    patience = ("--option", "silence=2")
+    assert words in fake.shell.adjourn("run", "--runner", "codex", *patience, "do it", expect=1).err
+    paused = fake.run(options=patience).out
+    assert "It cannot go on for now: Codex " in paused
+    assert words in paused
+    assert fake.resume().out == "All done.\n"
 
 
 @pytest.mark.parametrize("victim", ["program", "driver"])

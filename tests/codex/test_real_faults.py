@@ -26,24 +26,25 @@ def test_an_api_that_is_not_there_ends_the_run_with_a_reason(real: Scene) -> Non
         port = closed.getsockname()[1]
     real.configure(f"http://127.0.0.1:{port}/v1")
     began = time.monotonic()
-    done = real.run(expect=1)
+    done = real.shell.adjourn("run", "--runner", "codex", "do it", expect=1)  # nobody is at hand
     assert time.monotonic() - began < 40
     assert "Failed:" in done.out
     assert len(done.err) > 10
 
 
-def test_an_api_that_fails_ends_the_run_with_a_reason_and_the_thread_can_be_resumed(real: Scene) -> None:
+def test_an_api_that_fails_pauses_the_task_with_a_reason_and_the_thread_goes_on(real: Scene) -> None:
     for fault in (Fault(status=500), Fault(status=401), Fault(drop_after=1), Fault(garbage="<html>")):
         with real.model([Turn(text="At last.", faults=(fault,) * 4)]):
-            assert "Failed:" in real.run(expect=1).out
-        (run,) = real.shell.runs(real.task)
-        assert run["state"] == "failed"
-        assert run["provider_session_ref"]
+            assert "It cannot go on for now: " in real.run().out
+    with real.model([Turn(text="At last.")]):
+        assert real.resume().out == "At last.\n"
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
 
 
 def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
     with real.model([Turn(text="At last.", delay=30.0)]):
-        done = real.run(expect=1, options=("--option", "silence=2"))
+        done = real.run(options=("--option", "silence=2"))
     assert "said nothing for 2 s" in done.err
 
 

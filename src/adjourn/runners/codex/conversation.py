@@ -21,6 +21,12 @@ _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
 
 
+class Stuck(AdjournError):
+    """Codex gets no further, for no fault of the task's."""
+
+    code = "codex_stuck"
+
+
 class Speaker(Protocol):
     """A thread, as far as one speaks with it."""
 
@@ -101,7 +107,7 @@ class Conversation:
                 message = self._thread.next(_LOOK if self._requests else min(patience or silence, silence))
             except Silent:
                 if self._is_stuck():
-                    raise AdjournError(f"Codex said nothing for {silence:g} s") from None
+                    raise Stuck(f"Codex said nothing for {silence:g} s") from None
                 if patience and not self._requests:
                     return None
                 continue
@@ -196,7 +202,7 @@ class Conversation:
         """Count what Codex means to try again; it would never give up by itself."""
         self._retries += 1
         if self._retries > self._setup.retries:
-            raise AdjournError(f"Codex tried {self._retries} times in a row: {message}")
+            raise Stuck(f"Codex tried {self._retries} times in a row: {message}")
 
 
 def _delay(call: OpenCall) -> float:

@@ -13,7 +13,7 @@ from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex.calls import Calls
 from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
-from adjourn.runners.codex.conversation import Batch, Conversation, Ended, TurnEnded
+from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
 from adjourn.runners.codex.deliveries import Deliveries
 from adjourn.runners.codex.execution import ExecConversation, ExecThread
 from adjourn.runners.codex.items import Item
@@ -41,8 +41,10 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -
     except Interrupted:
         return driver.interrupt()
     except Gone as gone:
-        return driver.give_up(gone)
-    except (AdjournError, Silent) as error:
+        return driver.lose(gone)
+    except (Stuck, Silent) as error:
+        return driver.give_up(driver.sentence(error))
+    except AdjournError as error:
         return driver.fail(driver.sentence(error))
 
 
@@ -189,7 +191,7 @@ class CodexDriver:
 
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
-            return self.fail(ended.error or f"Codex ended its turn as {ended.status}")
+            return self.give_up(ended.error or f"Codex ended its turn as {ended.status}")
         if any(not each.call for each in self._keeper.memory.queried):  # the model did not wait for the answer
             return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
@@ -239,11 +241,19 @@ class CodexDriver:
             what = f"Codex left before its turn ended{_how(error.code)}"
         return f"{what}: {said}" if said else what
 
-    def give_up(self, gone: Gone) -> int:
-        """Leave for now if somebody ended Codex between two calls, for its thread can go on; else fail."""
-        self.fail(self.sentence(gone))
-        can_go_on = self._keeper.can_go_on and not self._calls.are_under_way
-        return FOR_NOW if can_go_on and was_stopped(gone.code) else exits.FAILED
+    def lose(self, gone: Gone) -> int:
+        """Leave for now if somebody ended Codex between two calls; else it has given up by itself."""
+        code = self.fail(self.sentence(gone))
+        return FOR_NOW if self._can_go_on and was_stopped(gone.code) else code
+
+    def give_up(self, sentence: str) -> int:
+        """Leave for now where a person is at hand, who can do something about it; else fail."""
+        code = self.fail(sentence)
+        return FOR_NOW if self._can_go_on and self._drive.task.spec.pause_on_approval else code
+
+    @property
+    def _can_go_on(self) -> bool:
+        return self._keeper.can_go_on and not self._calls.are_under_way
 
     def fail(self, sentence: str) -> int:
         """End Codex, and say why. What became of calls that it was making is not known then."""
