@@ -62,6 +62,8 @@ class Fake:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         entry = {"type": kind, "sessionId": self.session, **what}
         self.entries.append(entry)
+        if FAULT == "writes late" and kind != "user":
+            return
         with self.file.open("a") as file:
             file.write(json.dumps(entry, separators=(",", ":")) + "\n")
 
@@ -97,8 +99,6 @@ class Fake:
         while True:
             turn = self.turns[sum(entry["type"] == "assistant" for entry in self.entries)]
             time.sleep(turn.get("delay", 0))
-            if FAULT == "dies in a turn":
-                os.kill(os.getpid(), signal.SIGKILL)
             if turn.get("error"):
                 self._result(is_error=True, result=turn["error"], terminal_reason="api_error", api_error_status=500, code=1)
             self._message(turn)

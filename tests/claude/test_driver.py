@@ -243,15 +243,42 @@ def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> 
     assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 
-def test_a_program_that_is_killed_between_calls_can_be_resumed(fake: Fake) -> None:
-    fake.faults("dies in a turn")
+@pytest.mark.parametrize("victim", ["program", "driver"])
+def test_whoever_is_killed_between_two_calls_the_session_goes_on(fake: Fake, victim: str) -> None:  # D-R17
+    """Whether somebody is at hand or not: nothing starts again by itself."""
+    fake.play([Turn(text="I make it.", calls=made("A"), delay=60.0), DONE])
+    process = fake.shell.start("run", "--runner", "claude", "do it")
+    until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the session is on disk")
+    fake.kill(victim)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 10
+    by = {"program": "Claude Code ended with signal 9", "driver": "the process that drives it was ended by signal 9"}
+    assert f"It cannot go on for now: {by[victim]}".encode() in out
+    (run,) = fake.shell.runs(fake.task)
+    assert (run["state"], run["resumable"]) == ("paused", True)
+    assert fake.shell.processes() == {}
     fake.play([ONE, DONE])
-    assert "It cannot go on for now: Claude Code ended with signal 9" in fake.run().out
-    fake.faults("")
-    fake.resume(expect=10)
-    fake.approve_all()
     fake.resume()
     assert fake.lines() == ["A"]
+    assert f"--resume={run['provider_session_ref']}" in fake.argv()[-1]
+
+
+def test_a_call_that_a_killed_session_had_not_written_down_is_told_to_it(fake: Fake) -> None:
+    """Else the model would make it again, and where nobody is asked it would run twice."""
+    fake.faults("writes late")
+    fake.play([ONE, Turn(text="Slow.", delay=60.0)])
+    process = fake.shell.start("run", "--runner", "claude", "do it")
+    until(lambda: fake.newest is not None and fake.calls() == {"toolu_A": "done"}, what="the call was made")
+    fake.kill("driver")
+    process.communicate(timeout=30)
+    assert process.returncode == 10
+    fake.faults("")
+    fake.play([DONE])
+    fake.resume()
+    told = fake.argv()[-1][-1]
+    assert told.startswith("You were paused")
+    assert "You have made these calls already" in told
+    assert "(toolu_A): it succeeded" in told
 
 
 def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:  # trap 6

@@ -43,10 +43,10 @@ def test_ctrl_c_during_a_model_call_leaves_the_request_as_it_was(real: Scene) ->
         assert real.shell.end() == {}
         real.resume()
         before, after = [request.body for request in model.requests if request.turn == 0]
-    assert _without_noise(after) == _without_noise(before)
+    assert without_noise(after) == without_noise(before)
 
 
-def _without_noise(body: dict[str, object]) -> dict[str, object]:
+def without_noise(body: dict[str, object]) -> dict[str, object]:
     """Leave out what names the connection and not the conversation."""
     return {key: value for key, value in body.items() if key != "client_metadata"}
 

@@ -49,7 +49,7 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
     is_left_open = isinstance(outcome, Waits | WantsApproval) or (isinstance(outcome, Completed) and task.spec.review)
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
-    if task.spec.is_driven and _is_in_doubt(step, task, run, is_interrupted=isinstance(outcome, Interrupted)):
+    if task.spec.is_driven and _is_in_doubt(step, task, run, outcome):
         return _doubt(step, task, run)
     close_calls(step, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
@@ -79,12 +79,12 @@ def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]
     return [step.move(call, move) for call in handed_out]
 
 
-def _is_in_doubt(step: Steps, task: Task, run: Run, *, is_interrupted: bool) -> bool:
-    """Say whether a call of an agent may have run, and nobody saw it end; one that was interrupted has failed."""
+def _is_in_doubt(step: Steps, task: Task, run: Run, outcome: Outcome) -> bool:
+    """Say whether a call of an agent may have run, and nobody saw it end; one that was interrupted in good order has failed."""
     if step.tx.calls_in(task.id, CallState.UNCERTAIN):
         return True
     handed_out = any(call.claimed_by == run.id for call in step.tx.calls_in(task.id, CallState.EXECUTING))
-    return handed_out and not is_interrupted
+    return handed_out and not (isinstance(outcome, Interrupted) and not outcome.died)
 
 
 def _doubt(step: Steps, task: Task, run: Run) -> Task:

@@ -2,6 +2,7 @@
 
 import os
 import select
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -10,11 +11,12 @@ from adjourn.core.ask import Ask, Question
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import NotInsideARun, StoreProblem
+from adjourn.core.render import block
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.files import private_directory
 from adjourn.process.local import run_directory
-from adjourn.runners.driver import FOR_NOW
+from adjourn.runners.driver import FOR_NOW, NO_STORE
 from adjourn.wiring import find_root
 from adjourn.wiring.controller import open_controller
 
@@ -147,5 +149,8 @@ def driving() -> Generator[Driver, None, None]:
     controller = open_controller(root, as_worker=True)
     try:
         yield Driver(controller, root=root, run_id=run_id)
+    except StoreProblem as problem:
+        sys.stderr.write(f"adjourn: {block(problem.sentence)}\n")
+        raise SystemExit(NO_STORE) from problem
     finally:
         controller.store.close()

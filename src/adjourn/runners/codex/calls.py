@@ -98,6 +98,11 @@ class Calls:
         self._close(name, result)
         return True
 
+    @property
+    def are_under_way(self) -> bool:
+        """Whether Codex makes calls now of which nobody has heard what became."""
+        return bool(self._handed)
+
     def cut_off(self, printed: Mapping[str, str]) -> None:
         """Close the calls that were being made when somebody paused the run."""
         for item in list(self._handed):

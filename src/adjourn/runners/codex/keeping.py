@@ -58,6 +58,11 @@ class Keeper:
         self.is_resumable = rollout.read_on().has_prompt
         self._drive.session(self.memory.thread, resumable=self.is_resumable)
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the thread can be resumed: as far as this run saw, or as the run before left it."""
+        return self.is_resumable or self._drive.run.resumable
+
     def keep(self, rollout: Rollout, *, told: Usage | None) -> None:
         """Keep all of a thread whose app-server has ended; what that told of its use comes late, and not at all of the last."""
         self.note_session(rollout)
