@@ -126,6 +126,7 @@ def test_a_signal_to_the_whole_group_reaches_the_child_once(shell: Shell) -> Non
 def test_a_closed_terminal_pauses(shell: Shell) -> None:
     with Terminal(shell, *interruptible(shell)) as person:
         person.sees("Ctrl+C pauses")
+        until((shell.place / "ready").exists, what="it works")
         assert person.hang_up() == 10
     assert shell.state(the_task(shell)) == "paused"
     assert shell.lines("interrupts") == ["SIGINT"]

@@ -16,7 +16,7 @@ from adjourn.core.driving import Report
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import Manifest, manifest_of
-from adjourn.core.render import argv_lines, prose, visible
+from adjourn.core.render import argv_lines, prose, shortened, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
 from adjourn.exchange import note_changes
@@ -108,8 +108,10 @@ def _refusal(session: Session, task_id: str) -> str | None:
 
 def _what_it_is(session: Session, scene: Scene) -> list[str]:
     spec = scene.task.spec
-    words = argv_lines(spec.argv, cut=cut_for(session, scene.task.id))
-    lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
+    cut = cut_for(session, scene.task.id)
+    words = argv_lines(spec.argv, cut=cut) if spec.prompt is None else [shortened(spec.prompt, cut=cut)]
+    head = "command" if spec.prompt is None else f"prompt for {spec.runner}"
+    lines = [head, *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
     if scene.report:
         lines.append(_used(scene.report))
     if scene.run and scene.run.checkpoint_id:
