@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.claude.scene import GATED, Fake, bash
@@ -175,6 +176,7 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     assert fake.lines() == ["A"]
 
 
+@pytest.mark.one_machine("its store lies in the workspace, and is kept while that goes")
 def test_a_task_whose_workspace_is_gone_cannot_be_resumed(fake: Fake, tmp_path: Path) -> None:  # D-R19, D-R27
     fake.play([ONE, DONE])
     fake.run()
@@ -192,7 +194,11 @@ def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: 
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
-    fake.shell.sql("UPDATE run SET session_ref = 'REF'".replace("REF", ref))
+    store = fake.shell.open_store()
+    with store.change() as rows:
+        run = rows.run(fake.task, 1)
+        rows.save_run(run, msgspec.structs.replace(run, session_ref=ref, version=run.version + 1))
+    store.close()
     refused = fake.resume(expect=6)
     for part in (fake.task, "claude", f"session {ref}", f"adjourn restart {fake.task}"):
         assert part in refused.err

@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from adjourn.core.ask import Principal, Verb
-from adjourn.core.errors import StoreProblem, StoreRefused
+from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.conftest import is_awake
@@ -199,7 +199,7 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
 
 
 def test_an_address_that_is_none_is_told() -> None:
-    with pytest.raises(StoreProblem):
+    with pytest.raises(Misuse):
         PostgresStore("postgresql://[")
 
 

@@ -51,8 +51,12 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
         if refusal:
             session.warn(f"adjourn: {refusal}")
         session.document(_document(session, scene))
-        return
-    with controller.store.read() as view:
+    else:
+        _tell(session, scene, refusal)
+
+
+def _tell(session: Session, scene: Scene, refusal: str | None) -> None:
+    with session.controller.store.read() as view:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
     session.say(standing(session, scene, now=now()))
@@ -63,9 +67,9 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
         session.say("\n".join(["", *resumability_lines(resumability)]))
     if settled := settled_block(session, scene):
         session.say("\n".join(["", *settled]))
-    if full:
+    if not session.cuts:
         session.say("\n".join(["", "calls", *(line for call in calls for line in _call_lines(session, call))]))
-    session.say("\n".join(["", *_history(events, full=full)]))
+    session.say("\n".join(["", *_history(events, full=not session.cuts)]))
 
 
 def _document(session: Session, scene: Scene) -> Manifest:

@@ -24,6 +24,12 @@ _FINAL = frozenset(  # what the model's server, or Codex itself, would say again
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
 
 
+class Stuck(AdjournError):
+    """Codex gets no further, for no fault of the task's."""
+
+    code = "codex_stuck"
+
+
 class Speaker(Protocol):
     """A thread, as far as one speaks with it."""
 
@@ -59,12 +65,6 @@ class TurnEnded(msgspec.Struct, frozen=True):
 
 
 Event = Batch | Ended | TurnEnded
-
-
-class Stuck(AdjournError):
-    """Codex says nothing, or nothing but that it tries again."""
-
-    code = "codex_stuck"
 
 
 class _Error(msgspec.Struct, rename="camel"):

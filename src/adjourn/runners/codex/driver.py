@@ -41,12 +41,10 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -
     except Interrupted:
         return driver.interrupt()
     except Gone as gone:
-        return driver.give_up(driver.sentence(gone), is_passing=was_stopped(gone.code))
-    except Stuck as stuck:
-        return driver.give_up(driver.sentence(stuck), is_passing=drive.task.spec.pause_on_approval)
-    except InUse as in_use:
-        return driver.give_up(driver.sentence(in_use), is_passing=True)
-    except (AdjournError, Silent) as error:
+        return driver.lose(gone)
+    except (Stuck, Silent, InUse) as error:
+        return driver.give_up(driver.sentence(error))
+    except AdjournError as error:
         return driver.fail(driver.sentence(error))
 
 
@@ -194,8 +192,8 @@ class CodexDriver:
 
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
-            is_passing = self._drive.task.spec.pause_on_approval and not ended.is_final
-            return self.give_up(ended.error or f"Codex ended its turn as {ended.status}", is_passing=is_passing)
+            sentence = ended.error or f"Codex ended its turn as {ended.status}"
+            return self.fail(sentence) if ended.is_final else self.give_up(sentence)
         if any(not each.call for each in self._keeper.memory.queried):  # the model did not wait for the answer
             return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
@@ -246,11 +244,19 @@ class CodexDriver:
             what = f"Codex left before its turn ended{_how(error.code)}"
         return f"{what}: {said}" if said else what
 
-    def give_up(self, sentence: str, *, is_passing: bool) -> int:
-        """Leave for now if the thread can go on and what ended it may pass; else fail."""
-        self.fail(sentence)
-        can_go_on = self._keeper.can_go_on and not self._calls.are_under_way
-        return FOR_NOW if can_go_on and is_passing else exits.FAILED
+    def lose(self, gone: Gone) -> int:
+        """Leave for now if somebody ended Codex between two calls; else it has given up by itself."""
+        code = self.fail(self.sentence(gone))
+        return FOR_NOW if self._can_go_on and was_stopped(gone.code) else code
+
+    def give_up(self, sentence: str) -> int:
+        """Leave for now where a person is at hand, who can do something about it; else fail."""
+        code = self.fail(sentence)
+        return FOR_NOW if self._can_go_on and self._drive.task.spec.pause_on_approval else code
+
+    @property
+    def _can_go_on(self) -> bool:
+        return self._keeper.can_go_on and not self._calls.are_under_way
 
     def fail(self, sentence: str) -> int:
         """End Codex, and say why. What became of calls that it was making is not known then."""

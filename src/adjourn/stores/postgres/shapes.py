@@ -34,7 +34,7 @@ class Shape(Generic[Value]):
         return msgspec.msgpack.encode({field: getattr(value, field) for field in self._apart})
 
     def value(self, columns: tuple[Any, ...], *bodies: bytes, **known: Any) -> Value:
-        """Put a value together. What a column says counts, whatever a body says."""
+        """Put a value together. What a column says counts, whatever a body says, and of two bodies the later."""
         fields: Fields = {}
         for body in bodies:
             fields |= _fields.decode(body)
