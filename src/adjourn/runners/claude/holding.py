@@ -22,6 +22,7 @@ from adjourn.runners.hook import Answer, Asked, Request, allow, defer, deny, den
 
 PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
 LONG_PATIENCE = 30.0  # and the session's file, to tell of a message that did not stream
+PATIENCE_WITH_OTHERS = 600.0  # and other hooks, to end: as much as Claude Code gives them by itself
 _MANY = 20  # calls to remember before it is looked whether that is needed
 LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred call again that is much larger
 
@@ -98,7 +99,7 @@ class Holding:
         if rest > 0:
             return rest
         is_last = not self._hooks.others_run(waiting=len(self._waiting))
-        if not is_last and now < waiting.since + LONG_PATIENCE:
+        if not is_last and now < waiting.since + PATIENCE_WITH_OTHERS:
             return LOOK
         self._waiting.remove(waiting)
         answer = self._answer_to(waiting.request) if is_last else deny(words.broken("another hook of its settings does not end"))
