@@ -305,7 +305,7 @@ def test_a_second_request_for_what_was_let_through_is_granted(fake: FakeScene) -
     assert (fake.work / "made.txt").exists()
 
 
-def test_a_call_of_two_megabytes_is_held_shown_and_rejected(fake: FakeScene) -> None:
+def test_a_call_of_two_megabytes_is_held_shown_rejected_and_never_executed_in_one_word(fake: FakeScene) -> None:
     fake.play([{"run": f"true {'x' * 2_000_000}; echo hi >> made.txt", "id": "call_A"}], DONE)
     fake.run()
     assert len(fake.shown()) > 2_000_000
@@ -313,3 +313,7 @@ def test_a_call_of_two_megabytes_is_held_shown_and_rejected(fake: FakeScene) -> 
     fake.resume()
     assert fake.lines() == []
     assert fake.output("call_A") == "TOOL_CALL_REJECTED"
+    fake.run(options=("--option", "on-approve=execute"))
+    fake.approve_all()
+    fake.resume()
+    assert "Repeat the identical call" in fake.output("call_A")

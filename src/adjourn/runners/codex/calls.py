@@ -19,6 +19,7 @@ from adjourn.runners.codex.thread import Thread
 _ESCALATED = "require_escalated"
 _APPLIES_PATCH = "--codex-run-as-apply-patch"  # makes the binary the tool of that name
 _EXECUTABLE = frozenset({SHELL_TOOL, PATCH_TOOL})
+_LONGEST = 100_000  # bytes; the kernel takes no word of more than 128 KiB, and a patch is one
 OUTSIDE, NOT_TOLD = "none", "not told"
 _RUNS_ON = "running with session ID"  # what the model is told of a command that has not ended
 
@@ -153,7 +154,7 @@ def _fingerprint(body: bytes) -> bytes:
 
 def _can_execute(thread: Thread, call: Call) -> bool:
     """Say whether a call can be made without the model; one that cannot is left to be repeated."""
-    return call.tool in _EXECUTABLE or thread.has_tool(call.tool)
+    return len(call.body) <= _LONGEST if call.tool in _EXECUTABLE else thread.has_tool(call.tool)
 
 
 def _executed(thread: Thread, call: Call) -> CallResult:
