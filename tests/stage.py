@@ -1,6 +1,8 @@
 """A person's shell in which an agent works: a workspace, an empty home, and short ways to what tests look at."""
 
 import contextlib
+import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +14,7 @@ class Stage:
     """A workspace, a home, and the adjourn that runs an agent in them."""
 
     gated: tuple[str, ...] = ("run", "--pause-on-approval")
+    driver, program = "", ""  # what is in the command lines of our driver, and of the program that it drives
 
     def __init__(self, place: Path) -> None:
         self.home = place / "home"
@@ -51,6 +54,20 @@ class Stage:
     def resume(self, *words: str, expect: int | None = 0) -> Done:
         """Go on with the newest task."""
         return self.shell.adjourn("resume", self.task, *words, expect=expect)
+
+    def kill(self, victim: str) -> None:
+        """Kill the driver or the program, and nothing else."""
+        mark = {"driver": self.driver, "program": self.program}[victim]
+        for pid, words in self.shell.processes().items():
+            if mark in words:
+                os.kill(pid, signal.SIGKILL)
+
+    def is_saved(self) -> bool:
+        """Say whether the driver of the newest run has seen that its session is on disk."""
+        task, store = self.newest, self.shell.open_store()
+        with contextlib.closing(store), store.read() as view:
+            runs = view.runs(task) if task else []
+        return bool(runs) and runs[-1].resumable
 
     def lines(self, name: str = "made.txt") -> list[str]:
         """Return what tools wrote."""

@@ -27,6 +27,9 @@ def test_a_call_waits_and_runs_once_when_approved(fake: Fake) -> None:  # D-R17,
     fake.play([ONE, DONE])
     fake.run()
     assert fake.lines() == []
+    assert "claude: do it" in fake.shell.adjourn("tasks").out
+    assert "prompt for claude\n  do it\n" in fake.shown()
+    assert "Bash: echo A >> made.txt" in fake.shell.adjourn("inbox").out
     fake.approve_all()
     fake.resume()
     assert fake.lines() == ["A"]
@@ -109,7 +112,7 @@ def test_a_session_without_its_marker_is_resumed_by_words_and_the_approval_still
     fake.run()
     fake.approve_all()
     fake.faults("no marker")
-    fake.resume()
+    assert "Error" not in fake.resume().err
     assert fake.lines() == ["A"]
     assert fake.argv()[-1][-1].startswith("A person has decided")
 
@@ -243,15 +246,42 @@ def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> 
     assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 
-def test_a_program_that_is_killed_between_calls_can_be_resumed(fake: Fake) -> None:
-    fake.faults("dies in a turn")
+@pytest.mark.parametrize("victim", ["program", "driver"])
+def test_whoever_is_killed_between_two_calls_the_session_goes_on(fake: Fake, victim: str) -> None:  # D-R17
+    """Whether somebody is at hand or not: nothing starts again by itself."""
+    fake.play([Turn(text="I make it.", calls=made("A"), delay=60.0), DONE])
+    process = fake.shell.start("run", "--runner", "claude", "do it")
+    until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the session is on disk")
+    fake.kill(victim)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 10
+    by = {"program": "Claude Code ended with signal 9", "driver": "the process that drives it was ended by signal 9"}
+    assert f"It cannot go on for now: {by[victim]}".encode() in out
+    (run,) = fake.shell.runs(fake.task)
+    assert (run["state"], run["resumable"]) == ("paused", True)
+    assert fake.shell.processes() == {}
     fake.play([ONE, DONE])
-    assert "It cannot go on for now: Claude Code ended with signal 9" in fake.run().out
-    fake.faults("")
-    fake.resume(expect=10)
-    fake.approve_all()
     fake.resume()
     assert fake.lines() == ["A"]
+    assert f"--resume={run['provider_session_ref']}" in fake.argv()[-1]
+
+
+def test_a_call_that_a_killed_session_had_not_written_down_is_told_to_it(fake: Fake) -> None:
+    """Else the model would make it again, and where nobody is asked it would run twice."""
+    fake.faults("writes late")
+    fake.play([ONE, Turn(text="Slow.", delay=60.0)])
+    process = fake.shell.start("run", "--runner", "claude", "do it")
+    until(lambda: fake.newest is not None and fake.calls() == {"toolu_A": "done"}, what="the call was made")
+    fake.kill("driver")
+    process.communicate(timeout=30)
+    assert process.returncode == 10
+    fake.faults("")
+    fake.play([DONE])
+    fake.resume()
+    told = fake.argv()[-1][-1]
+    assert told.startswith("You were paused")
+    assert "You have made these calls already" in told
+    assert "(toolu_A): it succeeded" in told
 
 
 def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:  # trap 6
@@ -353,6 +383,14 @@ def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(f
     done = fake.run(expect=1)
     assert "Claude Code ran toolu_A without asking: its hooks are switched off" in done.out
     assert fake.shell.processes() == {}
+
+
+def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: Fake) -> None:  # trap 8
+    fake.faults("asks nobody from the start")
+    fake.play([Turn(text=ONE.text, calls=ONE.calls, delay=2.0), DONE])
+    done = fake.run(expect=1)
+    assert "Claude Code does not ask before it makes a call: its hooks are switched off" in done.out
+    assert fake.lines() == []
 
 
 @pytest.mark.parametrize("fault", ["never stops", "keeps no message"])

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import time
+from functools import partial
 from pathlib import Path
 
 from tests.claude.scene import Scene, bash, blocks, history
 from tests.e2e.shell import until
 from tests.model.script import ToolUse, Turn
+from tests.model.server import Model
 
 MAKES = Turn(text="I make it.", calls=(bash("echo hi >> made.txt && echo made", name="toolu_A"),))
 DONE = Turn(text="All done.")
@@ -76,6 +79,30 @@ def test_a_call_whose_session_died_is_uncertain_and_does_not_run_again(real: Sce
         real.resume()
     assert real.lines() == ["began"]
     assert b"says that it ran" in history(model.asked[-1])[-1]
+
+
+def _was_asked(model: Model, times: int) -> bool:
+    return [request.turn for request in model.requests].count(1) == times
+
+
+def test_whoever_is_killed_between_two_calls_the_session_goes_on_with_all_that_was_said(real: Scene) -> None:  # D-R17
+    with real.model([MAKES, Turn(text="All done.", delay=8.0)]) as model:
+        process = real.shell.start("run", "--runner", "claude", "do it")
+        for times, victim in enumerate(("program", "driver"), start=1):
+            until(partial(_was_asked, model, times), what="the model is asked")
+            until(real.is_saved, what="the session is on disk")
+            time.sleep(0.5)  # what a call gave is on disk a third of a second after it was told
+            real.kill(victim)
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 10, (out, err)
+            assert b"It cannot go on for now: " in out
+            assert b"signal 9" in out
+            assert real.shell.processes() == {}
+            process = real.shell.start("resume", real.task)
+        assert process.communicate(timeout=60)[0].endswith(b"All done.\n")
+        first, *others = [blocks(request) for request in model.requests if request.turn == 1]
+    assert all(other[: len(first)] == first for other in others)
+    assert real.lines() == ["hi"]
 
 
 def test_a_deferred_call_of_two_megabytes_is_held_and_runs_when_it_is_made_again(real: Scene) -> None:

@@ -21,7 +21,7 @@ def _turns() -> list[Turn]:
         Turn(text=f"Step {number}.", calls=(bash(f"echo {number} >> steps; sleep 0.2", name=f"toolu_{number}"),), delay=0.3)
         for number in range(STEPS)
     ]
-    return [*steps, Turn(text="All done.")]
+    return [*steps, *[Turn(text="All done.")] * (PAUSES + 1)]  # paused after its last words, it is asked for them again
 
 
 def _begun(real: Scene, *words: str) -> "subprocess.Popen[bytes]":

@@ -49,6 +49,9 @@ class Fake:
     def do_config_read(self, _: Json) -> Json:
         return {"config": {}}
 
+    def do_account_read(self, _: Json) -> Json:
+        return {"account": None}
+
     def do_list_hooks(self, _: Json) -> Json:
         key = "/<session-flags>/config.toml:pre_tool_use:0:0"
         trust = self.play.get("trust", "trusted")

@@ -1,8 +1,7 @@
 """A person's shell in which Codex works: an empty home, a dummy key, and a model that plays a script."""
 
 import contextlib
-import os
-import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -63,10 +62,31 @@ def traces(scene: "Scene", *, approves: bool = False) -> str:
     return f'[mcp_servers.traces]\ncommand = "{sys.executable}"\nargs = ["{SERVER}", "{trace}"]\n{mode}\n'
 
 
+def install_plugin(scene: "Scene") -> None:
+    """Have Codex install a plugin that brings the MCP server of tests, from a marketplace on disk."""
+    market, codex = scene.home / "market", scene.shell.environment["ADJOURN_CODEX"]
+    plugin = market / "plugins" / "tracer"
+    server = {"command": sys.executable, "args": [str(SERVER), str(scene.work / "trace.txt")]}
+    offered = {"name": "tracer", "source": {"source": "local", "path": "./plugins/tracer"}, "category": "Productivity"}
+    policy = {"installation": "AVAILABLE", "authentication": "ON_INSTALL"}
+    files = {
+        market / ".agents/plugins/marketplace.json": {"name": "local", "plugins": [offered | {"policy": policy}]},
+        plugin / ".codex-plugin/plugin.json": {"name": "tracer", "version": "1.0.0", "mcpServers": "./.mcp.json"},
+        plugin / ".mcp.json": {"mcpServers": {"traces": server}},
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.encode(content))
+    for words in (("marketplace", "add", str(market)), ("add", "tracer@local")):
+        argv = [codex, "plugin", *words]
+        subprocess.run(argv, env=scene.shell.environment, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+
+
 class Scene(Stage):
     """A workspace, a home, a Codex, and the model that it talks to."""
 
     gated = GATED
+    driver, program = " _codex", " app-server "
 
     def __init__(self, place: Path, program: str) -> None:
         super().__init__(place)
@@ -110,15 +130,6 @@ class Scene(Stage):
     def shims(self) -> list[Path]:
         """Return the traces of all runs that ever got a process."""
         return list(self.shell.store.glob("runs/*/shim.json"))
-
-    def kill_driver(self) -> None:
-        """Kill the process that drives Codex, and nothing else."""
-        mark = f"ADJOURN_STORE={self.shell.store}".encode()
-        for place in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (place / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-                if words[-1] == b"_codex" and mark in (place / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(place.name), signal.SIGKILL)
 
 
 def said(request: Request) -> list[Document]:

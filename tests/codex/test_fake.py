@@ -207,14 +207,44 @@ def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(fake: FakeScene, 
         ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, ""),
         ({"raw": "[]"}, "no message"),
         ({"die": 3}, "left before its turn ended"),
-        ({"trouble": 20}, "times in a row: Reconnecting"),
-        ({"wait": 30}, "said nothing for 2 s"),
     ],
 )
 def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: dict[str, Any], words: str) -> None:
     fake.play([step], DONE)
     done = fake.run(expect=0 if not words else 1, options=("--option", "silence=2"))
     assert words in done.err
+
+
+@pytest.mark.parametrize(("trouble", "words"), [(20, "times in a row: Reconnecting"), (0, "said nothing for 2 s")])
+def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(fake: FakeScene, trouble: int, words: str) -> None:
+    fake.play([{"trouble": trouble}, {"wait": 30}], DONE)
+    patience = ("--option", "silence=2")
+    assert words in fake.shell.adjourn("run", "--runner", "codex", *patience, "do it", expect=1).err
+    paused = fake.run(options=patience).out
+    assert "It cannot go on for now: Codex " in paused
+    assert words in paused
+    assert fake.resume().out == "All done.\n"
+
+
+@pytest.mark.parametrize("victim", ["program", "driver"])
+def test_whoever_is_killed_between_two_calls_the_thread_goes_on(fake: FakeScene, victim: str) -> None:  # D-R17
+    """Whether somebody is at hand or not: nothing starts again by itself."""
+    fake.play([{"wait": 60}], DONE)
+    process = fake.shell.start("run", "--runner", "codex", "do it")
+    until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the thread is on disk")
+    fake.kill(victim)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 10
+    by = {
+        "program": "Codex left before its turn ended, by signal 9",
+        "driver": "the process that drives it was ended by signal 9",
+    }
+    assert f"It cannot go on for now: {by[victim]}\nPaused. Resume with: adjourn resume {fake.task}".encode() in out
+    (run,) = fake.shell.runs(fake.task)
+    assert (run["state"], run["resumable"]) == ("paused", True)
+    assert fake.shell.processes() == {}
+    assert fake.resume().out == "All done.\n"
+    assert [item["content"][0]["text"] for item in fake.told()[-1]] == ["do it"]
 
 
 def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_asked_again(fake: FakeScene) -> None:

@@ -2,14 +2,18 @@
 
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.codex.scene import Scene, shell
-from tests.codex.test_real_pause import interrupted, started
+from tests.codex.test_real_pause import interrupted, started, without_noise
+from tests.contract.disks import fill, small_disk
 from tests.e2e.shell import until
 from tests.model.script import Fault, Turn, Usage
+from tests.model.server import Model
 
 MAKES = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), usage=Usage(input=100, output=10))
 AGAIN = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),), usage=Usage(input=200, output=20))
@@ -22,24 +26,25 @@ def test_an_api_that_is_not_there_ends_the_run_with_a_reason(real: Scene) -> Non
         port = closed.getsockname()[1]
     real.configure(f"http://127.0.0.1:{port}/v1")
     began = time.monotonic()
-    done = real.run(expect=1)
+    done = real.shell.adjourn("run", "--runner", "codex", "do it", expect=1)  # nobody is at hand
     assert time.monotonic() - began < 40
     assert "Failed:" in done.out
     assert len(done.err) > 10
 
 
-def test_an_api_that_fails_ends_the_run_with_a_reason_and_the_thread_can_be_resumed(real: Scene) -> None:
+def test_an_api_that_fails_pauses_the_task_with_a_reason_and_the_thread_goes_on(real: Scene) -> None:
     for fault in (Fault(status=500), Fault(status=401), Fault(drop_after=1), Fault(garbage="<html>")):
         with real.model([Turn(text="At last.", faults=(fault,) * 4)]):
-            assert "Failed:" in real.run(expect=1).out
-        (run,) = real.shell.runs(real.task)
-        assert run["state"] == "failed"
-        assert run["provider_session_ref"]
+            assert "It cannot go on for now: " in real.run().out
+    with real.model([Turn(text="At last.")]):
+        assert real.resume().out == "At last.\n"
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
 
 
 def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
     with real.model([Turn(text="At last.", delay=30.0)]):
-        done = real.run(expect=1, options=("--option", "silence=2"))
+        done = real.run(options=("--option", "silence=2"))
     assert "said nothing for 2 s" in done.err
 
 
@@ -81,7 +86,7 @@ def test_a_driver_that_is_killed_leaves_a_call_that_is_uncertain_and_visible(rea
     with real.model([slow, DONE]) as model:
         process = started(real)
         until(lambda: real.lines() == ["one"], what="the command runs")
-        real.kill_driver()
+        real.kill("driver")
         process.communicate(timeout=30)
         assert process.returncode == 10
         assert real.calls()["call_A"] == "uncertain"
@@ -90,6 +95,48 @@ def test_a_driver_that_is_killed_leaves_a_call_that_is_uncertain_and_visible(rea
         real.resume()
         assert real.lines() == ["one"]
         assert "It ran" in str(model.asked[-1].body["input"])
+
+
+def _was_asked(model: Model, times: int) -> bool:
+    return [request.turn for request in model.requests].count(1) == times
+
+
+def test_whoever_is_killed_between_two_calls_the_thread_goes_on_as_if_nothing_had_happened(real: Scene) -> None:  # D-R17
+    with real.model([MAKES, Turn(text="All done.", delay=6.0)]) as model:
+        process = started(real)
+        for times, victim in enumerate(("program", "driver"), start=1):
+            until(partial(_was_asked, model, times), what="the model is asked")
+            until(real.is_saved, what="the thread is on disk")
+            real.kill(victim)
+            out, err = process.communicate(timeout=30)
+            assert process.returncode == 10, (out, err)
+            assert b"It cannot go on for now: " in out
+            assert b"signal 9" in out
+            assert real.shell.end() == {}
+            process = real.shell.start("resume", real.task)
+        assert process.communicate(timeout=60)[0] == b"All done.\n"
+        first, *others = [without_noise(request.body) for request in model.requests if request.turn == 1]
+    assert others == [first, first]
+    assert real.lines() == ["hi"]
+
+
+def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scene, tmp_path: Path) -> None:
+    """Nothing runs that cannot be written down; with room again, the thread goes on."""
+    with small_disk(tmp_path / "disk", kilobytes=4_000) as disk:
+        real.shell.store = disk / "store"
+        real.shell.environment["ADJOURN_STORE"] = str(real.shell.store)
+        with real.model([msgspec.structs.replace(MAKES, delay=2.0), AGAIN, DONE]) as model:
+            process = started(real)
+            until(lambda: len(model.requests) == 1 and real.is_saved(), what="the model is asked")
+            filler = fill(disk)
+            _, err = process.communicate(timeout=60)
+            assert process.returncode == 1
+            assert b"is full\n  try: free some space" in err
+            filler.unlink()
+            assert real.lines() == []
+            assert "It cannot go on for now: the store could not be written to while it ran" in real.shown()
+            real.resume()
+        assert real.lines() == ["hi"]
 
 
 def test_a_thread_name_that_is_none_is_never_handed_to_codex(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from adjourn.runners import hook as wire
 from adjourn.runners.codex import hook
-from tests.codex.scene import Scene, outputs, shell, tool, traces
+from tests.codex.scene import Scene, install_plugin, outputs, shell, tool, traces
 from tests.e2e.shell import ADJOURN, until
 from tests.model.script import Turn
 from tests.model.server import Model, Request
@@ -227,6 +227,24 @@ def test_where_the_shell_of_the_hook_is_broken_codex_itself_asks_and_nothing_run
         assert "without asking the hook" in real.run(expect=1).err
         assert "without asking the hook" in real.run(expect=1, options=EXEC).err
         assert len(model.asked) == len(both)
+
+
+def test_a_tool_that_a_plugin_brings_waits_at_the_hook_and_is_not_to_be_had_where_that_is_broken(real: Scene) -> None:
+    """Codex itself does not ask about one that calls itself read-only, and cannot be made to."""
+    looks = [Turn(calls=(tool("look", "x", name_of_call=f"call_{number}"),)) for number in range(2)]
+    with real.model([*looks, DONE]) as model:
+        install_plugin(real)
+        real.run()
+        assert real.lines("trace.txt") == []
+        real.approve_all()
+        real.resume()
+        assert real.lines("trace.txt") == ["look x"]
+        broken = real.home / "environment"
+        broken.write_text("exit 0\n")
+        real.shell.environment["BASH_ENV"] = str(broken)
+        assert "without asking the hook" in real.run(expect=1).err
+        assert len(model.asked) == 3
+        assert real.lines("trace.txt") == ["look x"]
 
 
 def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) -> None:  # though nobody has to be asked

@@ -26,6 +26,7 @@ DONE = Exit(code=0, output="all done\n")
 FAILED = Exit(code=1)
 ASKS_10, ASKS_90 = Exit(code=10), Exit(code=90)
 INTERRUPTED = Exit(signal=2, interrupted=True)
+KILLED = Exit(signal=9)
 
 
 def find_runner(name: str) -> Runner:

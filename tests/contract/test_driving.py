@@ -12,17 +12,12 @@ from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import OnRejection, Run, Task
 from adjourn.ports.runs import Ended, NeverStarted, Vanished
 from adjourn.ports.store import Store
-from tests.contract.office import ASKS_10, DONE, INTERRUPTED, ME, Office
+from tests.contract.office import ASKS_10, DONE, INTERRUPTED, KILLED, ME, Office
 from tests.stateful.world import shim_of
 from tests.unit.policies import policy as policy_of
 
 AUTO = '[[rule]]\ntool = "announce"\naction = "auto"'
 NEVER_RM = '[[rule]]\ntool = "erase"\naction = "never"'
-
-
-@pytest.fixture
-def office(store: Store) -> Office:
-    return Office(store)
 
 
 def begun(office: Office, *, runner: str = "agent", asks: bool = True) -> tuple[Task, Run]:
@@ -191,16 +186,40 @@ def test_a_call_is_handed_out_once(office: Office) -> None:
     assert states(office, task) == [CallState.DONE]
 
 
-@pytest.mark.parametrize("exit_", [DONE, Exit(code=1), ASKS_10])
-def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(office: Office, exit_: Exit) -> None:
+@pytest.mark.parametrize("exit_", [DONE, Exit(code=1), ASKS_10, Exit(code=74), KILLED, None])
+def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(office: Office, exit_: Exit | None) -> None:
+    """Whoever died: the driver, or the shim with it (None). What the session could do is no reason to guess."""
     task, run = begun(office, runner="claude", asks=False)
+    office.controller.note_session(run.id, "5f0c", resumable=True)
     (held,) = office.controller.propose_batch(run.id, [wanted()])
     assert held.call is not None
     office.controller.hand_out(run.id, held.call)
-    assert office.controller.finish(run, exit_).state is TaskState.WAITING
+    ended = office.controller.finish(run, exit_) if exit_ else office.controller.lose(run)
+    assert ended.state is TaskState.WAITING
     assert states(office, task) == [CallState.UNCERTAIN]
     (ask,) = pending(office, task)
     assert ask.tool_call_id == held.call.tool_call_id
+
+
+@pytest.mark.parametrize("exit_", [KILLED, None])
+def test_a_session_whose_driver_died_between_two_calls_is_paused_and_can_be_resumed(office: Office, exit_: Exit | None) -> None:
+    """D-R17: nothing of it goes on by itself."""
+    task, run = begun(office, runner="codex", asks=False)
+    office.controller.note_session(run.id, "5f0c", resumable=True)
+    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    assert held.call is not None
+    handed = office.controller.hand_out(run.id, held.call)
+    assert handed is not None
+    office.controller.close_handed_out(run.id, handed, CallResult(ok=True, output="done"))
+    ended = office.controller.finish(run, exit_) if exit_ else office.controller.lose(run)
+    assert (ended.state, states(office, task)) == (TaskState.PAUSED, [CallState.DONE])
+    (kept,) = office.runs(task)
+    assert kept.message in {"the process that drives it was ended by signal 9", "it vanished without a trace"}
+    assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
+    office.begin(office.task(task.id))
+    office.controller.cancel(task.id, by=ME)
+    last = office.runs(task)[-1]
+    assert office.controller.finish(last, KILLED).state is TaskState.CANCELED  # whoever was faster
 
 
 def test_an_interrupted_call_has_failed_and_its_approval_is_spent(office: Office) -> None:
@@ -241,10 +260,11 @@ def test_a_driver_that_vanished_is_started_again_if_it_changes_nothing_itself(of
 
 
 def test_what_a_vanished_agent_asked_stays_asked(office: Office) -> None:
-    task, run = begun(office)
-    office.controller.propose_batch(run.id, [wanted()])
-    assert office.controller.lose(run).state is TaskState.WAITING
-    assert len(pending(office, task)) == 1
+    for finish in (office.controller.lose, lambda run: office.controller.finish(run, KILLED)):
+        task, run = begun(office)
+        office.controller.propose_batch(run.id, [wanted()])
+        assert finish(run).state is TaskState.WAITING
+        assert len(pending(office, task)) == 1
 
 
 def test_a_transcript_only_grows(office: Office, store: Store) -> None:

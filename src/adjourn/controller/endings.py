@@ -2,7 +2,6 @@
 
 from typing import TypedDict, Unpack
 
-from adjourn.controller.checkpoints import note_reach
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
@@ -50,7 +49,7 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
     is_left_open = isinstance(outcome, Waits | WantsApproval) or (isinstance(outcome, Completed) and task.spec.review)
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
-    if task.spec.is_driven and _is_in_doubt(step, task, run, is_interrupted=isinstance(outcome, Interrupted)):
+    if task.spec.is_driven and _is_in_doubt(step, task, run, outcome):
         return _doubt(step, task, run)
     close_calls(step, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
@@ -80,12 +79,12 @@ def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]
     return [step.move(call, move) for call in handed_out]
 
 
-def _is_in_doubt(step: Steps, task: Task, run: Run, *, is_interrupted: bool) -> bool:
-    """Say whether a call of an agent may have run, and nobody saw it end; one that was interrupted has failed."""
+def _is_in_doubt(step: Steps, task: Task, run: Run, outcome: Outcome) -> bool:
+    """Say whether a call of an agent may have run, and nobody saw it end; one that was interrupted in good order has failed."""
     if step.tx.calls_in(task.id, CallState.UNCERTAIN):
         return True
     handed_out = any(call.claimed_by == run.id for call in step.tx.calls_in(task.id, CallState.EXECUTING))
-    return handed_out and not is_interrupted
+    return handed_out and not (isinstance(outcome, Interrupted) and not outcome.died)
 
 
 def _doubt(step: Steps, task: Task, run: Run) -> Task:
@@ -175,6 +174,13 @@ def lose(step: Steps, task: Task, run: Run) -> Task:
     return end_run(step, asked, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")
 
 
+def _note_reach(step: Steps, task: Task, run: Run) -> None:
+    if task.spec.is_driven:
+        from adjourn.controller.checkpoints import note_reach  # only agents have conversations
+
+        note_reach(step, task, run)
+
+
 def end_run(
     step: Steps,
     task: Task,
@@ -186,8 +192,7 @@ def end_run(
     next_call: int | None = None,
 ) -> Task:
     """Close a run and move its task."""
-    if task.spec.is_driven:
-        note_reach(step, task, run)
+    _note_reach(step, task, run)
     step.save_run(
         run,
         state=_RUN_STATES[move],

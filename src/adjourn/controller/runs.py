@@ -12,11 +12,13 @@ from adjourn.core.errors import Conflict, Misuse, Outdated, WorkspaceBusy
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
 from adjourn.core.opening import Obstacle, OwnAsk
-from adjourn.core.outcome import Exit, Waits
+from adjourn.core.outcome import Exit, Interrupted, Waits
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.runs import Ended, NeverStarted, StillRuns, Vanished
 from adjourn.ports.store import View
+
+VANISHED = "it vanished without a trace"
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -175,7 +177,7 @@ class Runs(Executions):
             return endings.fail_to_start(step, *step.held(run), why=why, tries=tries)
 
     def lose(self, run: Run, *, tries: int = TRIES) -> Task:
-        """Ask a person what became of a call whose process vanished, unless the policy says that a second run does no harm."""
+        """Ask a person what became of a call whose process vanished, unless a second start does no harm, or it can be resumed."""
         with self._steps() as step:
             return self._lose(step, *step.held(run), tries=tries)
 
@@ -184,7 +186,9 @@ class Runs(Executions):
         if task.spec.is_driven and step.tx.open_asks_of(task.id):
             return endings.conclude(step, task, current, Waits(), OwnAsk())  # all that it wanted is in the store
         if self._is_repeatable(step.tx, task, call) and task.tries + 1 < tries:
-            return endings.fail_to_start(step, task, current, why="it vanished without a trace", tries=tries)
+            return endings.fail_to_start(step, task, current, why=VANISHED, tries=tries)
+        if task.spec.is_driven and current.resumable:
+            return endings.conclude(step, task, current, Interrupted(VANISHED, died=True), OwnAsk())
         return endings.lose(step, task, current)
 
     def _is_repeatable(self, view: View, task: Task, call: Call) -> bool:

@@ -26,6 +26,7 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
         was_approved=approval is not None and not approval.gate,
         approved_manifest=approval.manifest if approval else None,
         told=_told(view, run) if task.spec.is_driven else None,
+        resumable=run.resumable,
     )
 
 

@@ -39,6 +39,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     was_approved: bool = False
     approved_manifest: str | None = None
     told: str | None = None  # what a driver said of its run
+    resumable: bool = False  # whether its agent's session could go on, as the driver saw it last
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -64,9 +65,10 @@ class WantsApproval(msgspec.Struct, frozen=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """It was told to stop, and stopped; or it cannot go on for now, and says why."""
+    """It was told to stop, and stopped; or it cannot go on for now, and says why. One that died left what it did as it was."""
 
     reason: str | None = None
+    died: bool = False
 
 
 Outcome = Completed | Failed | Waits | WantsApproval | Interrupted

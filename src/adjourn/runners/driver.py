@@ -6,6 +6,9 @@ from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, 
 from adjourn.runners.command import ending
 
 FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and can go on from where it is
+NO_STORE = 74  # what the system calls a failure to write: nothing could be put in order
+INTERRUPTED = 130  # what a driver says that was told to stop and has put all in order
+_SIGNALS = 128  # a shell, and who catches a signal, adds its number to this
 
 
 class DriverRunner:
@@ -18,15 +21,28 @@ class DriverRunner:
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
         """Say what an exit meant."""
-        if exit.interrupted:
+        if exit.interrupted or exit.code == INTERRUPTED:
             return Interrupted()
         if exit.error:
             return Failed(exit.error)
+        if exit.signal or exit.code == NO_STORE:
+            return self._death(exit.signal, standing)
         if exit.code == exits.PAUSED and (standing.open_asks or standing.settled_asks):
             return Waits()
         if exit.code == exits.COMPLETED and not standing.open_asks:
             return Completed(standing.told)
         why = standing.told or ending(exit)
-        # A process that changes nothing loses nothing by its death: all that it had done is in the store.
-        can_go_on = exit.code == FOR_NOW or (exit.signal and self.effect is Effect.READ_ONLY)
-        return Interrupted(why) if can_go_on else Failed(why)
+        return Interrupted(why) if exit.code == FOR_NOW else Failed(why)
+
+    def _death(self, signal: int | None, standing: Standing) -> Outcome:
+        """Say what is left of a run whose driver was cut off: all that it had done is in the store, or in its agent's session."""
+        killed = f"the process that drives it was ended by signal {signal}"
+        why = killed if signal else "the store could not be written to while it ran"
+        if self.effect is not Effect.READ_ONLY and not standing.resumable:
+            return Failed(why)
+        return Waits() if standing.open_asks else Interrupted(why, died=True)
+
+
+def was_stopped(code: int | None) -> bool:
+    """Say whether a program that did not say how its work ended was ended from outside; some leave as if all were well."""
+    return code is not None and (code <= 0 or code > _SIGNALS)

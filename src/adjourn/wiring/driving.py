@@ -2,6 +2,7 @@
 
 import os
 import select
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -10,11 +11,12 @@ from adjourn.core.ask import Ask, Question
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import NotInsideARun, StoreProblem
+from adjourn.core.render import block
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.files import private_directory
 from adjourn.process.local import run_directory
-from adjourn.runners.driver import FOR_NOW
+from adjourn.runners.driver import FOR_NOW, NO_STORE
 from adjourn.wiring import find_root
 from adjourn.wiring.controller import open_controller
 
@@ -64,19 +66,24 @@ class Driver:
         try:
             while True:
                 ear.drain()
-                with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
-                    held = self.batch()
-                    if not _moves(held):
-                        return held
+                held = self._settled_batch()
+                if held is not None:
+                    return held
                 if not poll.poll(_LOOK_MS):
-                    with suppress(StoreProblem):
-                        self._leave_if_adrift()
+                    self._leave_if_adrift()
         finally:
             ear.close()
 
+    def _settled_batch(self) -> list[Held] | None:
+        with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
+            held = self.batch()
+            return None if _moves(held) else held
+        return None
+
     def _leave_if_adrift(self) -> None:
         """Leave when nobody supervises the run any more: what was approved stays approved, and a person can resume."""
-        self._looks_alone = 0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
+        with suppress(StoreProblem):
+            self._looks_alone = 0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
         if self._looks_alone >= _LOOKS_ALONE:
             raise SystemExit(FOR_NOW)
 
@@ -142,5 +149,8 @@ def driving() -> Generator[Driver, None, None]:
     controller = open_controller(root, as_worker=True)
     try:
         yield Driver(controller, root=root, run_id=run_id)
+    except StoreProblem as problem:
+        sys.stderr.write(f"adjourn: {block(problem.sentence)}\n")
+        raise SystemExit(NO_STORE) from problem
     finally:
         controller.store.close()

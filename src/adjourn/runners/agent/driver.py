@@ -7,18 +7,18 @@ from contextlib import closing
 from adjourn.core import exits
 from adjourn.core.call import Call, arguments_of
 from adjourn.core.driving import Report
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent import setup as setups
 from adjourn.runners.agent.asking import Asking, ModelGaveUp
 from adjourn.runners.agent.loop import Agent
 from adjourn.runners.agent.setup import FINISH, Setup
-from adjourn.runners.agent.stopping import INTERRUPTED, Interrupted, Stop
+from adjourn.runners.agent.stopping import Interrupted, Stop
 from adjourn.runners.agent.tools import foreign
 from adjourn.runners.agent.tools.box import Toolbox, toolbox
 from adjourn.runners.agent.tools.tool import ToolFailed
-from adjourn.runners.driver import FOR_NOW
+from adjourn.runners.driver import FOR_NOW, INTERRUPTED
 
 TOOLS = "tools"  # names the document with the tools that others bring
 
@@ -32,6 +32,8 @@ def drive_agent(drive: Drive) -> int:
         return _driven(drive, stop)
     except Interrupted:
         return INTERRUPTED
+    except StoreProblem:
+        raise
     except AdjournError as error:
         _say(2, f"{error.why}\n")
         # Where a person is at hand, what the model's server does is no reason to fail: the task can go on from here.

@@ -16,9 +16,10 @@ from adjourn.runners.agent.asking import ModelGaveUp
 from adjourn.runners.agent.batch import Batch
 from adjourn.runners.agent.conversation import Conversation
 from adjourn.runners.agent.setup import OnText, Setup
-from adjourn.runners.agent.stopping import INTERRUPTED, Interrupted, Stop
+from adjourn.runners.agent.stopping import Interrupted, Stop
 from adjourn.runners.agent.tools.box import Toolbox
 from adjourn.runners.agent.tools.tool import Tool
+from adjourn.runners.driver import INTERRUPTED
 
 Query = Callable[[Sequence[Message], Sequence[Tool]], Assistant]
 

@@ -5,8 +5,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
-INTERRUPTED = 130
-
 
 class Interrupted(BaseException):
     """Told to stop while waiting for somebody else."""

@@ -14,13 +14,13 @@ import msgspec
 
 from adjourn.core import exits
 from adjourn.core.driving import Report
-from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
 from adjourn.core.render import block
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import progress, session, words
 from adjourn.runners.claude.holding import Holding
-from adjourn.runners.claude.program import Program
+from adjourn.runners.claude.program import NO_MARKER, Program
 from adjourn.runners.claude.progress import Progress
 from adjourn.runners.claude.resuming import installed_version
 from adjourn.runners.claude.setup import (
@@ -36,14 +36,14 @@ from adjourn.runners.claude.setup import (
 )
 from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
-from adjourn.runners.driver import FOR_NOW
+from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 from adjourn.runners.hook import Ear
 
-INTERRUPTED = 130
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
-_NO_MARKER = "No deferred tool marker"
+_GLANCE = 0.2  # seconds between two looks whether the session is on disk
 _NO_SESSION = "No conversation found"
+_HOOKS_OFF = "its hooks are switched off; look for what does that in its managed settings"
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +84,8 @@ class ClaudeDriver:
         try:
             with _interrupts(self._selector, self._stop):
                 return self._run()
+        except StoreProblem:
+            raise  # nothing can be put in order; the shim ends the program
         except AdjournError as error:
             return self._fail(error.sentence)
 
@@ -101,12 +103,14 @@ class ClaudeDriver:
 
     def _way_on(self) -> Way:
         """Go on in the session of the run before: where it stopped at a call, without a word, or the call would be lost."""
-        prompt = None if self._holding.progress.deferred else self._words_to_go_on()
-        return Way(ref=self._ref(), prompt=prompt)
+        ref = self._ref()
+        return Way(ref=ref, prompt=None if self._holding.progress.deferred else self._words_to_go_on())
 
     def _words_to_go_on(self) -> str:
         news = self._holding.news()
         told = [words.DECIDED, news] if news else []
+        if made := self._holding.made_before():
+            told += [made] if news else [words.PAUSED, made]
         told += [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback[self._holding.progress.reviews :]]
         return "\n\n".join(told) or words.PAUSED
 
@@ -115,6 +119,7 @@ class ClaudeDriver:
         copy = self._drive.document(progress.SESSION)
         found = session.read(self._session, session.files_of(self._session, self._inherited))
         self._is_resumable = found is not None or copy is not None
+        self._holding.forget_shown(max(found or b"", copy or b"", key=len))
         if found is not None and not (copy and len(found) < len(copy)):
             return self._session
         if copy is None:
@@ -139,7 +144,7 @@ class ClaudeDriver:
         said = self._program.complaints if self._program else ""
         if self._is_told_to_stop or self._holding.is_pausing or way.ref is None:
             return None
-        if way.prompt is None and _NO_MARKER in said:
+        if way.prompt is None and NO_MARKER in said:
             self._holding.keep(deferred=None)
             return Way(ref=way.ref, prompt=self._words_to_go_on())
         copy = self._drive.document(progress.SESSION)
@@ -170,7 +175,7 @@ class ClaudeDriver:
         return Program(
             argv,
             cwd=self._drive.task.spec.workspace,
-            environment=environment(self._inherited),
+            environment=environment(self._setup, self._inherited),
             words=way.prompt if way.prompt is not None and not fits_a_word(way.prompt) else None,
             selector=self._selector,
             hear=self._hear,
@@ -183,15 +188,17 @@ class ClaudeDriver:
         if program.is_gone:
             return
         program.drain()
+        self._note_session()
         for asked in ear.take():
             self._holding.add(asked)
         if self._deadline is not None and time.monotonic() > self._deadline:
             program.kill()
-        if self._holding.has_run_unasked:
+        if self._holding.has_run_unasked or self._holding.has_no_hold:
             program.kill()
 
     def _patience(self) -> float | None:
         rests = [self._holding.answer(), self._deadline - time.monotonic() if self._deadline is not None else None]
+        rests += [] if self._is_resumable else [_GLANCE]
         return max(0.0, min((rest for rest in rests if rest is not None and rest != float("inf")), default=60.0))
 
     def _hear(self, line: bytes) -> None:
@@ -210,8 +217,7 @@ class ClaudeDriver:
             case Result():
                 self._end_of_turn(event)
             case _:
-                return
-        self._note_session()
+                pass
 
     def _end_of_turn(self, result: Result) -> None:
         """Remember how a turn ended. One that stops at a call ends the run: anything else would destroy what it stopped at."""
@@ -250,7 +256,9 @@ class ClaudeDriver:
         if self._is_told_to_stop:
             return INTERRUPTED
         if self._holding.has_run_unasked:
-            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: its hooks are switched off")
+            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: {_HOOKS_OFF}")
+        if self._holding.has_no_hold:
+            return self._fail(f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}")
         if self._holding.is_pausing:
             return exits.PAUSED
         if self._result and self._result.is_success and self._program and self._program.exit_code == 0:
@@ -260,17 +268,16 @@ class ClaudeDriver:
         return self._give_up()
 
     def _give_up(self) -> int:
-        """Leave for now where a person is at hand and can do something about it; else fail."""
+        """Leave for now where the session can go on and may fare better; else fail."""
         self._fail(self._why())
         is_known = not self._holding.has_open_calls  # else nobody knows what became of a call, and a person is asked that first
-        can_go_on = is_known and self._is_resumable and self._drive.task.spec.pause_on_approval
-        return FOR_NOW if can_go_on and self._can_be_tried_again() else exits.FAILED
+        return FOR_NOW if is_known and self._is_resumable and self._can_be_tried_again() else exits.FAILED
 
     def _can_be_tried_again(self) -> bool:
-        """Say whether what ended it may be otherwise tomorrow. One that was killed has said nothing of why."""
+        """Say whether somebody ended it, or a person is at hand who can do something about what did."""
         if self._result is None:
-            return self._program is not None and (self._program.exit_code or 0) < 0
-        return self._result.can_be_tried_again
+            return was_stopped(self._program.exit_code if self._program else None)
+        return self._drive.task.spec.pause_on_approval and self._result.can_be_tried_again
 
     def _report(self, message: str) -> None:
         used = self._used()

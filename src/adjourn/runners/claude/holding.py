@@ -8,19 +8,21 @@ import msgspec
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, tool_body
 from adjourn.core.driving import CallResult, Held, Proposed, cut
-from adjourn.core.errors import AdjournError, AlreadyDone
+from adjourn.core.errors import AdjournError, AlreadyDone, StoreProblem
 from adjourn.core.states import AskState, CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import session, words
 from adjourn.runners.claude.fingerprint import arguments_in, editable, fingerprint, input_of, reads_only
+from adjourn.runners.claude.hooks import Hooks
 from adjourn.runners.claude.progress import DOCUMENT, Progress
 from adjourn.runners.claude.questions import ASK_USER, as_asked, questions_in, with_answers
 from adjourn.runners.claude.stream import Called, Event, Returned, Said
-from adjourn.runners.claude.turns import Turn, Turns
+from adjourn.runners.claude.turns import LOOK, Turn, Turns
 from adjourn.runners.hook import Answer, Asked, Request, allow, defer, deny, deny_and_stop
 
 PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
 LONG_PATIENCE = 30.0  # and the session's file, to tell of a message that did not stream
+_MANY = 20  # calls to remember before it is looked whether that is needed
 LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred call again that is much larger
 
 _REFUSED = frozenset({CallState.REJECTED, CallState.EXPIRED})
@@ -43,6 +45,7 @@ class Holding:
         self._paths = paths  # where the session's file may be
         self.progress = progress
         self.turns = Turns()
+        self._hooks = Hooks()
         self._waiting: list[Waiting] = []
         self._held: dict[str, Held] = {}  # by Claude Code's id: the calls that were judged and may run, or may not
         self._allowed: dict[str, Call | None] = {}  # what may run now, and the call that was handed out for it
@@ -57,6 +60,7 @@ class Holding:
     def hear(self, event: Event) -> None:
         """Take in what the stream tells."""
         self.turns.hear(event)
+        self._hooks.hear(event)
         match event:
             case Said(text=text):
                 self._said = text
@@ -93,8 +97,12 @@ class Holding:
         rest = self._rest(waiting, now)
         if rest > 0:
             return rest
+        is_last = not self._hooks.others_run(waiting=len(self._waiting))
+        if not is_last and now < waiting.since + LONG_PATIENCE:
+            return LOOK
         self._waiting.remove(waiting)
-        waiting.asked.answer(self._answer_to(waiting.request))
+        answer = self._answer_to(waiting.request) if is_last else deny(words.broken("another hook of its settings does not end"))
+        self._hooks.answer(waiting.asked.answer(answer))
         return 0.0
 
     def _rest(self, waiting: Waiting, now: float) -> float:
@@ -116,6 +124,8 @@ class Holding:
     def _answer_to(self, request: Request) -> Answer:
         try:
             return self._judged(request)
+        except StoreProblem:
+            raise  # that is not for the model to deal with
         except AdjournError as error:
             return deny(words.broken(error.sentence))
 
@@ -225,12 +235,26 @@ class Holding:
         if handed is None:  # it is not what was approved any more, and a person is asked again
             return self._asked_again(request)
         self._use_up(handed)
+        if request.agent_id is None:
+            self._note_made(request.tool_use_id, handed)
         context = "\n".join(filter(None, (words.edited(held), context))) or None
         return self._let_through(request, handed, input_of(handed.body), context=context)
 
     def _let_through(self, request: Request, call: Call | None, arguments: dict[str, object], *, context: str | None) -> Answer:
         self._allowed[request.tool_use_id] = call
         return allow(arguments, context=context)
+
+    def _note_made(self, name: str, call: Call) -> None:
+        """Remember a call before it is made: a session that is killed forgets what it has not written yet."""
+        if len(self.progress.made) >= _MANY:
+            self.forget_shown(session.read(self.progress.session, self._paths()) or b"")
+        self.keep(made=self.progress.made | {name: call.tool_call_id})
+
+    def forget_shown(self, content: bytes) -> None:
+        """Forget the calls of which the session itself knows what came."""
+        made = {name: ours for name, ours in self.progress.made.items() if not session.shows_end_of(name, content)}
+        if made != self.progress.made:
+            self.keep(made=made)
 
     def _asked_again(self, request: Request) -> Answer:
         newest = next(held for held in reversed(self._drive.batch()) if held.call and held.call.state is CallState.PENDING)
@@ -276,6 +300,11 @@ class Holding:
         """Tell the model what became of all calls that were held."""
         held = [each for name in self.progress.untold.values() if (each := self._drive.held(name))]
         return words.news(held) if held else None
+
+    def made_before(self) -> str | None:
+        """Tell the model what became of the calls that its session does not show."""
+        lines = [words.made_before(name, held) for name, ours in self.progress.made.items() if (held := self._drive.held(ours))]
+        return "\n".join([words.MADE, *lines]) if lines else None
 
     # --- questions -------------------------------------------------------------------------------------------------
 
@@ -331,6 +360,11 @@ class Holding:
         if call:
             output, left_out = cut(_text_of(returned.content))
             self._drive.close(call, CallResult(ok=not returned.is_error, output=output, left_out=left_out))
+
+    @property
+    def has_no_hold(self) -> bool:
+        """Whether the session has begun without our hooks, so that nothing would hold its calls."""
+        return self._hooks.are_off
 
     @property
     def has_open_calls(self) -> bool:

@@ -13,6 +13,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deferred: str | None = None  # the call that the session stopped at, as Claude Code names it
     calls: dict[str, str] = {}  # calls that were held, as Claude Code names them, and as the task does
     untold: dict[str, str] = {}  # fingerprints of decided calls that the model was told to make again
+    made: dict[str, str] = {}  # calls that were let through, by both names, until the session's file shows what came of them
     questions: dict[str, tuple[str, ...]] = {}  # fingerprints of questions that were asked, and their keys
     reviews: int = 0  # how many wishes of reviewers the model was told
     asked: int = 0  # how many questions were asked so far

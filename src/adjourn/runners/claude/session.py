@@ -58,6 +58,11 @@ def calls_of(message: str, paths: list[str]) -> list[Called]:
     return []
 
 
+def shows_end_of(call: str, content: bytes) -> bool:
+    """Say whether a session's file holds what came of a call, or that we told it: one that was killed has not written all."""
+    return b'"tool_use_id":' + msgspec.json.encode(call) in content or f"({call})".encode() in content
+
+
 def lay_out(session: str, content: bytes, *, place: str) -> str:
     """Put a copy of the session where the program can be sent to, and return the path."""
     path = os.path.join(place, f"{session}.jsonl")

@@ -28,6 +28,7 @@ PAUSED = (
     "You were paused and now go on. If a tool call was interrupted, its outcome is unknown: check what it did before "
     "you repeat it. Then continue with the task."
 )
+MADE = "You have made these calls already, though you may not see them above. Do not repeat them for that reason:"
 UNANSWERED = "Not answered: nobody has answered these questions. Ask them again if you still need to know."
 DECIDED = "A person has decided about the calls that were held. Continue with the task."
 
@@ -60,6 +61,18 @@ def carried_out(held: Held) -> str:
     if result.ok:
         return f"Not run again: it was made before, and succeeded.\n{result.output}".rstrip()
     return f"{_INTERRUPTED}\n{result.output}".rstrip()
+
+
+def made_before(name: str, held: Held) -> str:
+    """Say what became of a call that its own session does not show."""
+    if held.call is None:
+        return f"- nothing is known of one ({name})"
+    result, call = held.result, f"{held.call.tool} {_shortened(input_of(held.call.body))} ({name})"
+    if result is None:
+        return f"- {call}: {_INTERRUPTED if held.call.state is CallState.FAILED else begun(held.call)}"
+    if result.settled_by:
+        return f"- {call}: {carried_out(held)}"
+    return f"- {call}: it {'succeeded' if result.ok else 'failed'}\n{result.output}".rstrip()
 
 
 def edited(held: Held) -> str | None:

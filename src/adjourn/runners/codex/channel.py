@@ -19,6 +19,7 @@ from adjourn.runners.hook import Answer, Asked, Ear
 
 HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16
+_LEAVING = 1.0  # seconds from its last word to its end
 
 
 class Interrupted(Exception):
@@ -30,7 +31,11 @@ class Silent(Exception):
 
 
 class Gone(Exception):
-    """The other side has left."""
+    """The other side has left, with an exit code or by a signal, if that could be seen."""
+
+    def __init__(self, code: int | None = None) -> None:
+        super().__init__()
+        self.code = code
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,11 +91,16 @@ class Hooks:
     """The hooks that wait for an answer, each as if it were a request of the app-server."""
 
     def __init__(self, place: str, *, seal: str) -> None:
+        self._place = place
         self._seal = seal
-        self._selector = selectors.EpollSelector()
-        self._ear = Ear(place, self._selector)
         self._waiting: dict[str, Asked] = {}
         self._count = 0
+        self.open()
+
+    def open(self) -> None:
+        """Listen, from now on or again."""
+        self._selector = selectors.EpollSelector()
+        self._ear = Ear(self._place, self._selector)
 
     def fileno(self) -> int:
         """Return what to poll."""
@@ -164,7 +174,7 @@ class Channel:
             while line:
                 line = line[os.write(self._stdin, line) :]
         except BrokenPipeError:
-            raise Gone from None
+            raise self._gone() from None
 
     def next(self, within: float) -> Message:
         """Return the next message; raise Silent, Gone or Interrupted if there is none."""
@@ -189,8 +199,13 @@ class Channel:
             return
         piece = os.read(self._stdout, _PIECE)
         if not piece:
-            raise Gone
+            raise self._gone()
         self._take(piece)
+
+    def _gone(self) -> Gone:
+        with suppress(subprocess.TimeoutExpired):
+            return Gone(self._child.wait(_LEAVING))
+        return Gone()
 
     def _take(self, piece: bytes) -> None:
         *lines, rest = (self._rest + piece).split(b"\n") if b"\n" in piece else (self._rest + piece,)
@@ -210,7 +225,8 @@ class Channel:
 
     def kill(self) -> int:
         """End the process and all that it started, at once; return its exit code."""
-        below = _below(self._child.pid)
+        # One that was seen to leave has no number of its own any more; what it left alone ends with the run.
+        below = _below(self._child.pid) if self._child.returncode is None else []
         self._child.kill()
         for pid in below:
             with suppress(ProcessLookupError):

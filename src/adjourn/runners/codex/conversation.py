@@ -21,6 +21,12 @@ _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
 
 
+class Stuck(AdjournError):
+    """Codex gets no further, for no fault of the task's."""
+
+    code = "codex_stuck"
+
+
 class Speaker(Protocol):
     """A thread, as far as one speaks with it."""
 
@@ -91,23 +97,27 @@ class Conversation:
         self.message: str | None = None
         self.usage: Usage | None = None
 
-    def next(self) -> Event:
-        """Return what has to be acted on next."""
+    def next(self, *, patience: float | None = None) -> Event | None:
+        """Return what has to be acted on next, or nothing if nothing is said for so many seconds."""
+        silence = self._setup.silence
         while True:
             if self._requests and self._is_whole():
                 return self._batch()
             try:
-                message = self._thread.next(_LOOK if self._requests else self._setup.silence)
+                message = self._thread.next(_LOOK if self._requests else min(patience or silence, silence))
             except Silent:
-                if not self._requests and not self._runs_something():
-                    raise AdjournError(f"Codex said nothing for {self._setup.silence:g} s") from None
+                if self._is_stuck():
+                    raise Stuck(f"Codex said nothing for {silence:g} s") from None
+                if patience and not self._requests:
+                    return None
                 continue
             event = self._take(message)
             if event:
                 return event
 
-    def _runs_something(self) -> bool:
-        return any(item.is_under_way for item in self.items.values())
+    def _is_stuck(self) -> bool:
+        is_silent = time.monotonic() - self._heard_at >= self._setup.silence - _LOOK
+        return is_silent and not self._requests and not any(item.is_under_way for item in self.items.values())
 
     def _is_whole(self) -> bool:
         quiet = time.monotonic() - self._heard_at
@@ -192,7 +202,7 @@ class Conversation:
         """Count what Codex means to try again; it would never give up by itself."""
         self._retries += 1
         if self._retries > self._setup.retries:
-            raise AdjournError(f"Codex tried {self._retries} times in a row: {message}")
+            raise Stuck(f"Codex tried {self._retries} times in a row: {message}")
 
 
 def _delay(call: OpenCall) -> float:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from adjourn.core import exits
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.render import block
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex.calls import Calls
 from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
-from adjourn.runners.codex.conversation import Batch, Conversation, Ended, TurnEnded
+from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
 from adjourn.runners.codex.deliveries import Deliveries
 from adjourn.runners.codex.execution import ExecConversation, ExecThread
 from adjourn.runners.codex.items import Item
@@ -24,9 +24,10 @@ from adjourn.runners.codex.requests import Questions, Wanted
 from adjourn.runners.codex.rollout import Rollout
 from adjourn.runners.codex.setup import OnApprove, Way, setup_of
 from adjourn.runners.codex.thread import NoAppServer, Thread
+from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 
-INTERRUPTED = 130
 _COMPLAINT = 2000
+_GLANCE = 0.2  # seconds between two looks whether the thread is on disk
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -35,9 +36,15 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -
     driver = CodexDriver(drive, environment, adjourn=adjourn)
     try:
         return driver.run()
+    except StoreProblem:
+        raise  # nothing can be put in order; the shim ends Codex
     except Interrupted:
         return driver.interrupt()
-    except (AdjournError, Gone, Silent) as error:
+    except Gone as gone:
+        return driver.lose(gone)
+    except (Stuck, Silent) as error:
+        return driver.give_up(driver.sentence(error))
+    except AdjournError as error:
         return driver.fail(driver.sentence(error))
 
 
@@ -137,10 +144,12 @@ class CodexDriver:
     def _converse(self, live: _Live) -> int | None:
         """Take what comes until the run is over; None means that the thread has to be opened again."""
         while True:
-            event = live.talk.next()
+            event = live.talk.next(patience=None if self._keeper.is_resumable else _GLANCE)
             if not self._keeper.is_resumable:
                 self._keeper.note_session(live.rollout)
             match event:
+                case None:
+                    continue
                 case Ended(item):
                     self._take_ended(live, item)
                 case TurnEnded():
@@ -154,7 +163,8 @@ class CodexDriver:
         wanted = [self._calls.placed(request, live.rollout) for request in requests if isinstance(request, Wanted)]
         asked = [request for request in requests if isinstance(request, Questions)]
         asks = [ask_all(self._drive, self._keeper, each.questions, call=live.rollout.call_of(each.item)) for each in asked]
-        if any(ask.is_open for each in asks for ask in each) or not self._calls.take(wanted, live.rollout):
+        is_asked = any(ask.is_open for each in asks for ask in each)
+        if is_asked or not self._calls.take(wanted, live.rollout, said=live.talk.message):
             return False
         live.talk.let(wanted)
         for each in wanted:
@@ -182,7 +192,7 @@ class CodexDriver:
 
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
-            return self.fail(ended.error or f"Codex ended its turn as {ended.status}")
+            return self.give_up(ended.error or f"Codex ended its turn as {ended.status}")
         if any(not each.call for each in self._keeper.memory.queried):  # the model did not wait for the answer
             return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
@@ -227,8 +237,24 @@ class CodexDriver:
         if isinstance(error, AdjournError):
             return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
         said = last_line(self._launch.complaints)
-        what = "Codex did not answer in time" if isinstance(error, Silent) else "Codex left before its turn ended"
+        what = "Codex did not answer in time"
+        if isinstance(error, Gone):
+            what = f"Codex left before its turn ended{_how(error.code)}"
         return f"{what}: {said}" if said else what
+
+    def lose(self, gone: Gone) -> int:
+        """Leave for now if somebody ended Codex between two calls; else it has given up by itself."""
+        code = self.fail(self.sentence(gone))
+        return FOR_NOW if self._can_go_on and was_stopped(gone.code) else code
+
+    def give_up(self, sentence: str) -> int:
+        """Leave for now where a person is at hand, who can do something about it; else fail."""
+        code = self.fail(sentence)
+        return FOR_NOW if self._can_go_on and self._drive.task.spec.pause_on_approval else code
+
+    @property
+    def _can_go_on(self) -> bool:
+        return self._keeper.can_go_on and not self._calls.are_under_way
 
     def fail(self, sentence: str) -> int:
         """End Codex, and say why. What became of calls that it was making is not known then."""
@@ -237,6 +263,10 @@ class CodexDriver:
         self._keeper.report(sentence)
         sys.stderr.write(block(sentence) + "\n")
         return exits.FAILED
+
+
+def _how(code: int | None) -> str:
+    return "" if not code else f", by signal {-code}" if code < 0 else f", with exit code {code}"
 
 
 def _say(text: str) -> None:

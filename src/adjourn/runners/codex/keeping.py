@@ -48,7 +48,7 @@ class Keeper:
         """See to it that the thread's file is where Codex looks for it, or refuse to go on."""
         path, copy = os.path.join(self._home, self.memory.place), self._drive.document(SESSION)
         if copy:
-            put_back(path, copy)
+            put_back(path, copy, prompt=self._prompt)
         if not self.rollout(path).read_on().has_prompt:
             why = f"the file of Codex thread {self.memory.thread} is gone, or the task is not in it: {path}"
             raise CannotResume(why, way_out=f"adjourn restart {self._drive.task.id}")
@@ -57,6 +57,11 @@ class Keeper:
         """Say whether the thread could be resumed right now: it is on disk, with the task in it."""
         self.is_resumable = rollout.read_on().has_prompt
         self._drive.session(self.memory.thread, resumable=self.is_resumable)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the thread can be resumed: as far as this run saw, or as the run before left it."""
+        return self.is_resumable or self._drive.run.resumable
 
     def keep(self, rollout: Rollout, *, told: Usage | None) -> None:
         """Keep all of a thread whose app-server has ended; what that told of its use comes late, and not at all of the last."""

@@ -20,6 +20,7 @@ _GOODBYE = 2.0
 _FOR_EVER = 1_000_000.0
 _T = TypeVar("_T")
 _ASKS = "prompt"
+_KEY = "apiKey"
 _IN_USE = "already has an active writer"
 
 
@@ -37,8 +38,18 @@ class _Server(msgspec.Struct):
     tools: dict[str, Any] | None = None
 
 
+class _Plugin(msgspec.Struct):
+    enabled: bool | None = None
+
+
 class _Config(msgspec.Struct):
     mcp_servers: dict[str, _Server] | None = None
+    plugins: dict[str, _Plugin] | None = None
+
+    @property
+    def has_plugins(self) -> bool:
+        """Whether there are plugins, which may bring MCP servers of their own."""
+        return any(plugin.enabled is not False for plugin in (self.plugins or {}).values())
 
 
 class _Settings(msgspec.Struct):
@@ -51,6 +62,14 @@ class _Settings(msgspec.Struct):
         asks: dict[str, Any] = {f"mcp_servers.{name}.default_tools_approval_mode": _ASKS for name in servers}
         tools = {name: {tool: {"approval_mode": _ASKS} for tool in server.tools or ()} for name, server in servers.items()}
         return asks | {f"mcp_servers.{name}.tools": each for name, each in tools.items() if each}
+
+
+class _Account(msgspec.Struct):
+    type: str
+
+
+class _Accounts(msgspec.Struct):
+    account: _Account | None = None
 
 
 class _Hello(msgspec.Struct, rename="camel"):
@@ -85,6 +104,7 @@ class Thread:
     """A thread that is open in an app-server of its own."""
 
     def __init__(self, launch: Launch) -> None:
+        self._launch = launch
         self._setup = launch.setup
         self._workspace = launch.workspace
         self._hook = launch.hook
@@ -119,7 +139,26 @@ class Thread:
         self._channel.send({"method": "initialized"})
         if not self._ask("hooks/list", {"cwds": [self._workspace]}, hook.Listed).holds(self._hook):
             raise AdjournError(f"Codex {self.version} does not take the hook at which its calls wait", way_out=hook.SWITCHED_OFF)
-        self._asking = self._ask("config/read", {"cwd": self._workspace}, _Settings).asking
+        settings = self._ask("config/read", {"cwd": self._workspace}, _Settings)
+        self._asking = settings.asking
+        if settings.config.has_plugins or self._has_apps():
+            self._rehearse()
+
+    def _has_apps(self) -> bool:
+        """Say whether the account may bring tools; one that does not tell may."""
+        try:
+            account = self._ask("account/read", {}, _Accounts).account
+        except AdjournError:
+            return True
+        return account is not None and account.type != _KEY
+
+    def _rehearse(self) -> None:
+        """Have another Codex show that it asks the hook: tools of plugins and apps cannot be made to ask in another way."""
+        self._hooks.close()  # it asks in the same place
+        try:
+            rehearse(self._launch)
+        finally:
+            self._hooks.open()
 
     def _resume(self, thread: str) -> None:
         program.require_thread(thread)

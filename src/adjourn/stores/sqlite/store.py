@@ -13,10 +13,13 @@ from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreR
 from adjourn.core.task import Task
 from adjourn.files import private_directory
 from adjourn.ports.store import Listener
-from adjourn.stores.locks import oldest_fitting
+from adjourn.stores.locks import NoLeases, oldest_fitting
 from adjourn.stores.sqlite import place
+from adjourn.stores.sqlite.asks import AskRows
+from adjourn.stores.sqlite.calls import CallRows
 from adjourn.stores.sqlite.database import Database
-from adjourn.stores.sqlite.rows import Rows
+from adjourn.stores.sqlite.tasks import TaskRows
+from adjourn.stores.sqlite.trail import TrailRows
 from adjourn.stores.sqlite.wake import wake_all
 
 SCHEMA = 3
@@ -37,6 +40,10 @@ class About(msgspec.Struct, frozen=True):
     journal: str
     synchronous: str
     damage: str
+
+
+class Rows(TaskRows, CallRows, AskRows, TrailRows, NoLeases):
+    """All rows of the database: a view inside a read, a change inside a transaction."""
 
 
 class SqliteStore:
