@@ -295,6 +295,11 @@ def test_clocks_that_are_an_hour_apart_change_nothing(machine: Make, tmp_path: P
     until(lambda: early.state(task) == "waiting", what="it asks")
     (ask,) = late.inbox()
     assert late.state(task) == "waiting", "half an hour is not over"
+    for verb in (("inbox",), ("tasks",), ("worker", "--status"), ("show", task)):
+        assert not re.search(r"\dh .*ago|in the future", late.adjourn(*verb).out + early.adjourn(*verb).out), verb
+    early.adjourn("snooze", ask["id"], "--for", "20m")
+    assert late.inbox() == []
+    late.adjourn("snooze", ask["id"], "--off")
     late.adjourn("approve", ask["id"])
     until(lambda: late.state(task) == "succeeded", what="it was done, and longer than a lease lasts", seconds=40)
     assert effects(early) == ["once"]

@@ -11,14 +11,23 @@ from adjourn.stores.postgres.statements import SCHEMA
 from adjourn.stores.postgres.troubles import newer_schema
 
 ENGINE = "0.5.1"  # the version of Absurd that this program was tested with
+_ENCODING = "UTF8"
 _INSTALLING = 1633970797  # "adjm": one who installs at a time
 
 
 def require_schema(db: Database) -> None:
     """Make the schema in an empty database; refuse one that is newer than we are, or an engine that we do not know."""
+    _require_encoding(db)
     if _version(db) < SCHEMA:
         _install(db)
     require_engine(db)
+
+
+def _require_encoding(db: Database) -> None:
+    """Refuse a database that cannot keep every text there is."""
+    if db.encoding != _ENCODING:
+        words = f"createdb {db.name.options} --encoding={_ENCODING} --template=template0 NAME"
+        raise StoreProblem(f"{db.name} keeps text as {db.encoding}, and not every text can be kept so", way_out=words)
 
 
 def _version(db: Database) -> int:

@@ -94,7 +94,12 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
     ((errors.TooManyConnections,), "{name} has no connection left", "say it again, or raise max_connections"),
     ((errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement), "{name} is behind a pooler: {said}", _POOLER),
     ((errors.UniqueViolation,), "it is there already: {said}", "say it again"),
-    ((errors.DeadlockDetected, errors.LockNotAvailable), "others changed the same in {name} at the same moment", "say it again"),
+    (
+        (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure),
+        "others changed the same in {name} at the same moment",
+        "say it again",
+    ),
+    ((errors.QueryCanceled,), "{name} did not let this go on: {said}", "say it again, or allow more time for a statement"),
     ((errors.DiskFull,), "the disk of {name} is full", "free some space and say it again"),
     (
         (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName),
