@@ -20,8 +20,7 @@ from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import Run, Spec, Task
 from adjourn.process.local import LocalProcesses
-from adjourn.stores.sqlite.rows import Rows
-from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.stores.sqlite.store import Rows, SqliteStore
 from adjourn.wiring import STORE, now
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 from adjourn.wiring.controller import find_runner

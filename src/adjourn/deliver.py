@@ -240,7 +240,7 @@ def _round(courier: Courier, *, stop: Stop, log: Callable[..., None]) -> Millise
     try:
         told = courier.deliver(goes_on=lambda: not stop.is_over)
     except StoreProblem as error:
-        log("store_error", error=error.sentence)
+        log("store_error", error=error.sentence, way_out=error.way_out)
         return _LOOK_MS
     if told.why:
         log("not_delivered", notifier=courier.name, failed=told.failed, why=told.why)

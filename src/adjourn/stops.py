@@ -28,8 +28,11 @@ class Signals:
 
 
 @contextmanager
-def deferred_signals() -> Generator[Signals, None, None]:
-    """Turn interrupts into something to poll, so that none ever breaks into a transaction."""
+def deferred_signals(*, heeds_later: bool = True) -> Generator[Signals, None, None]:
+    """Turn interrupts into something to poll, so that none ever breaks into a transaction.
+
+    A command that only has to say how a run ended heeds none later: the second Ctrl+C must not keep it from that.
+    """
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     before = {number: signal.getsignal(number) for number in _PAUSE_SIGNALS}
     waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -38,9 +41,12 @@ def deferred_signals() -> Generator[Signals, None, None]:
             signal.signal(number, _do_nothing)
     try:
         yield Signals(reader)
+    except BaseException:
+        heeds_later = True
+        raise
     finally:
         signal.set_wakeup_fd(waker)
-        for number, handler in before.items():
+        for number, handler in before.items() if heeds_later else ():
             signal.signal(number, handler)
         os.close(reader)
         os.close(writer)

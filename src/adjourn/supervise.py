@@ -4,21 +4,19 @@ import gc
 import os
 import select
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 
 import msgspec
 
 from adjourn import exchange
 from adjourn.attendance import LOOK_MS, OUTPUT_MS, require_workspace, wait_until
 from adjourn.clarifications.files import left_by
-from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
-from adjourn.core.call import Call, Json, arguments_of, command_of
-from adjourn.core.driving import CallResult
+from adjourn.core.call import command_of
 from adjourn.core.errors import AdjournError, Conflict, StoreProblem
-from adjourn.core.reading import steps_of, words_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
@@ -28,14 +26,17 @@ from adjourn.ports.runs import Ended, NeverStarted, StillRuns
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory
-from adjourn.process.look import search_path
-from adjourn.process.shim import GateShut, Shim, ShimFailed, ShimSpec, adopt
+from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt
 from adjourn.process.supervisors import About, supervisor_lock
-from adjourn.process.warmth import Warmth
+from adjourn.shims import Shims, Warmth
 from adjourn.stops import Signals, deferred_signals
-from adjourn.underway import Active, Execution
+from adjourn.underway import Active
 
-COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: only agents have calls beside them
+    from adjourn.beside import Beside
+
 _DIED = "its shim died before the gate opened"
 _PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
 _AT_ONCE = 2  # requests to stop: the second kills
@@ -61,10 +62,8 @@ class Supervisor:
         start_heart: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
-        self._warmth: Warmth | None = None
-        self._forks = forks
+        self._shims = Shims(forks, root=root, path=path)
         self._root = root
-        self._path = path
         self._tries = tries
         self._processes = LocalProcesses(root, left_by=left_by)
         self.name = new_id()[:_NAME]
@@ -82,7 +81,7 @@ class Supervisor:
 
     def keep_warm(self, warmth: Warmth) -> None:
         """Fork our own agent from where its slow modules are imported already."""
-        self._warmth = warmth
+        self._shims.keep_warm(warmth)
 
     def close(self) -> None:
         """Stop being a supervisor."""
@@ -91,9 +90,7 @@ class Supervisor:
         with suppress(FileNotFoundError):
             os.unlink(self._lock_path)
         self._lock.close()
-        if self._warmth:
-            self._warmth.drop()
-        self._forks.close()
+        self._shims.close()
 
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return how it stands then."""
@@ -241,7 +238,7 @@ class Supervisor:
 
     def _prepare(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         try:
-            shim = self._forked(claimed.task, self._spec(claimed, deadline=deadline))
+            shim = self._started(claimed, deadline=deadline)
         except (ShimFailed, OSError) as error:
             self._controller.fail_to_start(claimed.run, why=str(error), tries=self._tries)
             sentence = f"task {claimed.task.id} could not be started: {error}"
@@ -249,32 +246,20 @@ class Supervisor:
         self._keep_alive(claimed.run, deadline)
         return shim
 
-    def _forked(self, task: Task, spec: ShimSpec) -> Shim:
-        """Fork a shim; for our own agent from the warm server, if there is one and it is ready."""
-        is_ours = task.spec.runner == "agent" and spec.argv[0] == "adjourn"
-        warm = self._warmth.server() if self._warmth and is_ours else None
-        if self._warmth and warm:
-            try:
-                return warm.fork_shim(msgspec.structs.replace(spec, entry=self._warmth.entry))
-            except ShimFailed:
-                self._warmth.drop()
-        return self._forks.fork_shim(spec)
-
-    def _spec(self, claimed: Claimed, *, deadline: float | None) -> ShimSpec:
-        """Build what the shim starts from the stored bytes, and from nothing else."""
+    def _started(self, claimed: Claimed, *, deadline: float | None) -> Shim:
+        """Start the shim of a run from the stored bytes, and from nothing else."""
         command = command_of(claimed.call.body)
-        grace = _grace(claimed.task, os.environ)
         private_directory(os.path.join(self._root, "runs"))
         place = private_directory(run_directory(self._root, claimed.run.id))
         answers = exchange.prepare_run(self._controller, self._root, claimed.run, place=place)
         if claimed.task.spec.review:
             answers |= exchange.prepare_feedback(self._controller, claimed.run, place=place)
-        return ShimSpec(
-            run_dir=place,
+        return self._shims.start(
+            claimed,
+            place=place,
             argv=command.argv,
             cwd=command.cwd,
-            env=child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace) | answers | command.env,
-            grace=grace,
+            env=answers | command.env,
             grant=claimed.grant,
             deadline=deadline,
         )
@@ -315,103 +300,21 @@ class Supervisor:
 
     def _adopt_calls(self, active: Active) -> None:
         try:
-            for call in self._controller.executions(active.run.task_id):
-                self._adopt_call(active, call)
+            self._beside.adopt(active)
         except AdjournError:
             self.let_go(active)
             raise
 
-    def _adopt_call(self, active: Active, call: Call) -> None:
-        place = run_directory(self._root, call.place)
-        shim = adopt(place, call.shim) if call.shim else None
-        if shim:
-            active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
-            self._keep_call_alive(active.run, place)
-        elif call.shim:
-            self._controller.conclude_call(active.run, call, self._processes.left_behind(call.place))
-        else:
-            self._controller.release_call(active.run, call)
-
-    # --- what runs beside an agent ---------------------------------------------------------------------------------
-
     def tend(self, active: Active) -> bool:
         """See to what runs beside a process; say whether all of the run has left."""
-        try:
-            return self._tend(active)
-        except StoreProblem:
-            active.is_in_doubt = active.is_driven
-            raise
+        return self._beside.tend(active) if active.is_driven else active.has_left()
 
-    def _tend(self, active: Active) -> bool:
-        if active.is_in_doubt:
-            self._give_back_calls(active)
-        if active.execution and active.execution.is_gone:
-            self._end_execution(active, active.execution)
-        if active.has_left():
-            return active.execution is None
-        if active.is_driven and active.execution is None and not active.told:
-            self._begin_execution(active)
-        return False
+    @cached_property
+    def _beside(self) -> "Beside":
+        """What runs the calls of agents."""
+        from adjourn.beside import Beside
 
-    def _give_back_calls(self, active: Active) -> None:
-        """Give back what was about to run when the store failed: its gate stayed shut."""
-        for call in self._controller.executions(active.run.task_id):
-            if active.execution is None or call.number != active.execution.call.number:
-                self._controller.release_call(active.run, call)
-        active.is_in_doubt = False
-
-    def _begin_execution(self, active: Active) -> None:
-        call = self._controller.next_execution(active.run.task_id)
-        claimed = self._controller.claim_call(active.run, call) if call else None
-        if claimed is None:
-            return
-        try:
-            shim = self._forked(*self._spec_of_call(active.run, claimed))
-        except (ShimFailed, OSError) as error:
-            self._controller.finish_call(active.run, claimed, CallResult(ok=False, error=f"it could not be started: {error}"))
-            return
-        execution = Execution(claimed, shim, place=run_directory(self._root, claimed.place))
-        self._keep_call_alive(active.run, execution.place)
-        try:
-            self._controller.execute_call(active.run, claimed, shim=shim.identity)
-            shim.open_gate()
-        except GateShut:
-            execution.leave()
-            self._controller.release_call(active.run, claimed)
-        except BaseException:
-            execution.leave()
-            raise
-        else:
-            active.begin(execution)
-
-    def _spec_of_call(self, run: Run, call: Call) -> tuple[Task, ShimSpec]:
-        """Build what the shim of an agent's call starts from the stored bytes, and from nothing else."""
-        with self._controller.store.read() as view:
-            task = view.task(run.task_id)
-        grace = _grace(task, os.environ)
-        claimed = Claimed(task=task, run=run, call=call)
-        environment = child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace)
-        arguments = arguments_of(call.body)
-        words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
-        return task, ShimSpec(
-            run_dir=private_directory(run_directory(self._root, call.place)),
-            argv=words or ("adjourn", "_tool", call.id),
-            cwd=task.spec.workspace,
-            env=environment | {"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
-            grace=grace,
-            timeout=_timeout(arguments) if words else None,
-            deadline=self._heart.deadline_of(run.id) if self._heart else None,
-        )
-
-    def _end_execution(self, active: Active, execution: Execution) -> None:
-        left = NeverStarted() if execution.stayed_out else self._processes.left_behind(execution.call.place)
-        self._controller.conclude_call(active.run, execution.call, left)
-        active.end(execution)  # only now: should the store have failed, it is told again
-
-    def _keep_call_alive(self, run: Run, place: str) -> None:
-        """Hand what runs beside an agent the deadlines of its run, beginning with the last that was handed over."""
-        if self._heart:
-            self._heart.watch(run.id, place, deadline=self._heart.deadline_of(run.id))
+        return Beside(self._controller, self._shims, root=self._root, processes=self._processes, heart=self._heart)
 
     def _keep_alive(self, run: Run, deadline: float | None) -> None:
         if self._heart and deadline is not None:
@@ -425,20 +328,24 @@ class Supervisor:
             poll.register(source, select.POLLIN)
         try:
             if active.is_driven:
-                self._begin_execution(active)  # what a person has let through starts before the agent is up
+                self._beside.begin(active)  # what a person has let through starts before the agent is up
             while True:
                 active.heed(signals.taken() + wish)
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
                 if watcher:
                     watcher(active.place, active.told)
-                with suppress(StoreProblem):  # it may come back while the run lasts
-                    if self.tend(active):
-                        return
+                if self._has_left(active):
+                    return
                 if ear.fileno() in ready or not ready:
                     ear.drain()
                     wish = self._is_unwanted_still(active, before=wish)
         finally:
             ear.close()
+
+    def _has_left(self, active: Active) -> bool:
+        with suppress(StoreProblem):  # it may come back while the run lasts
+            return self.tend(active)
+        return False
 
     def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
         try:
@@ -489,32 +396,3 @@ class Supervisor:
                 return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
             case _:
                 return self._controller.lose(active.run)
-
-
-def _grace(task: Task, environment: Mapping[str, str]) -> float:
-    """Return how long a process has after its interrupt: inside a run less than the outer one, or it would be killed first."""
-    try:
-        return min(task.spec.grace, float(environment["ADJOURN_GRACE"]) / 2)
-    except (KeyError, ValueError):
-        return task.spec.grace
-
-
-def _timeout(arguments: Mapping[str, Json]) -> float:
-    """Return how long a command of an agent may take, as its call says."""
-    wanted = arguments.get("timeout")
-    return float(wanted) if isinstance(wanted, int | float) else COMMAND_SECONDS
-
-
-def child_environment(
-    claimed: Claimed, inherited: Mapping[str, str], *, root: str, path: str | None, grace: float
-) -> dict[str, str]:
-    """Return the environment of a run's process: nothing of an outer run, and no approval that was not given to this one."""
-    environment = {
-        name: value
-        for name, value in inherited.items()
-        if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
-    }
-    environment["PATH"] = search_path(path, environment)
-    run = claimed.run
-    ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
-    return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}

@@ -86,7 +86,9 @@ class Worker:
                 self._start_ready(signals)
             self._tell_of_leases()
         except StoreProblem as error:
-            self._log("store_error", error=error.sentence)
+            if once and not (self._active or self._unreported):
+                raise  # nobody would look again: what was to be done is not done
+            self._tell_of_store(error)
         self._on_look()
         return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
 
@@ -97,6 +99,9 @@ class Worker:
         before, self._trouble = self._trouble, self._supervisor.trouble
         if self._trouble not in {None, before}:
             self._log("store_error", error=self._trouble)
+
+    def _tell_of_store(self, error: StoreProblem, **facts: object) -> None:
+        self._log("store_error", **facts, error=error.sentence, way_out=error.way_out)
 
     def _settle(self) -> None:
         for task in self._recover():
@@ -190,7 +195,7 @@ class Worker:
                 if self._supervisor.tend(active):
                     self._end(fd)
             except StoreProblem as error:
-                self._log("store_error", run=active.run.id, error=error.sentence)
+                self._tell_of_store(error, run=active.run.id)
             except Conflict as error:
                 self._log("taken_away", run=active.run.id, error=error.sentence)
                 self._supervisor.let_go(self._unwatched(fd))
@@ -212,7 +217,7 @@ class Worker:
         try:
             self._report(active)
         except StoreProblem as error:
-            self._log("store_error", run=active.run.id, error=error.sentence)
+            self._tell_of_store(error, run=active.run.id)
             self._unreported.append(active)  # its result is on disk; it is told at the next look
 
     def _report(self, active: Active) -> None:
@@ -245,7 +250,7 @@ class Worker:
         try:
             return self._supervisor.unwanted()
         except StoreProblem as error:
-            self._log("store_error", error=error.sentence)
+            self._tell_of_store(error)
             return set()
 
     def _drained(self, stops: int) -> int:

@@ -65,6 +65,7 @@ def workflow() -> dict[str, Any]:
     return loaded
 
 
+@pytest.mark.one_machine("the workflow carries the directory of the store from one runner to the next")
 def test_the_github_workflow_sees_the_pause_frees_its_runner_and_goes_on_in_a_later_run(tmp_path: Path) -> None:
     """A-R76 A-R90, and row 22 of part 2."""
     with desk(tmp_path, APPLY, finish()) as person:

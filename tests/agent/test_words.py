@@ -1,6 +1,5 @@
 """What an agent's words are, how its work ends, and what is left of it: the transcript, its forks and restarts."""
 
-import contextlib
 from pathlib import Path
 
 from tests.agent.desk import command, desk, finish, out_of_order, say, use
@@ -99,7 +98,7 @@ def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None
 def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: Path) -> None:
     words = "Let me \x1b[31mlook\x1b[0m around."
     with desk(tmp_path, use(command("ls", "tc_1"), text=words), finish("All is there.")) as person:
-        with contextlib.closing(Terminal(person, "run", "--pause-on-approval", "hello")) as terminal:
+        with Terminal(person, "run", "--pause-on-approval", "hello") as terminal:
             assert terminal.ends() == 10
         (said,) = [number for number, line in enumerate(terminal.lines) if line == "Let me \\u{1b}[31mlook\\u{1b}[0m around."]
         assert terminal.lines[said + 1].startswith("Paused:")

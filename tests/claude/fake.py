@@ -28,7 +28,9 @@ class Fake:
     def __init__(self, argv: list[str]) -> None:
         self.argv = argv
         self.prompt = argv[argv.index("--") + 1] if "--" in argv else (sys.stdin.read() or None)
-        self.hook = json.loads(self._value("--settings"))["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+        hooks = json.loads(self._value("--settings"))["hooks"]
+        self.hook = hooks["PreToolUse"][0]["hooks"][0]["command"]
+        self.first_hook = hooks["SessionStart"][0]["hooks"][0]["command"]
         self.turns: list[Body] = json.loads(Path(os.environ["FAKE_CLAUDE"]).read_text())
         ref = self._option("--resume=")
         self.session = Path(ref).stem if ref else self._option("--session-id=") or ""
@@ -75,6 +77,8 @@ class Fake:
 
     def run(self) -> None:
         """Go on, or begin."""
+        if FAULT != "asks nobody from the start":
+            self._run_hook(self.first_hook, "SessionStart", "{}")
         marker = next((entry for entry in reversed(self.entries) if entry["type"] == "deferred"), None)
         open_marker = marker if marker and not self._result_of(marker["call"]["id"]) and FAULT != "no marker" else None
         if open_marker:
@@ -134,18 +138,25 @@ class Fake:
 
     def _ask(self, call: Body) -> Body:
         """Ask the hook. As the real one does under dontAsk, take everything that is not a clear yes for a no."""
-        if FAULT == "asks nobody":
+        if FAULT.startswith("asks nobody"):
             return {"permissionDecision": "allow"}
         asks = {"session_id": self.session, "cwd": os.getcwd(), "tool_name": call["name"], "tool_input": call["input"]}
         asks |= {"tool_use_id": call["id"], "hook_event_name": "PreToolUse"}
         if call.get("agent_id"):
             asks["agent_id"] = call["agent_id"]
-        done = subprocess.run(["sh", "-c", self.hook], input=json.dumps(asks), capture_output=True, text=True, check=False)
+        done = self._run_hook(self.hook, "PreToolUse", json.dumps(asks))
         if done.returncode:
             return {"permissionDecision": "deny", "permissionDecisionReason": done.stderr.strip()}
         said: Body = json.loads(done.stdout)
         decision: Body = said["hookSpecificOutput"] | {"continue": said.get("continue", True)}
         return decision
+
+    def _run_hook(self, command: str, moment: str, asks: str) -> "subprocess.CompletedProcess[str]":
+        about = {"hook_id": os.urandom(8).hex(), "hook_event": moment}
+        self.say("system", subtype="hook_started", **about)
+        done = subprocess.run(["sh", "-c", command], input=asks, capture_output=True, text=True, check=False)
+        self.say("system", subtype="hook_response", stdout=done.stdout, stderr=done.stderr, **about)
+        return done
 
     def _finish(self, call: Body, decision: Body) -> None:
         if decision["permissionDecision"] == "deny":

@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.claude.scene import GATED, Fake, bash
@@ -26,6 +27,9 @@ def test_a_call_waits_and_runs_once_when_approved(fake: Fake) -> None:  # D-R17,
     fake.play([ONE, DONE])
     fake.run()
     assert fake.lines() == []
+    assert "claude: do it" in fake.shell.adjourn("tasks").out
+    assert "prompt for claude\n  do it\n" in fake.shown()
+    assert "Bash: echo A >> made.txt" in fake.shell.adjourn("inbox").out
     fake.approve_all()
     fake.resume()
     assert fake.lines() == ["A"]
@@ -108,7 +112,7 @@ def test_a_session_without_its_marker_is_resumed_by_words_and_the_approval_still
     fake.run()
     fake.approve_all()
     fake.faults("no marker")
-    fake.resume()
+    assert "Error" not in fake.resume().err
     assert fake.lines() == ["A"]
     assert fake.argv()[-1][-1].startswith("A person has decided")
 
@@ -172,6 +176,7 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     assert fake.lines() == ["A"]
 
 
+@pytest.mark.one_machine("its store lies in the workspace, and is kept while that goes")
 def test_a_task_whose_workspace_is_gone_cannot_be_resumed(fake: Fake, tmp_path: Path) -> None:  # D-R19, D-R27
     fake.play([ONE, DONE])
     fake.run()
@@ -189,7 +194,11 @@ def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: 
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
-    fake.shell.sql("UPDATE run SET session_ref = 'REF'".replace("REF", ref))
+    store = fake.shell.open_store()
+    with store.change() as rows:
+        run = rows.run(fake.task, 1)
+        rows.save_run(run, msgspec.structs.replace(run, session_ref=ref, version=run.version + 1))
+    store.close()
     refused = fake.resume(expect=6)
     for part in (fake.task, "claude", f"session {ref}", f"adjourn restart {fake.task}"):
         assert part in refused.err
@@ -374,6 +383,14 @@ def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(f
     done = fake.run(expect=1)
     assert "Claude Code ran toolu_A without asking: its hooks are switched off" in done.out
     assert fake.shell.processes() == {}
+
+
+def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: Fake) -> None:  # trap 8
+    fake.faults("asks nobody from the start")
+    fake.play([Turn(text=ONE.text, calls=ONE.calls, delay=2.0), DONE])
+    done = fake.run(expect=1)
+    assert "Claude Code does not ask before it makes a call: its hooks are switched off" in done.out
+    assert fake.lines() == []
 
 
 @pytest.mark.parametrize("fault", ["never stops", "keeps no message"])

@@ -56,21 +56,27 @@ def test_a_prompt_that_no_argument_can_hold_goes_another_way() -> None:
     assert not setup.fits_a_word("é" * 60_000)
 
 
-@pytest.mark.parametrize("words", ["-c", "-pc", "-r", "--continue", "--resume=x", "--bare", "--safe-mode", "--", "--settings x"])
+@pytest.mark.parametrize(
+    "words", ["-c", "-pc", "-r", "--continue", "--resume=x", "--bare", "--safe-mode", "--", "--settings x", "--cloud"]
+)
 def test_what_would_take_the_gate_away_is_refused(words: str) -> None:
     with pytest.raises(Misuse):
         read_setup({"arguments": words}, {})
 
 
 def test_unknown_options_and_open_quotes_are_refused() -> None:
-    for given in ({"colour": "red"}, {"arguments": "'"}):
+    for given in ({"colour": "red"}, {"arguments": "'"}, {"trust-project": "maybe"}):
         with pytest.raises(Misuse):
             read_setup(given, {})
     assert read_setup({}, {"ADJOURN_CLAUDE": "/opt/claude"}).program == "/opt/claude"
 
 
 def test_nothing_of_an_outer_session_is_handed_down() -> None:
-    assert setup.environment({"CLAUDECODE": "1", "HOME": "/h"}) == {"HOME": "/h", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+    inherited = {"CLAUDECODE": "1", "CLAUDE_CODE_SAFE_MODE": "1", "CLAUDE_CODE_RESUME_FROM_SESSION": "x", "HOME": "/h"}
+    assert setup.environment(setup.Setup(trust_project=True), inherited) == {
+        "HOME": "/h",
+        "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    }
 
 
 @pytest.mark.parametrize(("text", "version"), [("2.1.325 (Claude Code)\n", (2, 1, 325)), ("claude", ()), ("", ()), ("2.1.x", ())])

@@ -61,7 +61,7 @@ def _run(real: Scene, hook: str, turn: Turn) -> list[dict[str, object]]:
     words = setup.start_argv(setup.Setup(), session=str(uuid4()), prompt="do it", hook=hook)
     words = [word.replace('"timeout":900', '"timeout":2') for word in words]
     with real.model([turn, DONE]) as model:
-        environment = setup.environment(real.shell.environment)
+        environment = setup.environment(setup.Setup(), real.shell.environment)
         argv = [environment["ADJOURN_CLAUDE"], *words[1:]]
         subprocess.run(
             argv, cwd=real.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=90

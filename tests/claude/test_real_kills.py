@@ -1,24 +1,22 @@
 """kill -9 of any part of adjourn at any write of a pause or resume: the real Claude Code makes an approved call at most once."""
 
 import collections
+import functools
 import random
-import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.claude.scene import GATED, Scene, bash
 from tests.crash.build import build
-from tests.crash.inject import Aim, Control, Mode, Shot
+from tests.crash.inject import Aim, Mode, Shot
+from tests.crash.range import Process, Range
 from tests.crash.tools import Tools
 from tests.e2e.shell import until
 from tests.model.script import Turn
 
-Process = subprocess.Popen[bytes]
-Step = Callable[["Range"], Process]
+Step = Callable[[Scene, Range], Process]
 
 TURNS = (Turn(text="I make it.", calls=(bash("echo A >> made.txt; sleep 0.5", name="toolu_A"),)), Turn(text="All done."))
 POINTS = {"ci": 1, "full": 8}  # of each victim
@@ -33,71 +31,40 @@ LEAST = {"supervisor": 60, "shim": 8, "driver": 60}  # writes that each of them 
 ENDS = {0, 1, 4, 6, 10}
 
 
-class Range:
-    """A scene that begins anew for every shot, in which whoever is aimed at dies at a chosen write."""
-
-    def __init__(self, scene: Scene, library: str, place: Path) -> None:
-        self.scene = scene
-        self._place = place
-        self._control = Control(place / "control")
-        self._loaded = {"LD_PRELOAD": library, "INJECT_CONTROL": str(self._control.path)}
-
-    def keep(self) -> None:
-        """Take how everything stands now for the beginning."""
-        for name in ("home", "work"):
-            shutil.copytree(self._place / name, self._place / "kept" / name, symlinks=True)
-
-    def start(self, *words: str) -> Process:
-        """Start adjourn; all of its processes look whether they are aimed at."""
-        return self.scene.shell.start(*words, env={**self.scene.shell.environment, **self._loaded})
-
-    def shoot(self, step: Step, aim: Aim) -> Shot:
-        """Begin anew, and play a step to its end, in which somebody may die."""
-        for name in ("home", "work"):
-            shutil.rmtree(self._place / name)
-            shutil.copytree(self._place / "kept" / name, self._place / name, symlinks=True)
-        self._control.aim(aim)
-        process = step(self)
-        _, err = process.communicate(timeout=240)
-        assert b"Traceback" not in err, err
-        until(lambda: not self.scene.shell.processes(), what="all of it has left", seconds=120)
-        return self._control.shot(aim)
-
-
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     return build(tmp_path_factory.mktemp("tools"))
 
 
 @pytest.fixture
-def butts(real: Scene, tools: Tools, tmp_path: Path) -> Iterator[Range]:
+def butts(real: Scene, tools: Tools) -> Iterator[Range]:
     """Return a range, with a model that plays the same to every task."""
     with real.model(TURNS):
-        yield Range(real, tools.library, tmp_path)
+        yield Range(real, tools.library)
 
 
 # --- the steps ------------------------------------------------------------------------------------------------------------
 
 
-def stops_at_a_call(butts: Range) -> Process:
+def stops_at_a_call(_: Scene, butts: Range) -> Process:
     """Begin, up to the call that needs a person."""
     return butts.start(*GATED, "do it")
 
 
-def goes_on(butts: Range) -> Process:
+def goes_on(scene: Scene, butts: Range) -> Process:
     """Resume with the call approved."""
-    return butts.start("resume", butts.scene.task)
+    return butts.start("resume", scene.task)
 
 
-def goes_on_under_a_worker(butts: Range) -> Process:
+def goes_on_under_a_worker(_: Scene, butts: Range) -> Process:
     """Let a worker resume it."""
     return butts.start("worker", "--once")
 
 
-def is_interrupted(butts: Range) -> Process:
+def is_interrupted(scene: Scene, butts: Range) -> Process:
     """Press Ctrl+C while the approved call runs."""
-    process = goes_on(butts)
-    until(lambda: butts.scene.lines() != [] or process.poll() is not None, what="the call runs", seconds=60)
+    process = goes_on(scene, butts)
+    until(lambda: scene.lines() != [] or process.poll() is not None, what="the call runs", seconds=60)
     process.send_signal(signal.SIGINT)
     return process
 
@@ -155,33 +122,34 @@ def _ends(scene: Scene) -> None:
     assert len(scene.lines()) <= 1
 
 
-def _shots(butts: Range, step: Step, victim: str, *, sweep: str) -> Iterator[Shot]:
+def _shots(scene: Scene, butts: Range, step: Step, victim: str, *, sweep: str) -> Iterator[Shot]:
     """Play a step again and again, and kill a victim at one of its writes; the full sweep counts them first."""
     role, instance = VICTIMS[victim]
+    play = functools.partial(step, scene, butts)
     chance, points = random.Random(f"{step.__name__} {victim}"), POINTS[sweep]
-    calls = butts.shoot(step, Aim(role=role, instance=instance)).calls if sweep == "full" else LEAST[victim]
+    calls = butts.shoot(play, Aim(role=role, instance=instance)).calls if sweep == "full" else LEAST[victim]
     assert calls >= LEAST.get(victim, 1), f"the {victim} makes {calls} writes"
     for number in range(points):
         at = 1 + int((number + chance.random()) * calls / points)
-        yield butts.shoot(step, Aim(role=role, instance=instance, at=at, mode=chance.choice(KILLS)))
+        yield butts.shoot(play, Aim(role=role, instance=instance, at=at, mode=chance.choice(KILLS)))
 
 
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("step", STEPS, ids=[step.__name__ for step in STEPS])
 def test_whoever_is_killed_an_approved_call_runs_at_most_once(
-    butts: Range, step: Step, sweep: str, capsys: pytest.CaptureFixture[str]
+    real: Scene, butts: Range, step: Step, sweep: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scene, is_approved = butts.scene, step is not stops_at_a_call
+    is_approved = step is not stops_at_a_call
     if is_approved:
-        scene.run()
-        scene.approve_all()
+        real.run()
+        real.approve_all()
     butts.keep()
     for victim in VICTIMS if sweep == "full" else (STEPS[step],):
         told = collections.Counter[str]()
-        for shot in _shots(butts, step, victim, sweep=sweep):
-            state = _look(scene, approved=is_approved) if scene.newest else "none"
+        for shot in _shots(real, butts, step, victim, sweep=sweep):
+            state = _look(real, approved=is_approved) if real.newest else "none"
             told[f"{'killed' if shot.killed else 'missed'}, the call is {state}"] += 1
-            if scene.newest:
-                _ends(scene)
+            if real.newest:
+                _ends(real)
         with capsys.disabled():
             print(f"\n{step.__name__}: the {victim} is {dict(told)}", flush=True)

@@ -145,12 +145,13 @@ def test_a_resume_works_in_its_workspace_wherever_it_is_said_and_not_without_it(
     fake.run()
     fake.approve_all()
     task = fake.task
+    store = fake.shell.environment["ADJOURN_STORE"]
     away = fake.work.rename(fake.home / "away")
-    fake.shell.environment["ADJOURN_STORE"] = str(away / ".adjourn")
+    fake.shell.environment["ADJOURN_STORE"] = store.replace(f"{fake.work}/", f"{away}/")  # a file goes with its workspace
     refused = fake.shell.adjourn("resume", task, expect=6, cwd=fake.home).err
     assert f"{fake.work} is not there any more" in refused
     away.rename(fake.work)
-    fake.shell.environment["ADJOURN_STORE"] = str(fake.shell.store)
+    fake.shell.environment["ADJOURN_STORE"] = store
     fake.shell.adjourn("resume", fake.task, expect=10, cwd=fake.home)
     assert fake.lines() == ["hi"]
     assert f'cwd: "{fake.work}"' in fake.shown()

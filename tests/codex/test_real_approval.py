@@ -15,7 +15,7 @@ DONE = Turn(text="All done.")
 def test_a_call_waits_for_a_person_and_runs_once_for_one_approval(real: Scene) -> None:
     """D-R17, D-R20, D-R21, D-R45, D-R61, A-R47: a second repetition is asked about, and the model reads why it may not be."""
     with real.model([MAKES, AGAIN, TWICE, DONE]) as model:
-        real.run()
+        assert "in its own words:\n  agent │ I make it.\n" in real.run().out
         assert real.lines() == []
         assert [ask["tool_call_id"] for ask in real.asks()] == ["call_A"]
         real.approve_all()

@@ -18,6 +18,21 @@ def test_a_rule_of_codex_that_allows_a_command_lets_nothing_through(real: Scene)
             assert not list(real.work.glob("made*"))
 
 
+def test_a_repository_that_its_person_trusts_starts_nothing_unless_the_task_trusts_it_too(real: Scene) -> None:
+    """The workspace is a directory of it; its settings are at its root."""
+    root, trace = real.work.parent, real.work / "trace.txt"
+    (root / ".git").mkdir()
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (root / ".codex").mkdir()
+    server = f'[mcp_servers.project]\ncommand = "sh"\nargs = ["-c", "echo started >> {trace}"]\n'
+    (root / ".codex" / "config.toml").write_text(server)
+    with real.model([DONE], more=f'[projects."{root}"]\ntrust_level = "trusted"\n'):
+        real.run(expect=0)
+        assert not trace.exists()
+        real.run(expect=0, options=("--option", "trust-project=true"))
+        assert trace.exists()
+
+
 def test_what_the_policy_never_allows_is_turned_down_at_once_and_the_model_reads_why(real: Scene) -> None:
     real.allow('never = "reject"\n[[rule]]\nargs = ["touch", "**"]\naction = "never"\n')
     with real.model([Turn(calls=(shell("touch made.txt", name="call_A"),)), DONE]) as model:

@@ -1,16 +1,16 @@
 """kill -9 of adjourn at any write of a pause and of a resume with the real Codex: an approved call runs at most once."""
 
+import functools
 import random
-import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.codex.scene import GATED, Scene, shell
 from tests.crash.build import build
-from tests.crash.inject import Aim, Control, Mode, Shot
+from tests.crash.inject import Aim, Mode
+from tests.crash.range import Process, Range
 from tests.e2e.shell import until
 from tests.model.script import Turn
 
@@ -30,44 +30,11 @@ WRITES = {DRIVER: 110, SUPERVISOR: 75, SHIM: 20, HOOK: 2}  # at least so many; t
 AFTER_IT = frozenset({"succeeded", "failed"})
 
 
-class Sweep:
-    """Plays a step again and again from the same beginning, each time with another death."""
-
-    def __init__(self, scene: Scene, tools: Path) -> None:
-        self._scene = scene
-        self._kept = scene.home.with_name("kept")
-        self._control = Control(scene.home.with_name("control"))
-        self._environment = {"LD_PRELOAD": build(tools).library, "INJECT_CONTROL": str(self._control.path)}
-
-    def begin(self) -> None:
-        """Keep how everything stands now, as the beginning of each play."""
-        shutil.rmtree(self._kept, ignore_errors=True)
-        for name in ("home", "work"):
-            shutil.copytree(self._scene.home.with_name(name), self._kept / name, symlinks=True)
-
-    def play(self, words: tuple[str, ...], aim: Aim) -> Shot:
-        """Begin anew, have a command die where the aim says, and return what became of it."""
-        for name in ("home", "work"):
-            shutil.rmtree(self._scene.home.with_name(name))
-            shutil.copytree(self._kept / name, self._scene.home.with_name(name), symlinks=True)
-        self._control.aim(aim)
-        process = self._scene.shell.start(*words, env=self._scene.shell.environment | self._environment, **_QUIET)
-        if words == PAUSE:
-            until(lambda: self._scene.lines() != [] or process.poll() is not None, what="the command runs", seconds=60)
-            process.send_signal(signal.SIGINT)
-        process.wait(timeout=120)
-        until(lambda: not self._scene.shell.processes(), what="all of it has left", seconds=60)
-        return self._control.shot(aim)
-
-
-_QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-
-
 @pytest.fixture
-def sweeping(real: Scene, tmp_path: Path) -> Sweep:
+def butts(real: Scene, tmp_path: Path) -> Range:
     tools = tmp_path / "tools"
     tools.mkdir()
-    return Sweep(real, tools)
+    return Range(real, build(tools).library)
 
 
 def _aims(victim: tuple[str, int], calls: int, *, share: int, seed: str) -> list[Aim]:
@@ -106,21 +73,30 @@ def _decide(scene: Scene, ask: str, kind: str) -> None:
         scene.shell.adjourn("settle", ask, "it-ran" if has_run else "it-did-not", expect=None)
 
 
-def _swept(scene: Scene, sweeping: Sweep, words: tuple[str, ...], *, sweep: str, but: tuple[str, int] | None = None) -> None:
-    sweeping.begin()
+def _played(scene: Scene, butts: Range, words: tuple[str, ...]) -> Process:
+    process = butts.start(*words)
+    if words == PAUSE:
+        until(lambda: scene.lines() != [] or process.poll() is not None, what="the command runs", seconds=60)
+        process.send_signal(signal.SIGINT)
+    return process
+
+
+def _swept(scene: Scene, butts: Range, words: tuple[str, ...], *, sweep: str, but: tuple[str, int] | None = None) -> None:
+    butts.keep()
+    play = functools.partial(_played, scene, butts, words)
     for victim, share in DEATHS[sweep].items():
         if victim == but:
             continue
-        calls = WRITES[victim] if sweep == "ci" else sweeping.play(words, Aim(role=victim[0], instance=victim[1])).calls
+        calls = WRITES[victim] if sweep == "ci" else butts.shoot(play, Aim(role=victim[0], instance=victim[1])).calls
         assert calls >= WRITES[victim]
         aims = _aims(victim, calls, share=share, seed=f"{words[0]} {victim}")
-        killed = [_killed(scene, sweeping, words, aim) for aim in aims]
+        killed = [_killed(scene, butts, words, aim) for aim in aims]
         print(f"{words[0]} {victim}: {sum(killed)} of {len(aims)} killed, of {calls} writes", flush=True)
         assert sum(killed) >= len(aims) // 2
 
 
-def _killed(scene: Scene, sweeping: Sweep, words: tuple[str, ...], aim: Aim) -> bool:
-    shot = sweeping.play(words, aim)
+def _killed(scene: Scene, butts: Range, words: tuple[str, ...], aim: Aim) -> bool:
+    shot = butts.shoot(functools.partial(_played, scene, butts, words), aim)
     assert len(scene.lines()) <= 1, (aim, shot.what)
     if words[0] == "run" and words != PAUSE:
         assert scene.lines() == [], (aim, shot.what)
@@ -131,25 +107,23 @@ def _killed(scene: Scene, sweeping: Sweep, words: tuple[str, ...], aim: Aim) -> 
     return bool(shot.killed)
 
 
-def test_whoever_is_killed_while_codex_pauses_nothing_runs_unapproved(real: Scene, sweeping: Sweep, sweep: str) -> None:
+def test_whoever_is_killed_while_codex_pauses_nothing_runs_unapproved(real: Scene, butts: Range, sweep: str) -> None:
     with real.model([MAKES, AGAIN, DONE]):
-        _swept(real, sweeping, (*GATED, "do it"), sweep=sweep)
+        _swept(real, butts, (*GATED, "do it"), sweep=sweep)
 
 
 @pytest.mark.parametrize("options", [REPEAT, EXECUTE], ids=["repeat", "execute"])
 def test_whoever_is_killed_while_codex_goes_on_the_call_runs_at_most_once(
-    real: Scene, sweeping: Sweep, sweep: str, options: tuple[str, ...]
+    real: Scene, butts: Range, sweep: str, options: tuple[str, ...]
 ) -> None:
     turns = [MAKES, DONE] if options else [MAKES, AGAIN, DONE]
     with real.model(turns):
         real.run(options=options)
         real.approve_all()
-        _swept(real, sweeping, ("resume", real.task), sweep=sweep, but=HOOK if options else None)
+        _swept(real, butts, ("resume", real.task), sweep=sweep, but=HOOK if options else None)
 
 
-def test_whoever_is_killed_during_a_pause_by_ctrl_c_the_command_is_not_begun_again(
-    real: Scene, sweeping: Sweep, sweep: str
-) -> None:
+def test_whoever_is_killed_during_a_pause_by_ctrl_c_the_command_is_not_begun_again(real: Scene, butts: Range, sweep: str) -> None:
     slow = Turn(calls=(shell("echo hi >> made.txt; sleep 60", name="call_A"),))
     with real.model([slow, DONE]):
-        _swept(real, sweeping, PAUSE, sweep=sweep)
+        _swept(real, butts, PAUSE, sweep=sweep)

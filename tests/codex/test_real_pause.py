@@ -84,13 +84,14 @@ def test_a_paused_task_moved_to_another_home_goes_on(real: Scene, tmp_path: Path
     assert said(model.asked[-1])[: len(before)] == before
 
 
-def test_a_session_file_that_was_cut_off_is_put_back(real: Scene) -> None:
+def test_a_session_file_that_was_cut_off_or_spoilt_is_put_back(real: Scene) -> None:
     makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
     with real.model([makes, DONE]) as model:
         real.run()
         (file,) = real.session_files()
         whole = file.read_bytes()
-        file.write_bytes(whole[: len(whole) // 2])
+        file.write_bytes(whole[: len(whole) // 2] + b"spoilt")
+        assert "its file is damaged, the copy in the store takes its place" in real.shown()
         real.shell.adjourn("reject", real.asks()[0]["id"])
         real.resume()
     assert outputs(model.asked[-1])["call_A"] == "TOOL_CALL_REJECTED"

@@ -67,16 +67,18 @@ def test_a_line_that_is_cut_off_or_broken_is_passed_over(tmp_path: Path) -> None
     assert [call.id for call in found.read_on().open_calls] == ["call_A", "call_S"]
 
 
-def test_a_copy_takes_the_place_of_what_is_gone_or_cut_off_and_of_nothing_else(tmp_path: Path) -> None:
+def test_a_copy_takes_the_place_of_what_is_gone_or_damaged_and_of_nothing_else(tmp_path: Path) -> None:
     path, copy = tmp_path / "a" / "b" / "rollout.jsonl", line(PROMPT) + line(CALL)
-    put_back(str(path), copy)
+    put_back(str(path), copy, prompt="do it")
     assert path.read_bytes() == copy
-    path.write_bytes(copy[:10])
-    put_back(str(path), copy)
-    assert path.read_bytes() == copy
-    for newer in (copy + line(CELL), b"another\n", b"x" * len(copy)):
+    for damaged in (copy[:10], b"", b"another\n", b"x" * len(copy), copy[:-9] + b"~~~"):
+        path.write_bytes(damaged)
+        put_back(str(path), copy, prompt="do it")
+        assert path.read_bytes() == copy
+        assert path.with_name("rollout.jsonl.damaged").read_bytes() == damaged
+    for newer in (copy + line(CELL), line(PROMPT) + line(CELL) + line(CALL)):
         path.write_bytes(newer)
-        put_back(str(path), copy)
+        put_back(str(path), copy, prompt="do it")
         assert path.read_bytes() == newer
 
 

@@ -1,4 +1,4 @@
-"""The stores that every contract test runs over."""
+"""The stores that every contract test runs over, and the office in which a controller works on one of them."""
 
 import select
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ from adjourn.ports.store import Listener, Store
 from adjourn.stores.memory import MemoryStore
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
+from tests.contract.office import Office
 
 Open = Callable[[], Store]
 
@@ -51,3 +52,9 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]
 def store(open_store: Open) -> Store:
     """Return an empty store."""
     return open_store()
+
+
+@pytest.fixture
+def office(store: Store) -> Office:
+    """Return an office with an empty store."""
+    return Office(store)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.e2e.shell import Shell
 from tests.needs import missing, needs
 
 
@@ -20,6 +21,17 @@ def small_disk(place: Path, *, kilobytes: int) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run([needs("umount"), "-l", place], check=True)
+
+
+@contextmanager
+def shell_on_small_disk(place: Path, *, kilobytes: int) -> Iterator[Shell]:
+    """Have a shell on a disk of its own; afterwards no process of it may be left."""
+    if os.geteuid() != 0:
+        missing("the right to mount a filesystem")
+    with small_disk(place, kilobytes=kilobytes) as disk:
+        shell = Shell(disk)
+        yield shell
+        assert shell.end() == {}
 
 
 def make_read_only(disk: Path) -> None:

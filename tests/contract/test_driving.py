@@ -20,11 +20,6 @@ AUTO = '[[rule]]\ntool = "announce"\naction = "auto"'
 NEVER_RM = '[[rule]]\ntool = "erase"\naction = "never"'
 
 
-@pytest.fixture
-def office(store: Store) -> Office:
-    return Office(store)
-
-
 def begun(office: Office, *, runner: str = "agent", asks: bool = True) -> tuple[Task, Run]:
     """Return a task of an agent whose driver runs."""
     task = office.start(

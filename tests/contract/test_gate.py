@@ -15,19 +15,13 @@ from adjourn.core.policy import NO_POLICY
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Task
-from adjourn.ports.store import Store
 from adjourn.stores.postgres.store import Rows as SharedRows
-from adjourn.stores.sqlite.rows import Rows
+from adjourn.stores.sqlite.store import Rows
 from tests.contract.office import ASKS_90, INTERRUPTED, ME, Office
 from tests.unit.policies import policy as policy_of
 
 NEVER = '[[rule]]\naction = "never"'
 IDEMPOTENT = '[[rule]]\nargs = ["**"]\neffect = "idempotent"'
-
-
-@pytest.fixture
-def office(store: Store) -> Office:
-    return Office(store)
 
 
 def gated(office: Office, **words: object) -> tuple[Task, Ask]:

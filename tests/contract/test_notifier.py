@@ -3,12 +3,10 @@
 import base64
 import sys
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 
@@ -17,56 +15,18 @@ from adjourn.notifiers.command import CommandNotifier
 from adjourn.notifiers.webhook import WebhookNotifier
 from adjourn.ports.notifier import NotDelivered
 from tests.needs import missing
+from tests.receiver import Receiver, answering, receiving
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 -- the example of the specification
 KEY = base64.b64decode(SECRET.removeprefix("whsec_"))
 BODY = b'{"text": "hello"}'
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-class Receiver:
-    """A real HTTP server that remembers what it was told, and answers as a test wants."""
-
-    def __init__(self) -> None:
-        self.answer: Answer = answering(204)
-        self.taken: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.taken.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                receiver.answer(self)
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the name that it overrides
-                del format, args
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/hook?a=b"
-        Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-
-def answering(status: int, **headers: str) -> Answer:
-    """Answer with a status."""
-
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-
-    return answer
-
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """Return a server on this machine."""
-    receiver = Receiver()
-    yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
+    with receiving() as there:
+        yield there
 
 
 def hook(url: str, *, timeout: float = 5) -> WebhookNotifier:

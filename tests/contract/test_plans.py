@@ -11,18 +11,12 @@ from adjourn.core.errors import Conflict, Misuse, WorkspaceBusy
 from adjourn.core.plan import Item, Plan, Progress
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import RunState, Spec, Task
-from adjourn.ports.store import Store
 from adjourn.wiring import new_id
 from tests.contract.conftest import Open
 from tests.contract.office import ASKS_90, DONE, FAILED, ME, YOU, Office
 from tests.unit.values import a_spec
 
 PATH = "/srv/place/plan.toml"
-
-
-@pytest.fixture
-def office(store: Store) -> Office:
-    return Office(store)
 
 
 def item(name: str = "build", **words: object) -> Spec:

@@ -1,18 +1,10 @@
 """What a run's record says over the life of its task, on every store."""
 
-import pytest
-
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.manifest import run_doc
 from adjourn.core.states import TaskState
 from adjourn.core.task import RunState, Task
-from adjourn.ports.store import Store
 from tests.contract.office import ASKS_90, FAILED, INTERRUPTED, ME, Office
-
-
-@pytest.fixture
-def office(store: Store) -> Office:
-    return Office(store)
 
 
 def states(office: Office, task: Task) -> list[str]:

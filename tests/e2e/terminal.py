@@ -10,6 +10,7 @@ import struct
 import termios
 import time
 from collections.abc import Callable
+from typing import Self
 
 import pyte
 
@@ -87,6 +88,12 @@ class Terminal:
         self._fd = -1
         self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Leave nothing behind."""

@@ -1,6 +1,5 @@
 """Receipts, `audit verify` and `audit export`, as people and scripts use them."""
 
-import contextlib
 import csv
 import io
 import json
@@ -183,7 +182,7 @@ def test_a_hundred_thousand_events_are_verified_with_progress_on_a_terminal(shel
     done = shell.adjourn("audit", "verify")
     assert done.out.startswith("Whole: 100,")
     assert done.err == ""
-    with contextlib.closing(Terminal(shell, "audit", "verify")) as terminal:
+    with Terminal(shell, "audit", "verify") as terminal:
         assert terminal.ends() == 0
         assert b"of 100," in terminal.raw
         assert terminal.lines[0].startswith("Whole: 100,")

@@ -119,8 +119,7 @@ def test_the_directory_can_be_edited_too(shell: Shell) -> None:
 def test_on_a_terminal_the_whole_call_is_shown_and_only_a_yes_counts(shell: Shell) -> None:
     manifest = asked(shell, "apply", "x" * 3000, "\x1b[2Jprod")
     for answer, code, state in ((b"\r", 2, "waiting"), (b"n\r", 2, "waiting"), (b"y\r", 0, "queued")):
-        person = Terminal(shell, "approve", ask_of(manifest), "--set", "argv.1=plan")
-        try:
+        with Terminal(shell, "approve", ask_of(manifest), "--set", "argv.1=plan") as person:
             person.sees("Approve it so?")
             assert '- "apply"' in person.raw.decode()
             assert '+ "plan"' in person.raw.decode()
@@ -128,8 +127,6 @@ def test_on_a_terminal_the_whole_call_is_shown_and_only_a_yes_counts(shell: Shel
             assert b"\x1b[2J" not in person.raw
             person.type(answer)
             assert person.ends() == code
-        finally:
-            person.close()
         assert shell.state(manifest["task_id"]) == state
 
 

@@ -85,8 +85,7 @@ def test_a_terminal_shows_every_hostile_word_before_it_is_approved(shell: Shell,
     words = [word.encode("utf-8", "replace").decode() for word in BATCHES[number] if "\0" not in word]
     manifest = shell.paused("sh", "-c", "exit 90")
     (shell.place / "edited").write_text(json.dumps({"argv": ["sh", *words], "cwd": str(shell.place)}))
-    person = Terminal(shell, "approve", manifest["asks"][0]["id"], "--edit", env={"EDITOR": "cp edited", "NO_COLOR": "1"})
-    try:
+    with Terminal(shell, "approve", manifest["asks"][0]["id"], "--edit", env={"EDITOR": "cp edited", "NO_COLOR": "1"}) as person:
         person.sees("Approve it so?")
         assert b"\x1b" not in person.raw
         assert not RAW.search(person.raw.decode().replace("\r\n", "\n"))
@@ -96,8 +95,6 @@ def test_a_terminal_shows_every_hostile_word_before_it_is_approved(shell: Shell,
         assert rows[-1] == len(words)
         person.type(b"n\r")
         assert person.ends() == 2
-    finally:
-        person.close()
 
 
 def test_a_terminal_shows_a_hostile_call_as_what_it_is(shell: Shell) -> None:
@@ -112,8 +109,7 @@ def test_a_terminal_shows_a_hostile_call_as_what_it_is(shell: Shell) -> None:
         "x" * 300,
     ]
     manifest = shell.paused("sh", "-c", "exit 90", *hostile)
-    person = Terminal(shell, "show", manifest["task_id"])
-    try:
+    with Terminal(shell, "show", manifest["task_id"]) as person:
         assert person.ends() == 0
         assert b"\x1b]" not in person.raw
         assert person.lines[0].startswith("Paused: 1 thing to settle")
@@ -121,20 +117,15 @@ def test_a_terminal_shows_a_hostile_call_as_what_it_is(shell: Shell) -> None:
         for number in range(len(hostile) + 3):
             assert re.search(rf'^ +{number}  "', shown, re.MULTILINE), number
         assert "history" in shown
-    finally:
-        person.close()
 
 
 def test_what_a_command_prints_cannot_play_tricks_on_a_terminal(shell: Shell) -> None:
-    person = Terminal(shell, "run", "--", "sh", "-c", "printf 'first\\n\\033[2J\\033[H\\033]0;t\\007second\\n'")
-    try:
+    with Terminal(shell, "run", "--", "sh", "-c", "printf 'first\\n\\033[2J\\033[H\\033]0;t\\007second\\n'") as person:
         assert person.ends() == 0
         assert b"\x1b[2J" not in person.raw
         assert b"\x1b]0" not in person.raw
         assert person.lines[0] == "first"
         assert "second" in person.lines[1]
-    finally:
-        person.close()
 
 
 def test_a_question_cannot_look_like_anything_else(shell: Shell) -> None:

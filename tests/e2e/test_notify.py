@@ -11,17 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.contract.test_notifier import SECRET, Receiver, answering
+from tests.contract.test_notifier import SECRET
 from tests.e2e.shell import Document, Shell, until
+from tests.receiver import Receiver, answering, receiving
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """Return a server on this machine."""
-    receiver = Receiver()
-    yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
+    with receiving() as there:
+        yield there
 
 
 def configure(shell: Shell, *tables: str) -> Path:

@@ -4,8 +4,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,16 +16,6 @@ pytestmark = pytest.mark.serial
 
 PACKAGE = str(Path(adjourn.__file__).parent)
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-
-
-@contextmanager
-def terminal(shell: Shell, *words: str, env: dict[str, str] | None = None, columns: int = 100) -> Iterator[Terminal]:
-    """Open a terminal with a command in it."""
-    there = Terminal(shell, *words, env=env, columns=columns)
-    try:
-        yield there
-    finally:
-        there.close()
 
 
 def interruptible(shell: Shell, *words: str) -> tuple[str, ...]:
@@ -44,7 +32,7 @@ def the_task(shell: Shell) -> str:
 
 def test_ctrl_c_pauses_with_exactly_one_interrupt(shell: Shell) -> None:
     """D-R8 to D-R11, D-R59: exit code 10, what to do next, a paused and resumable record, nothing left alive."""
-    with terminal(shell, *interruptible(shell)) as person:
+    with Terminal(shell, *interruptible(shell)) as person:
         person.sees("ready")
         person.type(CTRL_C)
         assert person.ends() == 10
@@ -61,7 +49,7 @@ def test_ctrl_c_pauses_with_exactly_one_interrupt(shell: Shell) -> None:
 
 def test_a_second_ctrl_c_kills_at_once(shell: Shell) -> None:
     """D-R12, D-R13: not after the grace; the child never sees a second interrupt; the record is there all the same."""
-    with terminal(shell, *interruptible(shell, "stubborn")) as person:
+    with Terminal(shell, *interruptible(shell, "stubborn")) as person:
         person.sees("ready")
         person.sees("(Ctrl+C pauses)")
         person.type(CTRL_C)
@@ -78,7 +66,7 @@ def test_a_second_ctrl_c_kills_at_once(shell: Shell) -> None:
 
 def test_a_burst_of_ctrl_c_leaves_a_paused_task(shell: Shell) -> None:
     """D-R12, D-R13."""
-    with terminal(shell, *interruptible(shell, "stubborn")) as person:
+    with Terminal(shell, *interruptible(shell, "stubborn")) as person:
         person.sees("ready")
         person.type(CTRL_C * 10)
         assert person.ends() == 10
@@ -102,7 +90,7 @@ def test_two_requests_to_stop_that_arrive_at_once_kill_at_once(shell: Shell) -> 
 def test_ctrl_c_at_any_moment_of_the_start_loses_nothing(shell: Shell) -> None:
     """Interrupted while it starts: no traceback, and either there is no task, or it can be resumed or pruned."""
     for moment in (0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3):
-        with terminal(shell, "run", "--", "sleep", "300") as person:
+        with Terminal(shell, "run", "--", "sleep", "300") as person:
             person.listen(moment)
             person.type(CTRL_C)
             assert person.ends() in {1, 10, 130, -2}
@@ -136,8 +124,9 @@ def test_a_signal_to_the_whole_group_reaches_the_child_once(shell: Shell) -> Non
 
 
 def test_a_closed_terminal_pauses(shell: Shell) -> None:
-    with terminal(shell, *interruptible(shell)) as person:
+    with Terminal(shell, *interruptible(shell)) as person:
         person.sees("Ctrl+C pauses")
+        until((shell.place / "ready").exists, what="it works")
         assert person.hang_up() == 10
     assert shell.state(the_task(shell)) == "paused"
     assert shell.lines("interrupts") == ["SIGINT"]
@@ -146,7 +135,7 @@ def test_a_closed_terminal_pauses(shell: Shell) -> None:
 def test_what_was_paused_by_ctrl_c_goes_on_with_what_was_printed(shell: Shell) -> None:
     """D-R14, D-R17."""
     script = shell.script("[ -e ready ] && exit 0; touch ready; exec sleep 300")
-    with terminal(shell, "run", "--", script) as person:
+    with Terminal(shell, "run", "--", script) as person:
         until((shell.place / "ready").exists, what="it works")
         person.type(CTRL_C)
         person.ends()
@@ -158,7 +147,7 @@ def test_what_was_paused_by_ctrl_c_goes_on_with_what_was_printed(shell: Shell) -
 def test_the_line_with_the_time_is_there_on_a_terminal_only(shell: Shell) -> None:
     """And it is gone in the end: the screen shows the command's output and nothing else."""
     script = shell.script("echo one; sleep 0.7; printf two; sleep 0.5; echo ' and a half'; sleep 0.5; echo three >&2")
-    with terminal(shell, "run", "--", script) as person:
+    with Terminal(shell, "run", "--", script) as person:
         assert person.ends() == 0
         assert b"Ctrl+C pauses" in person.raw
         assert person.lines[:3] == ["one", "two and a half", "three"]
@@ -169,7 +158,7 @@ def test_the_line_with_the_time_is_there_on_a_terminal_only(shell: Shell) -> Non
 
 
 def test_a_dumb_terminal_gets_no_escapes(shell: Shell) -> None:
-    with terminal(shell, "run", "--", "sh", "-c", "sleep 0.4; exit 90", env={"TERM": "dumb"}) as person:
+    with Terminal(shell, "run", "--", "sh", "-c", "sleep 0.4; exit 90", env={"TERM": "dumb"}) as person:
         assert person.ends() == 10
         assert b"\x1b" not in person.raw
 
@@ -178,10 +167,10 @@ def test_colour_is_for_terminals_and_never_with_no_color(shell: Shell) -> None:
     shell.adjourn("run", "--", shell.agent("approved.sh"), expect=10)
     for words in (("tasks",), ("inbox",)):
         assert not COLOUR.search(shell.adjourn(*words).raw)
-        with terminal(shell, *words) as person:
+        with Terminal(shell, *words) as person:
             person.ends()
             assert COLOUR.search(person.raw), words
-        with terminal(shell, *words, env={"NO_COLOR": "1"}) as person:
+        with Terminal(shell, *words, env={"NO_COLOR": "1"}) as person:
             person.ends()
             assert b"\x1b" not in person.raw, words
 
@@ -192,7 +181,7 @@ def test_tables_fit_the_terminal(shell: Shell, columns: int) -> None:
     for word in ("short", "long " * 60, "漢字" * 40, "e\u0301" * 60):
         shell.adjourn("run", "--", "sh", "-c", "exit 90", word, expect=10)
     for words, rows in ((("tasks",), 5), (("inbox",), 5)):
-        with terminal(shell, *words, columns=columns) as person:
+        with Terminal(shell, *words, columns=columns) as person:
             person.ends()
             assert len(person.lines) == rows, person.lines
 
@@ -201,7 +190,7 @@ def test_ctrl_c_while_waiting_or_following_only_ends_the_look(shell: Shell) -> N
     """D-R5: the task goes on."""
     task = shell.detached("sleep", "300")
     for words in (("wait", task), ("logs", "-f", task)):
-        with terminal(shell, *words) as person:
+        with Terminal(shell, *words) as person:
             person.listen(0.7)
             person.type(CTRL_C)
             assert person.ends() == 130
@@ -212,7 +201,7 @@ def test_ctrl_c_while_waiting_or_following_only_ends_the_look(shell: Shell) -> N
 
 def test_nothing_of_a_terminal_is_left_in_raw_mode_or_changed(shell: Shell) -> None:
     """A-R87: no verb reads the terminal."""
-    with terminal(shell, "run", "--", "sh", "-c", "cat; echo done reading") as person:
+    with Terminal(shell, "run", "--", "sh", "-c", "cat; echo done reading") as person:
         person.type(b"typed ahead\n")
         assert person.ends() == 0
         assert "done reading" in person.lines

@@ -49,6 +49,13 @@ HEAVY = {
     *("adjourn.exchange", "adjourn.ports.runs", "adjourn.process.local", "adjourn.process.look", "adjourn.wiring.controller"),
 }
 
+# What only agents, workers, notifiers and copies of a command need, and what is slow to load.
+NOT_TO_RESUME = {
+    *("psutil", "yaml", "tomllib", "json", "hashlib", "socket", "selectors", "subprocess", "pathlib", "difflib", "logging"),
+    *("adjourn.beside", "adjourn.cli.detach", "adjourn.process.server", "adjourn.process.warmth"),
+    *("adjourn.core.outbox", "adjourn.core.review", "adjourn.core.transcript"),
+}
+
 LOADED = """
 import sys
 from adjourn.cli.app import run
@@ -69,6 +76,12 @@ def test_a_short_verb_loads_nothing_that_it_does_not_need(verb: str, tmp_path: P
     adjourn(["run", "--", *(question if verb == "answer" else ["sh", "-c", "exit 90"])], tmp_path, code=10)
     ask = adjourn(["inbox"], tmp_path).stdout.splitlines()[1].split()[0]
     assert loaded_by([verb, *(word.format(ask=ask) for word in SHORT[verb])], tmp_path) & HEAVY == set()
+
+
+def test_a_command_is_resumed_without_what_only_others_need(tmp_path: Path) -> None:
+    adjourn(["run", "--", "sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90'], tmp_path, code=10)
+    task = adjourn(["tasks"], tmp_path).stdout.splitlines()[1].split()[0]
+    assert loaded_by(["resume", task, "--approve-all"], tmp_path) & NOT_TO_RESUME == set()
 
 
 def loaded_by(words: list[str], place: Path) -> set[str]:

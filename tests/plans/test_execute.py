@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.e2e.shell import until
+from tests.e2e.terminal import Terminal
 from tests.plans.planner import Planner, noted
 
 SLEEPS = "touch asleep; while [ ! -e go ]; do sleep 0.02; done"
@@ -358,3 +359,11 @@ def test_a_plan_of_a_thousand_tasks_in_a_row_is_drawn(shell: Planner) -> None:
     assert len(lines) == 1001
     assert lines[-1].startswith("... 999 deep: t999")
     assert max(map(len, lines)) < 120
+
+
+def test_a_drawing_fits_a_terminal_of_eighty_columns(shell: Planner) -> None:
+    names = [f"a-task-with-quite-a-long-name-{number}" for number in range(8)]
+    shell.plan(*(noted(name, *names[max(0, number - 2) : number]) for number, name in enumerate(names)))
+    person = Terminal(shell, "plan", "show", columns=80)
+    person.ends()
+    assert [name in line for line, name in zip(person.lines, ["STATE", *names], strict=True)] == [True] * 9

@@ -5,8 +5,6 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,16 +20,6 @@ PACKAGE = str(Path(adjourn.__file__).parent)
 ROUNDS = 4
 
 
-@contextmanager
-def terminal(shell: Planner, *words: str) -> Iterator[Terminal]:
-    """Open a terminal with a command in it."""
-    there = Terminal(shell, *words)
-    try:
-        yield there
-    finally:
-        there.close()
-
-
 def interruptible(shell: Planner, *words: str) -> dict[str, object]:
     """Return a task that counts its interrupts."""
     return {"id": "work", "command": [shell.agent("interrupts.py"), *words]}
@@ -40,7 +28,7 @@ def interruptible(shell: Planner, *words: str) -> dict[str, object]:
 def test_ctrl_c_pauses_the_task_that_runs_and_starts_no_other(shell: Planner) -> None:
     """D-R1, D-R5, D-R6, D-R8, D-R9, D-R10, D-R59, D-R60: exit code 10, and exactly these lines."""
     shell.plan(noted("before"), interruptible(shell), noted("after", "work"), noted("free"))
-    with terminal(shell, "execute") as person:
+    with Terminal(shell, "execute") as person:
         person.sees("ready")
         person.type(CTRL_C)
         assert person.ends() == 10
@@ -61,7 +49,7 @@ def test_going_on_takes_an_explicit_action(shell: Planner) -> None:
     """D-R6, D-R7, D-R14, D-R17, D-R61: execute alone starts nothing while a task is paused; resume, then execute, goes on."""
     script = "echo work >> effects; if [ -e go ]; then exit 0; fi; echo ready; sleep 300"
     shell.plan({"id": "work", "run": script}, noted("after", "work"), noted("free"))
-    with terminal(shell, "execute") as person:
+    with Terminal(shell, "execute") as person:
         person.sees("ready")
         person.type(CTRL_C)
         assert person.ends() == 10
@@ -82,7 +70,7 @@ def test_a_paused_task_can_be_restarted_or_given_up(shell: Planner, verb: str) -
     """D-R28, D-R32, D-R65"""
     script = "if [ -e go ]; then exit 0; fi; echo ready; sleep 300"
     shell.plan({"id": "work", "run": script}, noted("after", "work"), noted("free"))
-    with terminal(shell, "execute") as person:
+    with Terminal(shell, "execute") as person:
         person.sees("ready")
         person.type(CTRL_C)
         assert person.ends() == 10
@@ -96,7 +84,7 @@ def test_a_paused_task_can_be_restarted_or_given_up(shell: Planner, verb: str) -
 def test_a_second_ctrl_c_kills_at_once(shell: Planner) -> None:
     """D-R12, D-R13: the record is paused all the same, and nothing else starts."""
     shell.plan(interruptible(shell, "stubborn"), noted("free"))
-    with terminal(shell, "execute") as person:
+    with Terminal(shell, "execute") as person:
         person.sees("ready")
         person.type(CTRL_C)
         until(lambda: shell.lines("interrupts") == ["SIGINT"], what="the first interrupt arrived")
@@ -130,7 +118,7 @@ def test_ctrl_c_at_any_moment_leaves_a_plan_that_goes_on(shell: Planner) -> None
     line = "mkdir alone || exit 9; echo {0} >> effects; sleep 0.05; rmdir alone"
     shell.plan(*({"id": name, "run": f"trap 'rmdir alone; exit 130' INT; {line.format(name)}"} for name in names))
     for _ in range(ROUNDS):
-        with terminal(shell, "execute") as person:
+        with Terminal(shell, "execute") as person:
             person.listen(dice.uniform(0.05, 0.9))
             person.type(CTRL_C)
             code = person.ends()

@@ -1,8 +1,6 @@
 """The review after a task: headless by the usual verbs, at a terminal at once, with what the task changed."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -10,16 +8,6 @@ from tests.e2e.terminal import CTRL_C, Terminal
 from tests.plans.planner import Planner, noted
 
 WRITES = r"printf 'one\ntwo\n' > new.txt; printf 'a\nB\nc\nd\n' > old.txt; rm gone.txt; echo wrote >> effects"
-
-
-@contextmanager
-def terminal(shell: Planner, *words: str) -> Iterator[Terminal]:
-    """Open a terminal with a command in it."""
-    there = Terminal(shell, *words)
-    try:
-        yield there
-    finally:
-        there.close()
 
 
 def is_asked_again(person: Terminal) -> None:
@@ -166,7 +154,7 @@ def test_execute_can_ask_for_reviews_that_the_plan_does_not_want(shell: Planner)
 @pytest.mark.serial
 def test_a_person_at_the_terminal_is_asked_at_once(work: Planner) -> None:
     """Nonsense is told and asked again; an approval goes on with the plan in the same command."""
-    with terminal(work, "execute") as person:
+    with Terminal(work, "execute") as person:
         person.sees("later (Enter)?")
         assert "old.txt" in person.raw.decode()
         person.type(b"what\n")
@@ -178,7 +166,7 @@ def test_a_person_at_the_terminal_is_asked_at_once(work: Planner) -> None:
 
 @pytest.mark.serial
 def test_approve_and_stop_starts_nothing_else(work: Planner) -> None:
-    with terminal(work, "execute") as person:
+    with Terminal(work, "execute") as person:
         person.sees("later (Enter)?")
         person.type(b"s\n")
         assert person.ends() == 10
@@ -190,7 +178,7 @@ def test_approve_and_stop_starts_nothing_else(work: Planner) -> None:
 
 @pytest.mark.serial
 def test_changes_that_a_person_types_are_made_at_once(work: Planner) -> None:
-    with terminal(work, "execute") as person:
+    with Terminal(work, "execute") as person:
         person.sees("later (Enter)?")
         person.type(b"c more of it\n")
         is_asked_again(person)
@@ -203,7 +191,7 @@ def test_changes_that_a_person_types_are_made_at_once(work: Planner) -> None:
 @pytest.mark.serial
 @pytest.mark.parametrize("keys", [b"\n", CTRL_C, b"\x04"], ids=["Enter", "Ctrl+C", "Ctrl+D"])
 def test_a_person_may_leave_the_review_for_later(work: Planner, keys: bytes) -> None:
-    with terminal(work, "execute") as person:
+    with Terminal(work, "execute") as person:
         person.sees("later (Enter)?")
         person.type(keys)
         assert person.ends() == 10
@@ -215,7 +203,7 @@ def test_a_person_may_leave_the_review_for_later(work: Planner, keys: bytes) -> 
 @pytest.mark.serial
 def test_a_review_that_was_left_for_later_is_asked_for_by_the_next_execute(work: Planner) -> None:
     work.execute(expect=10)
-    with terminal(work, "execute") as person:
+    with Terminal(work, "execute") as person:
         person.sees("later (Enter)?")
         person.type(b"a\n")
         assert person.ends() == 0
@@ -224,7 +212,7 @@ def test_a_review_that_was_left_for_later_is_asked_for_by_the_next_execute(work:
 
 @pytest.mark.serial
 def test_a_review_that_somebody_gives_elsewhere_ends_the_question(work: Planner) -> None:
-    with terminal(work, "execute") as person:
+    with Terminal(work, "execute") as person:
         person.sees("later (Enter)?")
         work.adjourn("answer", the_review(work), "approve")
         assert person.ends() == 0

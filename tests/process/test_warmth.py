@@ -43,8 +43,10 @@ def ready(warmth: Warmth) -> WarmServer:
 
 def told(stage: Stage, warmth: Warmth, **env: str) -> dict[str, Any]:
     """Return what a fork finds that gets this environment."""
-    spec = stage.spec("adjourn", "_agent", env={"PATH": PATH, **env}, entry=warmth.entry)
-    scene = Scene(ready(warmth).fork_shim(spec), Path(spec.run_dir))
+    spec = stage.spec("adjourn", "_agent", env={"PATH": PATH, **env})
+    shim = eventually(lambda: warmth.fork_shim(spec))
+    assert shim
+    scene = Scene(shim, Path(spec.run_dir))
     scene.shim.open_gate()
     assert scene.result().exit_code == 7, scene.stderr()
     found: dict[str, Any] = json.loads(scene.stdout())

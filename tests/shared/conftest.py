@@ -89,6 +89,11 @@ def machine(database: str, tmp_path: Path) -> Iterator[Callable[[str], Machine]]
     assert Shell(work).end() == {}
 
 
+def login_at(url: str, login: str) -> str:
+    """Return the address of a database for another login."""
+    return url.replace("postgres:@", "").replace("postgresql://", f"postgresql://{login}@", 1)
+
+
 @pytest.fixture
 def as_role(postgres: Server, database: str) -> Iterator[Roles]:
     """Return what makes a login with one of the roles, and its address."""
@@ -102,10 +107,10 @@ def as_role(postgres: Server, database: str) -> Iterator[Roles]:
         login = f"{role}_{os.getpid()}"
         postgres.do(f"CREATE ROLE {login} LOGIN IN ROLE adjourn_{role}")
         logins.append(login)
-        return database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{login}@", 1)
+        return login_at(database, login)
 
     yield make
     for login in logins:
         postgres.do(f"DROP ROLE {login}")
-    for table in ("ask", "call", "event", "task"):
+    for table in ("ask", "call", "document", "event", "family", "task"):
         postgres.do(f"DROP TRIGGER guard ON adjourn.{table}", str(conninfo_to_dict(database)["dbname"]))

@@ -172,7 +172,7 @@ def test_of_all_who_hear_of_a_task_one_gets_it(opened: Open) -> None:
     with ThreadPoolExecutor() as pool:
         for _ in range(10):
             task = offices[0].start()
-            offered = [heard(store, ear, supervisor=store.name) for store, ear in zip(stores, ears, strict=True)]
+            offered = [heard(store, ear, supervisor=str(store.name)) for store, ear in zip(stores, ears, strict=True)]
             assert [found.id for found in offered] == [task.id] * 3
             assert sum(pool.map(claimed_by, offices, offered, ("anna", "bert", "carl"))) == 1
     for ear in ears:

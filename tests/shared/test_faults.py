@@ -2,17 +2,19 @@
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from tempfile import gettempdir
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from adjourn.core.ask import Principal, Verb
-from adjourn.core.errors import StoreProblem, StoreRefused
+from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.conftest import is_awake
@@ -84,6 +86,24 @@ def test_a_claim_whose_reply_is_lost_is_made_once(laid_wire: tuple[Wire, str]) -
         assert laid.cuts == number + 1
         assert office.task(task.id).runs == 1
         assert [event.kind for event in office.events(task)].count("run_claimed") == 1
+    ear.close()
+    store.close()
+
+
+def test_a_claim_that_the_server_is_still_making_when_it_is_cut_off_is_ours(laid_wire: tuple[Wire, str]) -> None:
+    """A look that comes too early sees a task that nobody has, and the next one that it is taken: by us."""
+    laid, url = laid_wire
+    store = PostgresStore(url)
+    office, ear = desk(store), store.listen()
+    task = office.start()
+    assert heard(store, ear, supervisor="anna") == task
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(1633970798)")  # whoever tells something waits
+        laid.cut_at = b"run_claimed"
+        threading.Timer(1.0, lambda: other.execute("SELECT pg_advisory_unlock_all()")).start()
+        assert office.claim(task, supervisor="anna").run.number == 1
+    assert laid.cuts == 1
+    assert [event.kind for event in office.events(task)].count("run_claimed") == 1
     ear.close()
     store.close()
 
@@ -179,7 +199,7 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
 
 
 def test_an_address_that_is_none_is_told() -> None:
-    with pytest.raises(StoreProblem):
+    with pytest.raises(Misuse):
         PostgresStore("postgresql://[")
 
 

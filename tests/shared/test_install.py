@@ -9,8 +9,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from adjourn.core.ask import Verb
 from adjourn.core.errors import StoreProblem
+from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
+from tests.e2e.shell import Shell
 from tests.postgres import Server
 from tests.shared.desk import desk
 
@@ -40,6 +43,26 @@ def test_a_newer_schema_is_refused_before_anything_is_written(postgres: Server) 
             connection.execute("INSERT INTO adjourn.schema_version VALUES (2)")
         with pytest.raises(StoreProblem, match="has schema 2, and this program knows 1"):
             PostgresStore(url)
+
+
+def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_changes_nothing_more(postgres: Server) -> None:
+    """Its connection is as good as before; and yet it would write what the new schema does not expect."""
+    with postgres.empty_database() as url:
+        store = PostgresStore(url)
+        office = desk(store)
+        task, ask = office.waiting()
+        queued = office.start()
+        with psycopg.connect(url) as connection:
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (2)")
+        for change in (
+            lambda: office.reply(ask, Verb.APPROVE),
+            lambda: office.begin(queued),
+            lambda: store.next_queued("default", supervisor="old", fits=lambda _: True),
+        ):
+            with pytest.raises(StoreProblem, match="has schema 2, and this program knows 1"):
+                change()
+        assert office.task(task.id).state is TaskState.WAITING
+        store.close()
 
 
 @pytest.mark.parametrize("version", ["0.4.0", "0.6.0", "main"])
@@ -76,3 +99,15 @@ def test_a_shared_store_does_without_sqlite(database: str, tmp_path: Path) -> No
     place = {"ADJOURN_STORE": database, "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", LOADED], env=os.environ | place, capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith(("apsw", "adjourn.stores.sqlite"))] == []
+
+
+@pytest.mark.parametrize("module", ["psycopg", "absurdctl"])
+def test_a_part_of_the_extra_that_is_missing_is_named(postgres: Server, tmp_path: Path, module: str) -> None:
+    (tmp_path / f"{module}.py").write_text(f'raise ModuleNotFoundError("no", name="{module}")')
+    shell = Shell(tmp_path)
+    with postgres.empty_database() as url:
+        shell.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONPATH": str(tmp_path)}
+        for words in (("tasks",), ("run", "--", "true")):
+            done = shell.adjourn(*words, expect=1)
+            assert f"not installed: {module}" in done.err
+            assert "pip install 'adjourn[postgres]'" in done.err

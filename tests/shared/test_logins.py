@@ -35,6 +35,7 @@ def test_a_decision_by_another_login_than_the_one_that_asked_is_worth_l1(as_role
     assert f"L1 by {anna.me}" in said
     shown = anna.json("show", task)["asks"][0]
     assert (shown["settled_by"], shown["level"]) == (anna.me, "L1")
+    assert "does not allow this" in anna.adjourn("worker", "--once", expect=5).err  # she decides, and runs nothing
     ci.adjourn("resume", task)
     assert ci.lines("effects") == ["deployed"]
     assert anna.adjourn("audit", "verify").out.startswith("Whole")
@@ -105,39 +106,6 @@ def test_a_process_with_nothing_but_a_url_and_the_name_of_its_run_can_ask(as_rol
     anna.adjourn("answer", manifest["asks"][0]["id"], "here")
     ci.adjourn("resume", manifest["task_id"])
     assert ci.lines("where") == ["here"]
-
-
-FORBIDDEN_TO_WORKERS = [
-    "UPDATE adjourn.ask SET state = 'approved', settled_at = 1 WHERE state = 'pending'",
-    "UPDATE adjourn.call SET state = 'approved' WHERE state = 'pending'",
-    "UPDATE adjourn.call SET digest = 'x' WHERE state = 'pending'",
-    "ALTER TABLE adjourn.ask DISABLE TRIGGER guard",
-    "INSERT INTO adjourn.schema_version VALUES (2)",
-    "SET SESSION AUTHORIZATION postgres",
-    "SET ROLE adjourn_approver",
-    "GRANT adjourn_approver TO CURRENT_USER",
-]
-FORBIDDEN_TO_APPROVERS = [
-    "INSERT INTO adjourn.task SELECT * FROM adjourn.task",
-    "UPDATE adjourn.run SET state = 'succeeded'",
-    "DELETE FROM adjourn.event",
-    "UPDATE adjourn.event SET body = NULL",
-    "DELETE FROM adjourn.task",
-    "SET ROLE adjourn_worker",
-    "ALTER TABLE adjourn.ask DISABLE TRIGGER guard",
-]
-
-
-@pytest.mark.parametrize(
-    ("role", "statement"),
-    [("worker", each) for each in FORBIDDEN_TO_WORKERS] + [("approver", each) for each in FORBIDDEN_TO_APPROVERS],
-)
-def test_a_login_that_speaks_sql_is_held_to_its_role(
-    database: str, as_role: Roles, tmp_path: Path, role: str, statement: str
-) -> None:
-    shell_of(tmp_path / "owner", database).paused("sh", "-c", ASKS_90)
-    with psycopg.connect(as_role(role), autocommit=True) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute(statement.encode())
 
 
 EARS = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'adjourn ear' AND datname = current_database()"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from adjourn.core.ask import Verb
-from adjourn.core.errors import Conflict
+from adjourn.core.errors import Conflict, StoreProblem
 from adjourn.core.events import first_broken
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
@@ -91,6 +91,21 @@ def test_a_directory_that_was_moved_leads_to_the_database(database: str, tmp_pat
     (restored / "adjourn.db").chmod(0o600)
     assert shell.json("tasks", "--store", str(restored))["tasks"][0]["task_id"] == manifest["task_id"]
     assert shell.end() == {}
+
+
+def test_a_decision_that_comes_while_its_store_is_moved_is_not_acknowledged(database: str, tmp_path: Path) -> None:
+    """It was about to write into a file that is put aside, where nobody would ever see it."""
+    shell = Shell(tmp_path)
+    shell.environment["XDG_STATE_HOME"] = str(tmp_path / ".state")
+    shell.paused("sh", "-c", "exit 90")
+    late = SqliteStore(str(shell.store))
+    shell.adjourn("store", "migrate", "--from", ".adjourn", "--store", database)
+    with late.read() as view:
+        (ask,) = view.open_asks(limit=2)
+    with pytest.raises(StoreProblem, match="moved or replaced"):
+        desk(late).reply(ask, Verb.APPROVE)
+    assert shell.inbox()[0]["state"] == "pending"
+    late.close()
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o620, 0o602])

@@ -64,7 +64,7 @@ def test_a_database_that_is_down_is_told_by_every_verb(machine: Make, words: tup
     here.environment["ADJOURN_STORE"] = "postgresql://anna:secret@localhost:1/adjourn"
     done = here.adjourn(*words, expect=1)
     assert "the database adjourn at localhost:1 cannot be reached" in done.out + done.err
-    assert "check the server and the URL" in done.out + done.err
+    assert "pg_isready -h" in done.out + done.err
     assert "secret" not in done.out + done.err
 
 

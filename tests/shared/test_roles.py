@@ -1,21 +1,25 @@
 """What the database lets an agent, an approver and a worker do, whatever program they use."""
 
+import contextlib
 from collections.abc import Iterator
 
+import msgspec
 import psycopg
 import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from adjourn.core.ask import Principal, Proposal, Verb
-from adjourn.core.errors import StoreRefused
+from adjourn.core.ask import Principal, Proposal, Question, Verb
+from adjourn.core.clarification import Request
+from adjourn.core.errors import NotFound, StoreRefused
 from adjourn.core.events import Event
-from adjourn.core.states import AskState, CallState, TaskState
+from adjourn.core.states import AskState, CallMove, CallState, TaskState
+from adjourn.core.terms import Terms
 from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.store import PostgresStore
-from tests.contract.office import ASKS_90, DONE, Office
+from tests.contract.office import ASKS_10, ASKS_90, DONE, Office
 from tests.postgres import Server
-from tests.shared.conftest import Roles
+from tests.shared.conftest import Roles, login_at
 from tests.shared.desk import desk
 from tests.unit.policies import policy
 
@@ -59,6 +63,23 @@ def test_together_they_do_all_there_is_to_do(offices: dict[str, Office]) -> None
     approver.controller.cancel(worker.start(pool="new").id, by=approver.me)
 
 
+def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_handed(offices: dict[str, Office]) -> None:
+    worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
+    run = worker.begin(worker.start()).run
+    agent.controller.keep(run.task_id, "saved", b"so far")
+    _, (question,) = agent.controller.clarify(run.id, Request(questions=(Question(prompt="Where?", key="Q1"),)))
+    deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
+    ask, _ = agent.controller.propose(run.id, deploy)
+    worker.controller.finish(run, ASKS_10)
+    approver.reply(question, Verb.ANSWER, "eu")
+    approver.reply(ask, Verb.APPROVE)
+    again = worker.begin(worker.task(run.task_id)).run
+    _, call = agent.controller.propose(again.id, deploy)
+    assert (call.state, call.approved_by) == (CallState.EXECUTING, approver.me.name)
+    agent.controller.close_call(again.id, call, CallMove.FINISH)
+    assert worker.controller.finish(again, DONE).state is TaskState.SUCCEEDED
+
+
 def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(offices: dict[str, Office]) -> None:
     """It decides nothing by that: who judges by the policy may say no, in the name of the policy."""
     agent, worker = offices["agent"], offices["worker"]
@@ -99,41 +120,186 @@ def test_an_approver_runs_nothing(offices: dict[str, Office]) -> None:
         offices["approver"].start()
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE adjourn.ask SET state = 'approved', settled_at = 1",
-        "UPDATE adjourn.call SET state = 'approved' WHERE state = 'pending'",
-        "UPDATE adjourn.call SET digest = 'x' WHERE state = 'pending'",
+NOBODYS = [
+    "UPDATE adjourn.ask SET kind = 'question' WHERE state = 'pending'",
+    "UPDATE adjourn.ask SET call = 7 WHERE state = 'pending'",
+    "UPDATE adjourn.ask_body SET body = 'x'",
+    "UPDATE adjourn.ask SET state = 'rejected' WHERE state = 'approved'",
+    "UPDATE adjourn.family SET no = no + 1000",
+    "INSERT INTO adjourn.event SELECT -5, task, body, link, seal FROM adjourn.event LIMIT 1",
+    "UPDATE adjourn.event SET body = NULL",
+    "UPDATE adjourn.event SET body = 'x'",
+    "UPDATE adjourn.event SET seal = 'x'",
+    "DELETE FROM adjourn.event",
+    "DELETE FROM adjourn.ask",
+    "DELETE FROM adjourn.ask_body",
+    "DELETE FROM adjourn.call",
+    "DELETE FROM adjourn.task",
+    "DELETE FROM absurd.queues",
+    "SELECT absurd.create_queue('theirs')",
+    "SELECT absurd.drop_queue('adjourn_default')",
+    "INSERT INTO adjourn.schema_version VALUES (2)",
+    "ALTER TABLE adjourn.ask DISABLE TRIGGER guard",
+    "DROP TRIGGER guard ON adjourn.ask",
+    "SET session_replication_role = replica",
+    "SET SESSION AUTHORIZATION postgres",
+    "GRANT adjourn_approver TO CURRENT_USER",
+]
+NO_DECISION = [
+    "UPDATE adjourn.ask SET state = 'approved', settled_at = 1 WHERE state = 'pending'",
+    "UPDATE adjourn.ask SET state = 'approved', settled_at = 1, settled_by = 'db:' || session_user WHERE state = 'pending'",
+    "INSERT INTO adjourn.ask VALUES (9, '', 'approved', 'approval', 1, 1, NULL, 1, NULL, 1, 'db:x', NULL, NULL, '')",
+    "UPDATE adjourn.call SET state = 'approved' WHERE state = 'pending'",
+    "UPDATE adjourn.call SET digest = 'x' WHERE state = 'pending'",
+    "UPDATE adjourn.call SET approved_by = 'db:' || session_user",
+    "SET ROLE adjourn_approver",
+]
+FORBIDDEN = {
+    "agent": [
+        *NO_DECISION,
+        "UPDATE adjourn.ask SET body = 'x' WHERE state = 'pending'",
+        "UPDATE adjourn.ask SET snoozed_until = 99999999999999 WHERE state = 'pending'",
+        "UPDATE adjourn.call SET body = 'x'",
+        "UPDATE adjourn.call SET state = 'done' WHERE state = 'executing'",
+        "UPDATE adjourn.call SET state = 'claimed', claimed_by = 'me' WHERE state = 'approved'",
         "UPDATE adjourn.call_body SET body = 'x'",
-        "INSERT INTO adjourn.call SELECT 1, 'approved', 1, digest, claimed_by, body FROM adjourn.call LIMIT 1",
-        "INSERT INTO adjourn.ask VALUES (1, '', 'approved', 'question', 1, 1, NULL, NULL, NULL, 1, NULL, NULL, NULL, '')",
+        "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest FROM adjourn.call WHERE state = 'executing'",
+        "INSERT INTO adjourn.call SELECT no + 9, 'pending', 1, digest, NULL, 'policy' FROM adjourn.call WHERE state = 'done'",
+        "INSERT INTO adjourn.call SELECT no + 9, 'pending', 1, digest FROM adjourn.call WHERE state = 'pending'",
         "UPDATE adjourn.task SET state = 'queued', next_call = 2",
-        "UPDATE adjourn.task SET state = 'succeeded'",
+        "UPDATE adjourn.task SET state = 'succeeded' WHERE state = 'running'",
+        "UPDATE adjourn.task SET head = 'x' WHERE state = 'waiting'",
         "UPDATE adjourn.run SET state = 'succeeded'",
-        "DELETE FROM adjourn.ask",
-        "DELETE FROM adjourn.event",
-        "UPDATE adjourn.event SET body = 'x'",
+        "INSERT INTO adjourn.message VALUES (1, 'x')",
+        "INSERT INTO adjourn.document VALUES (1, 'result:tc_1', 'x')",
+        "INSERT INTO adjourn.document VALUES (1, 'signed:1', 'x')",
+        "INSERT INTO adjourn.shared_document VALUES ('policy:1', 'x')",
+        "INSERT INTO adjourn.supervisor VALUES ('x', 'x', 'x', 'x', now())",
+        "SELECT adjourn.made_queue('theirs')",
+        "SELECT adjourn.take_next('default', 'me', 30)",
+        "SELECT adjourn.wrest(no, false) FROM adjourn.task WHERE state = 'running'",
+        "SELECT adjourn.enqueue(no) FROM adjourn.task WHERE state = 'queued'",
+        "SELECT adjourn.retire(no) FROM adjourn.task WHERE state = 'queued'",
         "SELECT * FROM absurd.spawn_task('adjourn_default', 'run', '{\"task\": 1}')",
         "SELECT * FROM absurd.claim_task('adjourn_default', 'me', 30, 1)",
-        "ALTER TABLE adjourn.ask DISABLE TRIGGER guard",
-        "DROP TRIGGER guard ON adjourn.ask",
-        "INSERT INTO adjourn.schema_version VALUES (2)",
+        "SET ROLE adjourn_worker",
     ],
-)
-def test_an_agent_that_speaks_sql_is_refused_as_well(office: Office, as_role: Roles, statement: str) -> None:
+    "approver": [
+        "INSERT INTO adjourn.task SELECT * FROM adjourn.task",
+        "UPDATE adjourn.run SET state = 'succeeded'",
+        "UPDATE adjourn.call SET state = 'claimed', claimed_by = 'me' WHERE state = 'approved'",
+        "UPDATE adjourn.call SET claimed_by = 'me' WHERE state = 'executing'",
+        "UPDATE adjourn.call SET state = 'done' WHERE state = 'executing'",
+        "UPDATE adjourn.call SET state = 'approved', approved_by = 'db:bert' WHERE state = 'pending'",
+        "SELECT * FROM absurd.claim_task('adjourn_default', 'me', 30, 1)",
+        "SELECT adjourn.take_next('default', 'me', 30)",
+        "SET ROLE adjourn_worker",
+    ],
+    "worker": [
+        *NO_DECISION,
+        "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest, NULL, 'db:bert' FROM adjourn.call LIMIT 1",
+        "INSERT INTO adjourn.call SELECT no + 9, 'approved', 1, digest, NULL, 'key:bert' FROM adjourn.call LIMIT 1",
+    ],
+}
+
+
+@pytest.mark.parametrize("role", FORBIDDEN)
+def test_whoever_speaks_sql_is_held_to_its_role_as_well(office: Office, as_role: Roles, role: str) -> None:
+    _, decided = office.waiting()
+    office.reply(decided, Verb.APPROVE)
     office.waiting()
     office.start()
-    with psycopg.connect(as_role("agent"), autocommit=True) as connection, pytest.raises(errors.InsufficientPrivilege):
-        connection.execute(statement.encode())
+    office.begin(office.start())
+    with psycopg.connect(as_role(role), autocommit=True) as connection:
+        for statement in [*NOBODYS, *FORBIDDEN[role]]:
+            with pytest.raises(errors.InsufficientPrivilege):
+                pytest.fail(f"{role}: {statement}: {connection.execute(statement.encode()).rowcount}")
 
 
-@pytest.mark.parametrize("role", ["agent", "approver", "worker"])
-def test_what_was_decided_is_not_decided_again(office: Office, as_role: Roles, role: str) -> None:
+def test_what_was_asked_counts_whatever_is_written_beside_it(office: Office, as_role: Roles) -> None:
+    """An approver may write the reply of an ask; the terms on which an approval counts are not there."""
     _, ask = office.waiting()
-    office.reply(ask, Verb.APPROVE)
-    with psycopg.connect(as_role(role), autocommit=True) as connection, pytest.raises(errors.InsufficientPrivilege):
-        connection.execute("UPDATE adjourn.ask SET state = 'rejected'")
+    forged = msgspec.msgpack.encode({"gate": True, "terms": Terms(signed=True), "prompt": "Nothing special", "reply": None})
+    with psycopg.connect(as_role("approver"), autocommit=True) as anna:
+        anna.execute("UPDATE adjourn.ask SET body = %s WHERE state = 'pending'", [forged])
+    with office.controller.store.read() as view:
+        assert view.ask(ask.id) == ask
+
+
+TOLD_BY = {
+    "ask_approved": {"approver"},
+    "ask_rejected": {"approver"},
+    "ask_settled": {"approver"},
+    "call_edited": {"approver"},
+    "ask_answered": {"approver", "worker"},
+    "task_created": {"worker"},
+    "task_canceled": {"approver", "worker"},
+    "ask_opened": {"agent", "approver", "worker"},
+}
+NAMED_BY = {
+    "key:anna": {"approver"},
+    "webhook:chat": {"approver"},
+    "file:uid:0": {"approver", "worker"},
+    "adjourn": {"agent", "approver", "worker"},
+}
+SEAL = b"SELECT adjourn.seal_events(ARRAY[(SELECT no FROM adjourn.task LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea])"
+
+
+@pytest.mark.parametrize("role", FORBIDDEN)
+def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(office: Office, as_role: Roles, role: str) -> None:
+    task, _ = office.waiting()
+    with psycopg.connect(as_role(role), autocommit=True) as login:
+        name = f"db:{login.info.user}"
+        told = {(kind, name): may for kind, may in TOLD_BY.items()} | {("ask_opened", by): may for by, may in NAMED_BY.items()}
+        told |= {("ask_approved", by): set() for by in ("adjourn", "policy", "file:uid:0")}
+        for (kind, by), may in told.items():
+            body = event_body(Event(task_id=task.id, kind=kind, by=by, at=1))
+            with contextlib.nullcontext() if role in may else pytest.raises(errors.InsufficientPrivilege):
+                login.execute(SEAL % f"'\\x{body.hex()}'".encode())
+
+
+def test_a_worker_forgets_what_has_ended_and_nothing_else(offices: dict[str, Office]) -> None:
+    worker = offices["worker"]
+    ended, (waiting, _) = worker.run(worker.start()), worker.waiting()
+    worker.controller.forget(ended.id, by=worker.me)
+    with pytest.raises(NotFound):
+        worker.task(ended.id)
+    assert worker.task(waiting.id).state is TaskState.WAITING
+
+
+def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(offices: dict[str, Office], database: str) -> None:
+    """A worker writes that name then, and it is not the worker's."""
+    worker, approver = offices["worker"], offices["approver"]
+    task = worker.start(pause_on_approval=True)
+    approver.reply(worker.open_ask(task), Verb.APPROVE)
+    run = worker.begin(worker.task(task.id)).run
+    question = worker.ask(run)
+    worker.controller.finish(run, ASKS_10)
+    worker.reply(question, Verb.ANSWER, "eu")
+    assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
+    with psycopg.connect(database) as owner:
+        assert owner.execute("SELECT approved_by FROM adjourn.call").fetchall() == [(approver.me.name,)] * 2
+
+
+def test_the_roles_are_as_good_when_an_administrator_makes_them_for_the_owner(postgres: Server, as_role: Roles) -> None:  # noqa: ARG001 -- the roles are there, and go again
+    """A queue that comes later is the owner's, and so is the right to do everything."""
+    postgres.do("CREATE ROLE adj LOGIN")
+    try:
+        with postgres.empty_database() as url:
+            name = str(conninfo_to_dict(url)["dbname"])
+            postgres.do(f"ALTER DATABASE {name} OWNER TO adj")
+            owner, administrator = PostgresStore(login_at(url, "adj")), PostgresStore(url)
+            _, ask = office_of(owner).waiting()
+            administrator.make_roles()
+            postgres.do("CREATE ROLE worker_of_adj LOGIN IN ROLE adjourn_worker")
+            worker = PostgresStore(login_at(url, "worker_of_adj"))
+            office_of(worker).run(office_of(worker).start(pool="later"))
+            assert office_of(owner).reply(ask, Verb.APPROVE).state is TaskState.QUEUED
+            for store in (owner, administrator, worker):
+                store.close()
+    finally:
+        postgres.do("DROP ROLE IF EXISTS worker_of_adj")
+        postgres.do("DROP ROLE adj")
 
 
 FORGERIES = {
@@ -162,7 +328,6 @@ def test_an_approver_who_speaks_sql_decides_in_its_own_name_only(office: Office,
 def test_nobody_tells_the_trail_what_another_login_did(office: Office, as_role: Roles) -> None:
     """Nor who started a task: what a decision is worth hangs on that."""
     task, _ = office.waiting()
-    tell = b"SELECT adjourn.seal_events(ARRAY[(SELECT no FROM adjourn.task LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea])"
     bodies = {
         by: event_body(Event(task_id=task.id, kind="approved", by=by, at=1)) for by in ("db:bert", "db:" + "b" * 60, "uid:0")
     }
@@ -172,7 +337,7 @@ def test_nobody_tells_the_trail_what_another_login_did(office: Office, as_role: 
         with psycopg.connect(as_role(role), autocommit=True) as login:
             for body in [*bodies.values(), *spelt_otherwise]:
                 with pytest.raises(psycopg.DatabaseError):
-                    login.execute(tell % f"'\\x{body.hex()}'".encode())
+                    login.execute(SEAL % f"'\\x{body.hex()}'".encode())
     assert {event.by for event in office.events(task)} == {"adjourn", office.me.name}
 
 

@@ -1,6 +1,5 @@
 """A worker on a disk that is full for a while: it says so, loses nothing, and goes on."""
 
-import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -9,20 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.disks import fill, small_disk
+from tests.contract.disks import fill, shell_on_small_disk
 from tests.e2e.shell import Shell, until
-from tests.needs import missing
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Shell]:
     """Return a shell on a small disk of its own."""
-    if os.geteuid() != 0:
-        missing("the right to mount a filesystem")
-    with small_disk(tmp_path / "disk", kilobytes=2048) as place:
-        shell = Shell(place)
+    with shell_on_small_disk(tmp_path / "disk", kilobytes=2048) as shell:
         yield shell
-        assert shell.end() == {}
 
 
 def leave_no_room_in_the_log(shell: Shell) -> None:

@@ -14,10 +14,9 @@ pytestmark = pytest.mark.serial
 def person(shell: Shell) -> Iterator[Terminal]:
     """Return a terminal in which a worker is at work."""
     shell.json("run", "--", "true")
-    terminal = Terminal(shell, "worker", columns=90)
-    terminal.sees("0 of 4 active")
-    yield terminal
-    terminal.close()
+    with Terminal(shell, "worker", columns=90) as terminal:
+        terminal.sees("0 of 4 active")
+        yield terminal
 
 
 def test_the_last_line_tells_how_the_worker_stands(shell: Shell, person: Terminal) -> None:
@@ -47,13 +46,12 @@ def test_it_writes_nothing_while_nothing_changes(shell: Shell, person: Terminal)
 
 def test_a_line_that_does_not_fit_is_cut(shell: Shell) -> None:
     shell.json("run", "--", "true")
-    person = Terminal(shell, "worker", columns=30)
-    person.sees("0 of 4 active")
-    person.listen(0.5)
-    assert len(person.lines[-1]) < 30
-    person.type(CTRL_C)
-    assert person.ends() == 0
-    person.close()
+    with Terminal(shell, "worker", columns=30) as person:
+        person.sees("0 of 4 active")
+        person.listen(0.5)
+        assert len(person.lines[-1]) < 30
+        person.type(CTRL_C)
+        assert person.ends() == 0
 
 
 @pytest.mark.parametrize("words", [(), ("--log-format", "json")])

@@ -153,15 +153,16 @@ def test_told_to_stop_it_lets_what_runs_finish_if_it_is_configured_so(shell: She
 
 def test_a_run_of_a_dead_worker_is_adopted_and_not_started_again(shell: Shell, worker: StartWorker) -> None:
     process = worker()
-    task = queued(shell, shell.script("echo on >> started; sleep 2; echo end >> started"))
+    task = queued(shell, shell.script("echo on >> started; until [ -e enough ]; do sleep 0.05; done; echo end >> started"))
     until(lambda: shell.lines("started") == ["on"], what="it runs")
     process.kill()
     process.wait()
     worker()
+    until(lambda: "run adopted" in shell.adjourn("show", task).out, what="it is adopted")
+    (shell.place / "enough").touch()
     shell.adjourn("wait", task)
     assert is_in(shell, task, "succeeded")
     assert shell.lines("started") == ["on", "end"]
-    assert "run adopted" in shell.adjourn("show", task).out
 
 
 def test_a_run_whose_worker_and_shim_died_asks_a_person(shell: Shell, worker: StartWorker) -> None:

@@ -16,6 +16,7 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import span
 from adjourn.exchange import note_changes, note_head
+from adjourn.stops import deferred_signals
 from adjourn.supervise import Supervisor
 from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervisor
@@ -51,10 +52,11 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
 
 
 def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task:
-    """Run a queued task and show what it prints."""
+    """Run a queued task and show what it prints; from then on there is nothing left to interrupt."""
     screen = Screen(session)
     try:
-        return supervisor.run(task, watcher=screen.follow if screen.is_wanted else None)
+        with deferred_signals(heeds_later=False) as signals:
+            return supervisor.run_heeding(signals, task, watcher=screen.follow if screen.is_wanted else None)
     finally:
         screen.close()
 

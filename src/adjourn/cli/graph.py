@@ -13,6 +13,9 @@ from adjourn.core.render import prose
 _LINES = {True: ("├─ ", "└─ ", "│  ", "   "), False: ("|- ", "`- ", "|  ", "   ")}  # by whether the terminal has them
 _MESSAGE = 200
 _DEEPEST = 20  # steps to the right; whoever is further down is told by number
+_FEWEST = 2  # of them, however narrow the terminal is
+_NOTE = 12  # columns that a note gets at least
+_BESIDE = 23 + _NOTE  # columns for state, task and note
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,21 +28,28 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 def drawn(session: Session, progress: Progress) -> str:
     """Return the graph of a plan, aligned, in characters that the terminal has."""
-    rows = [(f"{row.stem}{row.stand.item.id}", row.stand.state, _task(row.stand), _note(session, row)) for row in _rows(progress)]
-    return table(session, ("ID", "STATE", "TASK", "NOTE"), rows, colour_by=1)
+    drawing = _rows(progress, deepest=_deepest(session, progress))
+    rows = [(f"{row.stem}{row.stand.item.id}", row.stand.state, _task(row.stand), _note(session, row)) for row in drawing]
+    return table(session, ("ID", "STATE", "TASK", "NOTE"), rows, colour_by=1, least=_NOTE)
 
 
-def _rows(progress: Progress) -> list[Row]:
+def _deepest(session: Session, progress: Progress) -> int:
+    """Return how many steps to the right leave room for the names and for what stands beside them."""
+    longest = max((len(stand.item.id) for stand in progress.stands), default=0)
+    return min(_DEEPEST, max(_FEWEST, (session.columns - longest - _BESIDE) // 3))
+
+
+def _rows(progress: Progress, *, deepest: int) -> list[Row]:
     """Put every task below the one of its needs that comes last, which makes a tree of the graph; the others are noted."""
     place = {item.id: number for number, item in enumerate(in_order(progress.plan))}
     above = {item.id: max(item.needs, key=place.__getitem__, default=None) for item in progress.plan.items}
     children: dict[str | None, list[Stand]] = {}
     for stand in progress.stands:
         children.setdefault(above[stand.item.id], []).append(stand)
-    return list(_walked(children, above))
+    return list(_walked(children, above, deepest=deepest))
 
 
-def _walked(children: dict[str | None, list[Stand]], above: dict[str, str | None]) -> Iterator[Row]:
+def _walked(children: dict[str | None, list[Stand]], above: dict[str, str | None], *, deepest: int) -> Iterator[Row]:
     """Walk the tree from top to bottom; without recursion, for a plan may be a thousand tasks deep."""
     middle, last, goes_on, is_over = _LINES[_has_lines()]
     waiting = [("", stand, 0) for stand in reversed(children.get(None, []))]
@@ -48,8 +58,8 @@ def _walked(children: dict[str | None, list[Stand]], above: dict[str, str | None
         parent = above[stand.item.id]
         is_last = stand is children[parent][-1]
         joint = (last if is_last else middle) if parent else ""
-        yield Row(stem=stem + joint if depth <= _DEEPEST else f"{_elided()}{depth} deep: ", stand=stand, below=parent)
-        deeper = stem + ((is_over if is_last else goes_on) if parent and depth <= _DEEPEST else "")
+        yield Row(stem=stem + joint if depth <= deepest else f"{_elided()}{depth} deep: ", stand=stand, below=parent)
+        deeper = stem + ((is_over if is_last else goes_on) if parent and depth <= deepest else "")
         waiting += [(deeper, child, depth + 1) for child in reversed(children.get(stand.item.id, []))]
 
 

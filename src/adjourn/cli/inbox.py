@@ -3,10 +3,11 @@
 import click
 
 from adjourn.cli.options import verb
-from adjourn.cli.present import GIST, short, table, title
+from adjourn.cli.present import GIST, gist, short, table, title
 from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
+from adjourn.core.call import COMMAND
 from adjourn.core.render import fit, visible
 from adjourn.core.task import Task
 from adjourn.core.when import ago, span
@@ -44,11 +45,16 @@ def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
     task = view.task(ask.task_id)
     rest = (ask.snoozed_until or 0) - moment
     when = f"in {span(rest)}" if rest > 0 else ago(ask.created_at, now=moment)
-    return (short(ask.id), ask.kind, short(ask.task_id), when, _gist(ask, task))
+    return (short(ask.id), ask.kind, short(ask.task_id), when, _gist(view, ask, task))
 
 
-def _gist(ask: Ask, task: Task) -> str:
-    return fit(visible(ask.prompt), columns=GIST) if ask.kind is AskKind.QUESTION else title(task)
+def _gist(view: View, ask: Ask, task: Task) -> str:
+    """Return the question, the call of an agent, or the command that waits for a start."""
+    is_of_agent = task.spec.is_driven and ask.call is not None
+    if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
+        return fit(visible(ask.prompt), columns=GIST)
+    call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
+    return gist(call) if call and call.tool != COMMAND else title(task)
 
 
 def _say(session: Session, rows: list[tuple[str, str, str, str, str]], *, more: bool, asleep: int, snoozed: bool = False) -> None:

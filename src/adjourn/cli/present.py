@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from adjourn.cli.program import command
 from adjourn.cli.session import Session
-from adjourn.core.call import COMMAND, Call, arguments_of, command_of
+from adjourn.core.call import COMMAND, Call, arguments_of, canonical, command_of
 from adjourn.core.render import (
     WHOLE,
     Cut,
@@ -42,10 +42,12 @@ def coloured(session: Session, text: str, word: str) -> str:
     return f"\x1b[{_COLOURS[word]}m{text}\x1b[0m" if session.has_colour and word in _COLOURS else text
 
 
-def table(session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None) -> str:
-    """Align columns; the last takes what room is left."""
+def table(
+    session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None, least: int = 20
+) -> str:
+    """Align columns; the last takes what room is left, and so many columns at least."""
     widths = [max(width(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    widths[-1] = min(widths[-1], max(session.columns - sum(widths[:-1]) - 2 * len(widths), 20))
+    widths[-1] = min(widths[-1], max(session.columns - sum(widths[:-1]) - 2 * len(widths), least))
     lines = [_cells(head, widths), *(_cells(row, widths) for row in rows)]
     if colour_by is not None:
         for row, line in zip(rows, lines[1:], strict=True):
@@ -68,8 +70,17 @@ def short(identifier: str) -> str:
 
 
 def title(task: Task) -> str:
-    """Return a task's command on one line, and say how much of it is left out."""
-    return fit(command_line(task.spec.argv), columns=GIST)
+    """Return a task's command on one line, or what an agent was told to do, and say how much of it is left out."""
+    spec = task.spec
+    return fit(command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {visible(spec.prompt)}", columns=GIST)
+
+
+def gist(call: Call) -> str:
+    """Return what an agent wants to do on one line, and say how much of it is left out."""
+    arguments = arguments_of(call.body)
+    command = arguments.get("command")
+    words = command if isinstance(command, str) else canonical(arguments).decode()
+    return fit(f"{visible(call.tool)}: {visible(words)}", columns=GIST)
 
 
 def call_block(session: Session, call: Call) -> list[str]:

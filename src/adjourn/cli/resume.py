@@ -5,10 +5,8 @@ from typing import Any
 import click
 
 from adjourn.attendance import require_workspace
-from adjourn.cli.detach import detached
 from adjourn.cli.foreground import report, run_to_the_end, supervising
 from adjourn.cli.options import verb
-from adjourn.cli.receipts import say_receipts
 from adjourn.cli.session import Session
 from adjourn.controller.whole import Controller
 from adjourn.core.errors import Misuse
@@ -41,6 +39,8 @@ def command(session: Session, *, task: str, detach: bool, accept: bool, **words:
     if accept:
         return _accepted(session, task, resumption)
     if detach:
+        from adjourn.cli.detach import detached  # seldom needed
+
         return detached(session, lambda controller: _queued(session, controller, task, resumption))
     with supervising(session) as (controller, supervisor):
         found = _queued(session, controller, task, resumption, supervisor=supervisor.name)
@@ -73,5 +73,7 @@ def _queued(
     by = controller.principal(inside_run=session.inside_run)
     found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
+        from adjourn.cli.receipts import say_receipts
+
         say_receipts(session, controller, task)
     return found

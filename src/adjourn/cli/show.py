@@ -16,7 +16,7 @@ from adjourn.core.driving import Report
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import Manifest, manifest_of
-from adjourn.core.render import argv_lines, prose, visible
+from adjourn.core.render import argv_lines, prose, shortened, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
 from adjourn.exchange import note_changes
@@ -51,8 +51,12 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
         if refusal:
             session.warn(f"adjourn: {refusal}")
         session.document(_document(session, scene))
-        return
-    with controller.store.read() as view:
+    else:
+        _tell(session, scene, refusal)
+
+
+def _tell(session: Session, scene: Scene, refusal: str | None) -> None:
+    with session.controller.store.read() as view:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
     session.say(standing(session, scene, now=now()))
@@ -63,9 +67,9 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
         session.say("\n".join(["", *resumability_lines(resumability)]))
     if settled := settled_block(session, scene):
         session.say("\n".join(["", *settled]))
-    if full:
+    if not session.cuts:
         session.say("\n".join(["", "calls", *(line for call in calls for line in _call_lines(session, call))]))
-    session.say("\n".join(["", *_history(events, full=full)]))
+    session.say("\n".join(["", *_history(events, full=not session.cuts)]))
 
 
 def _document(session: Session, scene: Scene) -> Manifest:
@@ -104,8 +108,10 @@ def _refusal(session: Session, task_id: str) -> str | None:
 
 def _what_it_is(session: Session, scene: Scene) -> list[str]:
     spec = scene.task.spec
-    words = argv_lines(spec.argv, cut=cut_for(session, scene.task.id))
-    lines = ["command", *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
+    cut = cut_for(session, scene.task.id)
+    words = argv_lines(spec.argv, cut=cut) if spec.prompt is None else [shortened(spec.prompt, cut=cut)]
+    head = "command" if spec.prompt is None else f"prompt for {spec.runner}"
+    lines = [head, *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
     if scene.report:
         lines.append(_used(scene.report))
     if scene.run and scene.run.checkpoint_id:

@@ -42,7 +42,7 @@ def migrate(session: Session, *, source: str | None) -> None:
         return
     from adjourn.wiring.migration import migrate as move
 
-    moved = move(os.path.abspath(source), session.root)
+    moved = move(source, session.root)
     counts = {"tasks": len(moved.tasks), "asks": len(moved.asks), "events": len(moved.events)}
     if session.wants_json:
         session.document({"schema_version": 1, "from": os.path.abspath(source), **counts})

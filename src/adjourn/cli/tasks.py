@@ -29,7 +29,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         return
     moment = now()
     rows = [(short(task.id), task.state, str(task.runs), ago(task.updated_at, now=moment), title(task)) for task in found]
-    session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "COMMAND"), rows, colour_by=1))
+    session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "WHAT"), rows, colour_by=1))
     if len(found) == limit:
         session.say(f"\nolder: adjourn tasks --before {short(found[-1].id)}")
 
@@ -49,6 +49,7 @@ def _document(task: Task) -> dict[str, object]:
         "state": task.state,
         "runner": task.spec.runner,
         "argv": [spelled(word) for word in task.spec.argv],
+        "prompt": task.spec.prompt,
         "workspace": spelled(task.spec.workspace),
         "runs": task.runs,
         "session_id": task.session_id,

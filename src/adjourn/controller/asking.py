@@ -7,7 +7,6 @@ from adjourn.controller.equipped import Equipped
 from adjourn.core.ask import Ask, Principal, Proposal, Question, Reply
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.review import feedback_of
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Run
 
@@ -64,6 +63,8 @@ class Asking(Equipped):
         """Return what reviewers wanted changed in the work of earlier runs of the same session, the newest last."""
         if run.resumed_from is None:
             return []
+        from adjourn.core.review import feedback_of  # seldom: most work is not reviewed
+
         with self._store.read() as view:
             reviews = [ask for ask in view.asks(run.task_id) if ask.review and ask.state is AskState.ANSWERED]
             told = [ask.reply for ask in reviews if view.run(run.task_id, ask.run).session_id == run.session_id]

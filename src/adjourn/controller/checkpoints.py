@@ -15,6 +15,12 @@ def note_reach(step: Steps, task: Task, run: Run) -> None:
     step.tx.keep_document(task.id, f"{REACHED}{run.number}", reached.encode())
 
 
+def begin_anew(step: Steps, task: Task) -> None:
+    """Write down that all messages so far belong to sessions before a restart."""
+    if messages := step.tx.count_messages(task.id):
+        step.tx.keep_document(task.id, BEGAN, str(messages).encode())
+
+
 def reach_of(view: View, task: Task, at: str | None) -> tuple[int, int]:
     """Return which messages belong to a checkpoint: those after the first number, up to the second."""
     if not view.count_messages(task.id):

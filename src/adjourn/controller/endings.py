@@ -2,7 +2,6 @@
 
 from typing import TypedDict, Unpack
 
-from adjourn.controller.checkpoints import note_reach
 from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
 from adjourn.core.ask import AskKind
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
@@ -175,6 +174,13 @@ def lose(step: Steps, task: Task, run: Run) -> Task:
     return end_run(step, asked, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")
 
 
+def _note_reach(step: Steps, task: Task, run: Run) -> None:
+    if task.spec.is_driven:
+        from adjourn.controller.checkpoints import note_reach  # only agents have conversations
+
+        note_reach(step, task, run)
+
+
 def end_run(
     step: Steps,
     task: Task,
@@ -186,8 +192,7 @@ def end_run(
     next_call: int | None = None,
 ) -> Task:
     """Close a run and move its task."""
-    if task.spec.is_driven:
-        note_reach(step, task, run)
+    _note_reach(step, task, run)
     step.save_run(
         run,
         state=_RUN_STATES[move],

@@ -54,7 +54,16 @@ class Runs(Executions):
         try:
             return self._claim_as_seen(task_id, supervisor)
         except Outdated:  # what was seen of it was old, or the store went away in the middle: once more, with what is true now
+            return self._claim_once_more(task_id, supervisor)
+
+    def _claim_once_more(self, task_id: str, supervisor: str) -> Claimed | Task:
+        """Claim what a first try may have claimed. A store that went away may still be at it: what it refuses may be ours."""
+        try:
             return self.claimed(task_id, supervisor=supervisor) or self._claim_as_seen(task_id, supervisor)
+        except Conflict:
+            if claimed := self.claimed(task_id, supervisor=supervisor):
+                return claimed
+            raise
 
     def _claim_as_seen(self, task_id: str, supervisor: str) -> Claimed | Task:
         seen, obstacle = self._look_ahead(task_id)

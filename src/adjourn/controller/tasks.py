@@ -4,7 +4,6 @@ import msgspec
 
 from adjourn.controller import inside, openings
 from adjourn.controller.batches import BATCH, SESSION, result_body
-from adjourn.controller.checkpoints import reach_of
 from adjourn.controller.runs import Runs
 from adjourn.controller.steps import LEFT, Steps, parent_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
@@ -16,7 +15,6 @@ from adjourn.core.plan import Record, record_name
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
-from adjourn.core.transcript import BEGAN
 from adjourn.ports.store import Turn, View
 
 _VERDICTS = {
@@ -48,6 +46,8 @@ class Tasks(Runs):
 
     def fork(self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None) -> Task:
         """Start a new task with an agent's conversation as it was at a checkpoint of another, or as it is now."""
+        from adjourn.controller.checkpoints import reach_of  # seldom needed
+
         self.authorise(by, "start")
         with self._store.read() as view:
             task = view.task(task_id)
@@ -218,6 +218,8 @@ class Tasks(Runs):
 
     def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
         """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
+        from adjourn.controller.checkpoints import begin_anew  # seldom needed
+
         with self._steps() as step:
             task = step.tx.task(task_id)
             self._trust.authorise(by, "restart", task)
@@ -228,8 +230,7 @@ class Tasks(Runs):
             step.cancel_children(task)
             for name in (*inside.DOCUMENTS, BATCH, SESSION):
                 step.tx.keep_document(task.id, name, None)
-            if messages := step.tx.count_messages(task.id):
-                step.tx.keep_document(task.id, BEGAN, str(messages).encode())
+            begin_anew(step, task)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = step.save(task, spec=spec, session_id=self._new_id())
             return self._taken(step, self._queue(step, fresh, Move.RESTART, by=by), supervisor)

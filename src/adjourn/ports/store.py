@@ -9,9 +9,13 @@ import msgspec
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.events import Event, Happened, Sealed
-from adjourn.core.outbox import Outbox
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Milliseconds, Run, Task
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: only who delivers needs it
+    from adjourn.core.outbox import Outbox
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +201,7 @@ class View(Protocol):
         """Return the place after which everything happened at that moment or later."""
         ...
 
-    def outbox(self, notifier: str) -> Outbox | None:
+    def outbox(self, notifier: str) -> "Outbox | None":
         """Return how far a notifier is, if it was ever told anything."""
         ...
 
@@ -277,7 +281,7 @@ class Change(View, Protocol):
         """Add to the audit trail."""
         ...
 
-    def save_outbox(self, notifier: str, outbox: Outbox) -> None:
+    def save_outbox(self, notifier: str, outbox: "Outbox") -> None:
         """Keep how far a notifier is, in the place of what was kept before."""
         ...
 

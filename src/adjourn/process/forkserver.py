@@ -1,11 +1,11 @@
 """Forks shims from a small process that has neither store nor threads."""
 
+import _socket as socket
 import _thread
 import contextlib
 import gc
 import os
 import signal
-import socket
 from collections.abc import Sequence
 from typing import NoReturn, Self, TypeVar
 

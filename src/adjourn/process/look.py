@@ -3,7 +3,8 @@
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 
 from adjourn.core.call import COMMAND, Command, arguments_of, command_body
 from adjourn.core.digest import sha256
@@ -89,8 +90,8 @@ class Place:
 def _shebang(program: str) -> list[str]:
     """Return the interpreter that a script names in its first line, and the one argument it may give it."""
     try:
-        with open(program, "rb") as file:
-            head = file.read(_SHEBANG)
+        with _opened(program) as fd:
+            head = os.read(fd, _SHEBANG)
     except OSError:
         return []
     if not head.startswith(b"#!"):
@@ -112,9 +113,16 @@ def _state(file: str) -> str:
 
 
 def _digest(file: str) -> str:
+    with _opened(file) as fd:
+        return _digest_of(fd)
+
+
+@contextmanager
+def _opened(file: str) -> Generator[int, None, None]:
+    """Lend a file to read from, without any effect that an open alone may have."""
     fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        return _digest_of(fd)
+        yield fd
     finally:
         os.close(fd)
 

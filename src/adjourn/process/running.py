@@ -170,18 +170,22 @@ class Running:
         """Do what the signals so far demand of a child that is alive."""
         interrupts = self._signals.count(*INTERRUPTS)
         self._interrupted = interrupts > 0
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            self._kill(self._killed or "grace")
-        elif self._killed:
-            return
-        elif self._prepared.lease and self._prepared.lease.left() <= 0:
-            self._kill("lease")
-        elif self._signals.count(KILL):
-            self._kill("kill")
-        elif interrupts > 1:
-            self._kill("second interrupt")
-        elif self._executed and self._deadline is None and (interrupts or self._takes_too_long()):
+        if why := self._reason_to_kill(interrupts):
+            self._kill(why)
+        elif self._executed and not self._killed and self._deadline is None and (interrupts or self._takes_too_long()):
             self._interrupt()
+
+    def _reason_to_kill(self, interrupts: int) -> Killed | None:
+        """Return why the tree has to die now; one that withstood is killed again after a while, for the same reason."""
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            return self._killed or "grace"
+        if self._killed:
+            return None
+        if self._prepared.lease and self._prepared.lease.left() <= 0:
+            return "lease"
+        if self._signals.count(KILL):
+            return "kill"
+        return "second interrupt" if interrupts > 1 else None
 
     def _takes_too_long(self) -> bool:
         self._timed_out = self._latest is not None and time.monotonic() >= self._latest

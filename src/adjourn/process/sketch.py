@@ -15,7 +15,7 @@ import msgspec
 from adjourn.core.diffstat import Diffstat, FileChange, by_path
 from adjourn.core.digest import sha256
 from adjourn.core.task import Milliseconds
-from adjourn.process.workspace import MOST_ENTRIES, entries
+from adjourn.process.workspace import MOST_ENTRIES, content_of, entries
 
 _LONGEST = 2.0  # seconds for one look
 _LARGEST = 1 << 20  # of a file whose lines are counted
@@ -113,7 +113,7 @@ class _Look:
 
     def _sketch(self, path: str, found: os.stat_result) -> Sketch:
         changed = max(found.st_mtime_ns, found.st_ctime_ns)
-        content = _content(path) if found.st_size <= _LARGEST else None
+        content = content_of(path, most=_LARGEST) if found.st_size <= _LARGEST else None
         if content is None:
             return Sketch(changed, found.st_size)
         return Sketch(changed, found.st_size, sha256(content), self._checksums(content))
@@ -124,16 +124,3 @@ class _Look:
         if b"\0" in content or self._room < 0:
             return None
         return array("I", map(crc32, lines)).tobytes()
-
-
-def _content(path: str) -> bytes | None:
-    """Read a plain file; whatever else has come into its place is as good as nothing."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
-    except (OSError, ValueError):
-        return None
-    with os.fdopen(fd, "rb") as file:
-        try:
-            return file.read(_LARGEST) if stat.S_ISREG(os.fstat(fd).st_mode) else None
-        except OSError:
-            return None

@@ -1,12 +1,15 @@
 """A second fork server that has slow modules imported: what is forked from it need not load them again."""
 
+import _socket as socket
 import contextlib
 import os
 import select
-import socket
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from adjourn.process.forkserver import ForkServer
+from adjourn.process.shim import Shim, ShimFailed, ShimSpec
 
 _GROWN = 1.5  # times its first size
 _MOST_FORKS = 1_000
@@ -40,7 +43,7 @@ class Warmth:
     """Keeps one warm server for whoever starts the same slow program again and again."""
 
     def __init__(self, forks: ForkServer, *, modules: Sequence[str], rehearsal: str, entry: str, files: Files) -> None:
-        self.entry = entry
+        self._entry = entry
         self._forks = forks
         self._modules = modules
         self._rehearsal = rehearsal
@@ -49,6 +52,17 @@ class Warmth:
         self._made_from: object = None
         self._server: WarmServer | None = None
         self._count = 0
+
+    def fork_shim(self, spec: ShimSpec) -> Shim | None:
+        """Fork a shim from the warm server, or return None where there is none yet, or it is there no more."""
+        server = self.server()
+        if server is None:
+            return None
+        try:
+            return server.fork_shim(msgspec.structs.replace(spec, entry=self._entry))
+        except ShimFailed:
+            self.drop()
+            return None
 
     def server(self) -> WarmServer | None:
         """Return the warm server, or None while there is none: then one is being made ready, for the next time."""

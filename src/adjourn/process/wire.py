@@ -1,9 +1,9 @@
 """What a supervisor and its fork server say to each other, descriptors included."""
 
+import _socket as socket  # the part in C: the other makes enums of its constants, at every start
 import errno
 import marshal
 import os
-import socket
 import struct
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import msgspec
 from adjourn.process.shim import ShimSpec
 
 _LENGTH = struct.Struct("=I")  # how long the request is that follows
+_DESCRIPTOR = struct.Struct("=i")
 _REPLY = struct.Struct("=i")  # the shim's pid, or an error's number below zero
 
 
@@ -34,7 +35,7 @@ class Warming(NamedTuple):
 def send_warming(channel: socket.socket, warming: Warming) -> None:
     """Ask for a warm server; the descriptor stays the caller's to close."""
     body = marshal.dumps({"modules": warming.modules, "rehearsal": warming.rehearsal})
-    socket.send_fds(channel, [_LENGTH.pack(len(body))], [warming.channel, warming.channel])
+    _send(channel, _LENGTH.pack(len(body)), [warming.channel, warming.channel])
     channel.sendall(body)
 
 
@@ -42,14 +43,13 @@ def send_request(channel: socket.socket, request: Request) -> None:
     """Ask for a shim; the descriptors stay the caller's to close."""
     # marshal, for argv and environment may hold bytes that are no text, which JSON cannot carry.
     body = marshal.dumps(msgspec.structs.asdict(request.spec))
-    socket.send_fds(channel, [_LENGTH.pack(len(body))], [request.gate, request.report])
+    _send(channel, _LENGTH.pack(len(body)), [request.gate, request.report])
     channel.sendall(body)
 
 
 def receive_request(channel: socket.socket) -> Request | Warming | None:
     """Return the next request, or None if there will be no more; raise OSError if its descriptors did not arrive."""
-    flags = socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC
-    head, fds, _, _ = socket.recv_fds(channel, _LENGTH.size, 2, flags)
+    head, fds = _receive(channel, _LENGTH.size, most=2)
     if len(head) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack(head)
@@ -68,7 +68,7 @@ def receive_request(channel: socket.socket) -> Request | Warming | None:
 
 def send_reply(channel: socket.socket, *, pidfd: int) -> None:
     """Hand over the shim."""
-    socket.send_fds(channel, [_REPLY.pack(0)], [pidfd])
+    _send(channel, _REPLY.pack(0), [pidfd])
 
 
 def send_refusal(channel: socket.socket, error: OSError) -> None:
@@ -78,7 +78,7 @@ def send_refusal(channel: socket.socket, error: OSError) -> None:
 
 def receive_reply(channel: socket.socket) -> int:
     """Return the shim's pidfd, or raise the OSError that kept it from being forked."""
-    body, fds, _, _ = socket.recv_fds(channel, _REPLY.size, 1, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC)
+    body, fds = _receive(channel, _REPLY.size, most=1)
     if len(body) < _REPLY.size:
         raise ConnectionResetError
     (number,) = _REPLY.unpack(body)
@@ -87,6 +87,19 @@ def receive_reply(channel: socket.socket) -> int:
     if not fds:
         raise _none_left(fds)
     return fds[0]
+
+
+def _send(channel: socket.socket, body: bytes, fds: list[int]) -> None:
+    channel.sendmsg([body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, b"".join(map(_DESCRIPTOR.pack, fds)))])
+
+
+def _receive(channel: socket.socket, size: int, *, most: int) -> tuple[bytes, list[int]]:
+    """Return what was sent, and the descriptors that came with it."""
+    room = socket.CMSG_LEN(most * _DESCRIPTOR.size)
+    body, came, _, _ = channel.recvmsg(size, room, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC)
+    rights = [data for level, kind, data in came if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)]
+    whole = [data[: len(data) - len(data) % _DESCRIPTOR.size] for data in rights]
+    return body, [fd for data in whole for (fd,) in _DESCRIPTOR.iter_unpack(data)]
 
 
 def _none_left(fds: list[int]) -> OSError:

@@ -122,6 +122,11 @@ def _kind(path: str) -> int | None:
 
 
 def _read(path: str, *, most: int = _SMALL) -> str | None:
+    content = content_of(path, most=most)
+    return None if content is None else content.decode("utf-8", "replace")
+
+
+def content_of(path: str, *, most: int) -> bytes | None:
     """Read a plain file, no more than so much of it; whatever else is there is as good as nothing."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
@@ -129,8 +134,7 @@ def _read(path: str, *, most: int = _SMALL) -> str | None:
         return None
     with os.fdopen(fd, "rb") as file:
         try:
-            is_plain = stat.S_ISREG(os.fstat(fd).st_mode)
-            return file.read(most).decode("utf-8", "replace") if is_plain else None
+            return file.read(most) if stat.S_ISREG(os.fstat(fd).st_mode) else None
         except OSError:
             return None
 

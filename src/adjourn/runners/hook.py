@@ -117,13 +117,15 @@ class Asked:
         self.request = msgspec.json.decode(self._said, type=Request)
         return True
 
-    def answer(self, answer: Answer, *, seal: str = "") -> None:
-        """Answer, and let go. A hook that is gone was killed, which is a no. A seal shows that it was the driver who spoke."""
+    def answer(self, answer: Answer, *, seal: str = "") -> str:
+        """Answer, let go, and return what was said. A hook that is gone was killed, which is a no. A seal shows who spoke."""
+        said = msgspec.json.encode(answer)
         self._line.setblocking(True)  # noqa: FBT003 -- the name that the standard library gave it
         with suppress(OSError):
             self._line.settimeout(PATIENCE)
-            self._line.sendall(msgspec.json.encode(answer) + (f"\n{seal}".encode() if seal else b""))
+            self._line.sendall(said + (f"\n{seal}".encode() if seal else b""))
         self._line.close()
+        return said.decode()
 
     def drop(self) -> None:
         """Let go without an answer, which is a no."""

@@ -88,17 +88,18 @@ def _intact_event(task_id: str | None, body: bytes) -> Event | None:
 
 
 def name_or_none(word: str) -> str | None:
-    """Return a name as a database can look for it: a word that is not UTF-8 names nothing."""
+    """Return a name as a database can look for it: a word that is not UTF-8, or holds a NUL, names nothing."""
     try:
         word.encode()
     except UnicodeEncodeError:
         return None
-    return word
+    return None if "\0" in word else word
 
 
-def prefix_range(prefix: str) -> tuple[str | None, str]:
+def prefix_range(prefix: str) -> tuple[str | None, str | None]:
     """Return the first string that begins with the prefix, and one that comes after all of those."""
-    return name_or_none(prefix), f"{name_or_none(prefix)}\U0010ffff"
+    first = name_or_none(prefix)
+    return (None, None) if first is None else (first, f"{first}\U0010ffff")
 
 
 def short_digest(key: str) -> bytes:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.task import Run, Task
+from adjourn.ports.store import Change
 
 
 class KeptTask(NamedTuple):
@@ -48,3 +49,13 @@ class Everything(NamedTuple):
     shared_documents: list[tuple[str, bytes]]
     events: list[KeptEvent]
     outboxes: list[tuple[str, bytes]]
+
+
+def add_values(rows: Change, content: Everything) -> None:
+    """Keep what belongs to tasks that are there already: what each of them did, wanted to do, and asked."""
+    for run in content.runs:
+        rows.add_run(run)
+    for call in content.calls:
+        rows.add_call(call)
+    for ask in content.asks:
+        rows.add_ask(ask)

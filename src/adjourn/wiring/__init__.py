@@ -140,7 +140,8 @@ def open_desk(root: str) -> Desk:
 def _open_shared_desk(root: str) -> Desk:
     with postgres_is_there():
         from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
-    store = open_shared(root)
+
+        store = open_shared(root)
     return Desk(
         store,
         clock=store.now,

@@ -34,7 +34,8 @@ def open_controller(root: str, *, as_worker: bool = False) -> Controller:
 def _open_shared_controller(root: str, *, as_worker: bool) -> Controller:
     with postgres_is_there():
         from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
-    store = open_shared(root, as_worker=as_worker)
+
+        store = open_shared(root, as_worker=as_worker)
     return Controller(
         store,
         clock=store.now,

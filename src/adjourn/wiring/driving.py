@@ -66,19 +66,24 @@ class Driver:
         try:
             while True:
                 ear.drain()
-                with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
-                    held = self.batch()
-                    if not _moves(held):
-                        return held
+                held = self._settled_batch()
+                if held is not None:
+                    return held
                 if not poll.poll(_LOOK_MS):
-                    with suppress(StoreProblem):
-                        self._leave_if_adrift()
+                    self._leave_if_adrift()
         finally:
             ear.close()
 
+    def _settled_batch(self) -> list[Held] | None:
+        with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
+            held = self.batch()
+            return None if _moves(held) else held
+        return None
+
     def _leave_if_adrift(self) -> None:
         """Leave when nobody supervises the run any more: what was approved stays approved, and a person can resume."""
-        self._looks_alone = 0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
+        with suppress(StoreProblem):
+            self._looks_alone = 0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
         if self._looks_alone >= _LOOKS_ALONE:
             raise SystemExit(FOR_NOW)
 

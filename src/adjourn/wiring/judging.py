@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import cache
 
 from adjourn.controller.gate import PolicyGate
 from adjourn.core.call import Command
@@ -21,6 +22,7 @@ def observe(command: Command) -> Surroundings:
     return look_at(command, path=search_path(scripts_directory(), os.environ))
 
 
+@cache
 def scripts_directory() -> str | None:
     """Return where this very adjourn is installed as a command, if it is."""
     for candidate in (os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "adjourn")):

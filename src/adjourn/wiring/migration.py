@@ -15,7 +15,7 @@ from adjourn.ports.store import Store
 from adjourn.stores.everything import Everything
 from adjourn.stores.sqlite.place import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import ADDRESS, is_shared, living
+from adjourn.wiring import ADDRESS, URLS, is_shared, living
 
 MOVED = f"{DATABASE}.moved"
 ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker")
@@ -28,7 +28,7 @@ def migrate(source: str, target: str) -> Everything:
     """
     from adjourn.wiring.shared import address_of, open_shared
 
-    _require_movable(source, target)
+    source = _movable(source, target)
     old, new = SqliteStore(source), open_shared(target)
     try:
         with old.everything() as found:
@@ -50,7 +50,11 @@ def _put_aside(source: str) -> None:
     sync_directory(source)
 
 
-def _require_movable(source: str, target: str) -> None:
+def _movable(directory: str, target: str) -> str:
+    """Return the whole path of a directory that can be moved, or refuse it."""
+    if directory.startswith(URLS):  # which may hold a password
+        raise Misuse("what is moved is a directory", way_out="adjourn store backup FILE --store postgresql://…, then --from it")
+    source = os.path.abspath(directory)
     if not is_shared(target):
         raise Misuse("a store is moved into a database", way_out="adjourn store migrate --from DIR --store postgresql://…")
     if is_shared(source):
@@ -59,6 +63,7 @@ def _require_movable(source: str, target: str) -> None:
         raise NotFound(f"there is no store at {source}", way_out="name the directory with --from DIR")
     if living(source):
         raise Conflict(f"somebody works on {source}", way_out=f"adjourn worker --status --store {source}")
+    return source
 
 
 def _require_rest(content: Everything) -> None:

@@ -62,11 +62,14 @@ def _no_plan(path: str) -> NotFound:
 
 def _plans_in(place: str) -> Iterator[str]:
     with suppress(OSError):
-        for entry in os.scandir(place):
-            if entry.name.endswith(".toml") and entry.is_file():
-                with open(entry.path, "rb") as file:
-                    if b"\n[[task]]" in b"\n" + file.read(_LARGEST):
-                        yield entry.name
+        yield from (entry.name for entry in os.scandir(place) if _looks_like_a_plan(entry))
+
+
+def _looks_like_a_plan(entry: os.DirEntry[str]) -> bool:
+    if not (entry.name.endswith(".toml") and entry.is_file()):
+        return False
+    with open(entry.path, "rb") as file:
+        return b"\n[[task]]" in b"\n" + file.read(_LARGEST)
 
 
 def _utf8(path: str) -> str:

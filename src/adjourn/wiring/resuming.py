@@ -29,7 +29,7 @@ def looks_at(controller: Controller, task: Task) -> list[Look]:
         return [Look(thing="session", fine=False, says="it was not saved yet when the task was interrupted"), _workspace(task)]
     look: Any = import_module(f"adjourn.runners.{task.spec.runner}.resuming").looks
     found: Iterator[Look] = look(
-        task.spec.setup,
+        task.spec,
         of=task.session_id,
         ref=run.session_ref,
         documents=partial(controller.kept, task.id),

@@ -20,9 +20,9 @@ from adjourn.ports.leases import Heart
 from adjourn.ports.store import Store
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import About
-from adjourn.stores.postgres.database import shown
 from adjourn.stores.postgres.install import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
+from adjourn.stores.postgres.troubles import shown
 from adjourn.wiring import ADDRESS, URLS, enclosing_run
 from adjourn.wiring.authority import FileAuthoriser
 
@@ -187,7 +187,7 @@ def described(place: str) -> str:
 
 def named(place: str) -> str:
     """Return which database it is, without its password."""
-    return shown(address_of(place).url)
+    return str(shown(address_of(place).url))
 
 
 def described_rights(place: str) -> str:

@@ -2,7 +2,6 @@
 
 import os
 from functools import partial
-from importlib.util import find_spec
 
 from adjourn.controller.whole import Controller
 from adjourn.core.errors import StoreRefused
@@ -10,7 +9,6 @@ from adjourn.core.task import TRIES
 from adjourn.ports.leases import Heart
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
-from adjourn.process.warmth import Warmth
 from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
 from adjourn.wiring import ADDRESS, is_shared, new_id, now
@@ -50,18 +48,22 @@ def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = F
         start_heart=partial(_start_heart, root, about) if is_shared(root) else None,
     )
     if is_worker:
-        supervisor.keep_warm(_warmth(root, forks))
+        _keep_warm(supervisor, forks, root=root)
     return controller, supervisor
 
 
-def _warmth(root: str, forks: ForkServer) -> Warmth:
-    """Return what keeps the agent's slow modules at hand for a worker, from the first agent on that it runs."""
+def _keep_warm(supervisor: Supervisor, forks: ForkServer, *, root: str) -> None:
+    """Have the agent's slow modules at hand for a worker, from the first agent on that it runs."""
+    from adjourn.process.warmth import Warmth
+
     modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
-    return Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code)
+    supervisor.keep_warm(Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code))
 
 
 def _code() -> list[str]:
     """Return the files that change whenever the code does: ours, or one of the packages behind it."""
+    from importlib.util import find_spec  # seldom needed
+
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     beside = [spec.origin for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
     return beside + [os.path.join(folder, name) for folder, _, names in os.walk(ours) for name in names if name.endswith(".py")]

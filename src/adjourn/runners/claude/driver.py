@@ -20,7 +20,7 @@ from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import progress, session, words
 from adjourn.runners.claude.holding import Holding
-from adjourn.runners.claude.program import Program
+from adjourn.runners.claude.program import NO_MARKER, Program
 from adjourn.runners.claude.progress import Progress
 from adjourn.runners.claude.resuming import installed_version
 from adjourn.runners.claude.setup import (
@@ -42,8 +42,8 @@ from adjourn.runners.hook import Ear
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
 _GLANCE = 0.2  # seconds between two looks whether the session is on disk
-_NO_MARKER = "No deferred tool marker"
 _NO_SESSION = "No conversation found"
+_HOOKS_OFF = "its hooks are switched off; look for what does that in its managed settings"
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ class ClaudeDriver:
         said = self._program.complaints if self._program else ""
         if self._is_told_to_stop or self._holding.is_pausing or way.ref is None:
             return None
-        if way.prompt is None and _NO_MARKER in said:
+        if way.prompt is None and NO_MARKER in said:
             self._holding.keep(deferred=None)
             return Way(ref=way.ref, prompt=self._words_to_go_on())
         copy = self._drive.document(progress.SESSION)
@@ -175,7 +175,7 @@ class ClaudeDriver:
         return Program(
             argv,
             cwd=self._drive.task.spec.workspace,
-            environment=environment(self._inherited),
+            environment=environment(self._setup, self._inherited),
             words=way.prompt if way.prompt is not None and not fits_a_word(way.prompt) else None,
             selector=self._selector,
             hear=self._hear,
@@ -193,7 +193,7 @@ class ClaudeDriver:
             self._holding.add(asked)
         if self._deadline is not None and time.monotonic() > self._deadline:
             program.kill()
-        if self._holding.has_run_unasked:
+        if self._holding.has_run_unasked or self._holding.has_no_hold:
             program.kill()
 
     def _patience(self) -> float | None:
@@ -256,7 +256,9 @@ class ClaudeDriver:
         if self._is_told_to_stop:
             return INTERRUPTED
         if self._holding.has_run_unasked:
-            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: its hooks are switched off")
+            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: {_HOOKS_OFF}")
+        if self._holding.has_no_hold:
+            return self._fail(f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}")
         if self._holding.is_pausing:
             return exits.PAUSED
         if self._result and self._result.is_success and self._program and self._program.exit_code == 0:

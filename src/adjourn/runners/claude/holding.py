@@ -13,10 +13,11 @@ from adjourn.core.states import AskState, CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.claude import session, words
 from adjourn.runners.claude.fingerprint import arguments_in, editable, fingerprint, input_of, reads_only
+from adjourn.runners.claude.hooks import Hooks
 from adjourn.runners.claude.progress import DOCUMENT, Progress
 from adjourn.runners.claude.questions import ASK_USER, as_asked, questions_in, with_answers
 from adjourn.runners.claude.stream import Called, Event, Returned, Said
-from adjourn.runners.claude.turns import Turn, Turns
+from adjourn.runners.claude.turns import LOOK, Turn, Turns
 from adjourn.runners.hook import Answer, Asked, Request, allow, defer, deny, deny_and_stop
 
 PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
@@ -44,6 +45,7 @@ class Holding:
         self._paths = paths  # where the session's file may be
         self.progress = progress
         self.turns = Turns()
+        self._hooks = Hooks()
         self._waiting: list[Waiting] = []
         self._held: dict[str, Held] = {}  # by Claude Code's id: the calls that were judged and may run, or may not
         self._allowed: dict[str, Call | None] = {}  # what may run now, and the call that was handed out for it
@@ -58,6 +60,7 @@ class Holding:
     def hear(self, event: Event) -> None:
         """Take in what the stream tells."""
         self.turns.hear(event)
+        self._hooks.hear(event)
         match event:
             case Said(text=text):
                 self._said = text
@@ -94,8 +97,12 @@ class Holding:
         rest = self._rest(waiting, now)
         if rest > 0:
             return rest
+        is_last = not self._hooks.others_run(waiting=len(self._waiting))
+        if not is_last and now < waiting.since + LONG_PATIENCE:
+            return LOOK
         self._waiting.remove(waiting)
-        waiting.asked.answer(self._answer_to(waiting.request))
+        answer = self._answer_to(waiting.request) if is_last else deny(words.broken("another hook of its settings does not end"))
+        self._hooks.answer(waiting.asked.answer(answer))
         return 0.0
 
     def _rest(self, waiting: Waiting, now: float) -> float:
@@ -353,6 +360,11 @@ class Holding:
         if call:
             output, left_out = cut(_text_of(returned.content))
             self._drive.close(call, CallResult(ok=not returned.is_error, output=output, left_out=left_out))
+
+    @property
+    def has_no_hold(self) -> bool:
+        """Whether the session has begun without our hooks, so that nothing would hold its calls."""
+        return self._hooks.are_off
 
     @property
     def has_open_calls(self) -> bool:

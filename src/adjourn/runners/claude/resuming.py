@@ -7,6 +7,7 @@ import msgspec
 
 from adjourn.core.driving import Look
 from adjourn.core.errors import AdjournError
+from adjourn.core.task import Spec
 from adjourn.runners.claude import progress, session
 from adjourn.runners.claude.progress import Progress
 from adjourn.runners.claude.setup import OLDEST, OLDEST_THAT_BLOCKS, Setup, dotted, plain_ref, version_of
@@ -16,14 +17,14 @@ _SECONDS = 20
 Documents = Callable[[str], bytes | None]
 
 
-def looks(setup: str | None, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Iterator[Look]:
+def looks(spec: Spec, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Iterator[Look]:
     """Look at the session and the program of a task that has left; `of` is the task's own session, `ref` the provider's."""
     left = progress.decode(documents(progress.DOCUMENT), of=of)
     if left is None or not left.started:
         yield Look(thing="session", fine=left is None and ref is None, says="it had not begun when it left")
     else:
         yield _look_at_session(left, ref, documents, environment)
-    yield _look_at_program(msgspec.json.decode(setup or "{}", type=Setup), left.version if left else "")
+    yield _look_at_program(msgspec.json.decode(spec.setup or "{}", type=Setup), left.version if left else "")
 
 
 def _look_at_session(left: Progress, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Look:

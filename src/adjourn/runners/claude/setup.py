@@ -20,7 +20,14 @@ LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes no word of more than 128 K
 _WITHOUT = ("ScheduleWakeup", "CronCreate", "CronDelete", "CronList", "Monitor", "Workflow")
 _ELSEWHERE = ("EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree")  # change the mode or the directory under our feet
 _ENVIRONMENT = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
-_OF_AN_OUTER_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SIMPLE")
+_READS_ITS_MEMORY = {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
+_WITHOUT_HOOKS = ("CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE")  # each switches hooks off, and whoever sets variables can say it
+_OF_AN_OUTER_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", *_WITHOUT_HOOKS)
+_OF_ANOTHER_RESUME = "CLAUDE_CODE_RESUME_"
+LISTENS = "adjourn holds the calls of this session"  # what a hook of ours says before anything else happens
+
+# Settings of the workspace run commands by themselves and change calls that were approved. Its memory is words, and is read.
+_OF_THE_PERSON = ("--setting-sources", "user", "--add-dir", ".")
 
 # What would take the gate away, or what adjourn says itself.
 _REFUSED = frozenset(
@@ -31,12 +38,16 @@ _REFUSED = frozenset(
         "--bg",
         "--background",
         "--chrome",
+        "--cloud",
         "--continue",
         "--dangerously-skip-permissions",
+        "--desktop",
+        "--environment",
         "--fork-session",
         "--from-pr",
         "--help",
         "--ide",
+        "--include-hook-events",
         "--include-partial-messages",
         "--init-only",
         "--input-format",
@@ -48,6 +59,7 @@ _REFUSED = frozenset(
         "--permission-prompts",
         "--print",
         "--remote",
+        "--remote-control",
         "--replay-user-messages",
         "--resume",
         "--resume-session-at",
@@ -55,6 +67,7 @@ _REFUSED = frozenset(
         "--safe-mode",
         "--sdk-url",
         "--session-id",
+        "--setting-sources",
         "--settings",
         "--teleport",
         "--tmux",
@@ -70,20 +83,29 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     program: str = "claude"
     arguments: tuple[str, ...] = ()
     model: str | None = None
+    trust_project: bool = False  # whether what the workspace's own .claude and .mcp.json say counts
 
 
 def read_setup(given: Mapping[str, str], inherited: Mapping[str, str]) -> Setup:
     """Return the setup that options ask for; which program it is may also be said once and for all, in the environment."""
-    unknown = given.keys() - {"program", "model", "arguments"}
+    unknown = given.keys() - {"program", "model", "arguments", "trust-project"}
     if unknown:
-        raise Misuse(f"Claude Code has no option {min(unknown)}", way_out="--option program=PATH, model=NAME, arguments=WORDS")
+        way_out = "--option program=PATH, model=NAME, arguments=WORDS, trust-project=true"
+        raise Misuse(f"Claude Code has no option {min(unknown)}", way_out=way_out)
     setup = Setup(
         program=given.get("program") or inherited.get(PROGRAM) or "claude",
         arguments=tuple(_words(given.get("arguments", ""))),
         model=given.get("model") or None,
+        trust_project=_is_yes(given.get("trust-project", "false")),
     )
     require_fitting(setup)
     return setup
+
+
+def _is_yes(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise Misuse(f"trust-project is true or false, not {text}", way_out="--option trust-project=true")
+    return text == "true"
 
 
 def _words(text: str) -> list[str]:
@@ -139,10 +161,11 @@ def _common(setup: Setup, *, hook: str) -> list[str]:
         *setup.arguments,
         *(["--model", setup.model] if setup.model else []),
         "--print",
-        *("--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+        *("--output-format", "stream-json", "--verbose", "--include-partial-messages", "--include-hook-events"),
         *("--permission-mode", "dontAsk"),
         *("--permission-prompt-tool", "stdio"),  # without a host there is no AskUserQuestion
         *("--disallowedTools", ",".join((*_WITHOUT, *_ELSEWHERE))),
+        *(() if setup.trust_project else _OF_THE_PERSON),
         *("--settings", settings(hook)),
     ]
 
@@ -158,10 +181,15 @@ def fits_a_word(prompt: str) -> bool:
 
 
 def settings(hook: str) -> str:
-    """Return the settings: one hook on every tool, which no other settings can switch off, and whose failure is a no."""
+    """Return the settings: one hook on every tool, which no other settings can switch off, and whose failure is a no.
+
+    Another hook shows that hooks are on, before the model is asked for anything. It speaks where the model does not hear it.
+    """
     command = {"type": "command", "command": hook, "timeout": HOOK_SECONDS, "onFailure": "block"}
-    hooks = {"PreToolUse": [{"matcher": "*", "hooks": [command]}]}
-    return msgspec.json.encode({"disableAllHooks": False, "hooks": hooks}).decode()
+    shows = {"type": "command", "command": f"echo '{LISTENS}' >&2"}
+    hooks = {"PreToolUse": [{"matcher": "*", "hooks": [command]}], "SessionStart": [{"hooks": [shows]}]}
+    variables = dict.fromkeys(_WITHOUT_HOOKS, "0")
+    return msgspec.json.encode({"disableAllHooks": False, "env": variables, "hooks": hooks}).decode()
 
 
 def hook_command(adjourn: str) -> str:
@@ -169,9 +197,14 @@ def hook_command(adjourn: str) -> str:
     return f"{shlex.quote(adjourn)} _hook || exit 2"
 
 
-def environment(inherited: dict[str, str]) -> dict[str, str]:
+def environment(setup: Setup, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of Claude Code: nothing of a session that adjourn itself may run in."""
-    return {name: value for name, value in inherited.items() if name not in _OF_AN_OUTER_SESSION} | _ENVIRONMENT
+    ours = _ENVIRONMENT | ({} if setup.trust_project else _READS_ITS_MEMORY)
+    return {name: value for name, value in inherited.items() if not _is_of_another(name)} | ours
+
+
+def _is_of_another(name: str) -> bool:
+    return name in _OF_AN_OUTER_SESSION or name.startswith(_OF_ANOTHER_RESUME)
 
 
 def version_of(text: str) -> tuple[int, ...]:

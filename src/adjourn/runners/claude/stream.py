@@ -59,6 +59,22 @@ class Init(msgspec.Struct, frozen=True, kw_only=True):
     permission_mode: str = msgspec.field(name="permissionMode", default="")
 
 
+class HookBegan(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook runs, ours or another."""
+
+    id: str = msgspec.field(name="hook_id", default="")
+    moment: str = msgspec.field(name="hook_event", default="")
+
+
+class HookEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook has ended, and this is what it said."""
+
+    id: str = msgspec.field(name="hook_id", default="")
+    moment: str = msgspec.field(name="hook_event", default="")
+    said: str = msgspec.field(name="stdout", default="")
+    complained: str = msgspec.field(name="stderr", default="")
+
+
 class Deferred(msgspec.Struct, frozen=True):
     """The call that a session stopped at."""
 
@@ -96,7 +112,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return is_of_the_api or self.stop_reason == "tool_deferred_unavailable"
 
 
-Event = Began | Called | Stopped | Said | Returned | Init | Result
+Event = Began | Called | Stopped | Said | Returned | HookBegan | HookEnded | Init | Result
+_OF_SYSTEM: dict[str | None, type[HookBegan | HookEnded | Init]] = {
+    "hook_started": HookBegan,
+    "hook_response": HookEnded,
+    "init": Init,
+}
 
 
 class _Line(msgspec.Struct):
@@ -149,8 +170,8 @@ def _events(read: _Line, line: bytes) -> Iterator[Event]:
             yield from _of_assistant(msgspec.json.decode(read.message, type=_Message))
         case "user":
             yield from _of_user(msgspec.json.decode(read.message, type=_Message))
-        case "system" if read.subtype == "init":
-            yield msgspec.json.decode(line, type=Init)
+        case "system" if read.subtype in _OF_SYSTEM:
+            yield msgspec.json.decode(line, type=_OF_SYSTEM[read.subtype])
         case "result":
             yield msgspec.json.decode(line, type=Result)
         case _:

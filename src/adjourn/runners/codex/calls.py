@@ -29,10 +29,12 @@ class Calls:
         self._drive = drive
         self._keeper = keeper
         self._sandbox = sandbox
+        self._said = ""
         self._handed: dict[str, Call] = {}  # what Codex makes now, by its name for it
 
-    def take(self, wanted: Sequence[Wanted], rollout: Rollout) -> bool:
-        """Take a whole batch of calls, if all of them may run now; else none of them runs."""
+    def take(self, wanted: Sequence[Wanted], rollout: Rollout, *, said: str | None) -> bool:
+        """Take a whole batch of calls, if all of them may run now; else none of them runs. `said` are the model's last words."""
+        self._said = said or ""
         calls = self._approved_or_put(wanted, rollout)
         names = [call.tool_call_id for call in calls]
         put = [Put(item=each.item, call=rollout.call_of(each.item), name=name) for each, name in zip(wanted, names, strict=True)]
@@ -70,7 +72,7 @@ class Calls:
     def _proposed(self, wanted: Wanted, rollout: Rollout) -> Proposed:
         cell = rollout.call_of(wanted.item)
         before = [f"Its script has already run {each.told}" for each in self._keeper.memory.ran if each.call == cell]
-        said = "\n".join([wanted.words, *before] if wanted.words else before)
+        said = "\n".join(filter(None, [self._said, wanted.words, *before]))
         return Proposed(
             tool=wanted.tool, body=wanted.body, label=wanted.item, words=said or None, editable=_editable(wanted.arguments)
         )

@@ -163,7 +163,8 @@ class CodexDriver:
         wanted = [self._calls.placed(request, live.rollout) for request in requests if isinstance(request, Wanted)]
         asked = [request for request in requests if isinstance(request, Questions)]
         asks = [ask_all(self._drive, self._keeper, each.questions, call=live.rollout.call_of(each.item)) for each in asked]
-        if any(ask.is_open for each in asks for ask in each) or not self._calls.take(wanted, live.rollout):
+        is_asked = any(ask.is_open for each in asks for ask in each)
+        if is_asked or not self._calls.take(wanted, live.rollout, said=live.talk.message):
             return False
         live.talk.let(wanted)
         for each in wanted:

@@ -48,7 +48,7 @@ class Keeper:
         """See to it that the thread's file is where Codex looks for it, or refuse to go on."""
         path, copy = os.path.join(self._home, self.memory.place), self._drive.document(SESSION)
         if copy:
-            put_back(path, copy)
+            put_back(path, copy, prompt=self._prompt)
         if not self.rollout(path).read_on().has_prompt:
             why = f"the file of Codex thread {self.memory.thread} is gone, or the task is not in it: {path}"
             raise CannotResume(why, way_out=f"adjourn restart {self._drive.task.id}")

@@ -53,8 +53,15 @@ def overrides(setup: Setup, workspace: str) -> list[str]:
     """Return the settings that a run without a person at the terminal needs, whatever the user's own say."""
     settings = [f"features.{name}={'true' if value else 'false'}" for name, value in _FEATURES.items()]
     if not setup.trust_project:
-        settings.append(f'projects={{{toml_text(workspace)}={{trust_level="untrusted"}}}}')
+        settings.append(f"projects={{{','.join(_untrusted(workspace))}}}")
     return [word for setting in settings for word in ("-c", setting)]
+
+
+def _untrusted(workspace: str) -> Iterator[str]:
+    """Yield the workspace and all that is above it, each as not trusted: a repository counts whose subdirectory it is."""
+    yield f'{toml_text(workspace)}={{trust_level="untrusted"}}'
+    if os.path.dirname(workspace) != workspace:
+        yield from _untrusted(os.path.dirname(workspace))
 
 
 def has_rules(setup: Setup, workspace: str, environment: Mapping[str, str]) -> bool:

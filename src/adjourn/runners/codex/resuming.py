@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from adjourn.core.driving import Look
 from adjourn.core.errors import AdjournError
+from adjourn.core.task import Spec
 from adjourn.runners.codex import program
 from adjourn.runners.codex.memory import DOCUMENT, SESSION, Memory, memory_of
+from adjourn.runners.codex.rollout import is_whole
 from adjourn.runners.codex.setup import Setup, setup_of
 
 _SECONDS = 20
@@ -15,30 +17,30 @@ _SECONDS = 20
 Documents = Callable[[str], bytes | None]
 
 
-def looks(setup: str | None, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Iterator[Look]:
+def looks(spec: Spec, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Iterator[Look]:
     """Look at the thread and the program of a task that has left; `of` is the task's own session, `ref` the provider's."""
     memory = memory_of(documents(DOCUMENT), session=of)
     if memory is None:
         yield Look(thing="session", fine=ref is None, says="it had not begun when it left")
     else:
-        yield _look_at_thread(memory, ref, documents, environment)
-    yield _look_at_program(setup_of((setup or "").encode()), memory.version if memory else "", environment)
+        path = os.path.join(program.home(environment), memory.place)
+        yield _look_at_thread(memory, ref or memory.thread, path, documents(SESSION), prompt=spec.prompt or "")
+    yield _look_at_program(setup_of((spec.setup or "").encode()), memory.version if memory else "", environment)
 
 
-def _look_at_thread(memory: Memory, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Look:
-    name = ref or memory.thread
+def _look_at_thread(memory: Memory, name: str, path: str, copy: bytes | None, *, prompt: str) -> Look:
     try:
         program.require_thread(name)
     except AdjournError as error:
         return Look(thing="session", fine=False, says=error.sentence)
     if name != memory.thread:
         return Look(thing="session", fine=False, says=f"{name} is not the thread that was kept, {memory.thread}")
-    path = os.path.join(program.home(environment), memory.place)
-    if os.path.isfile(path):
+    if is_whole(path, copy=copy, prompt=prompt):
         return Look(thing="session", fine=True, says=f"{name}, in {path}")
-    if documents(SESSION):
-        return Look(thing="session", fine=True, says=f"{name}: its file is not there, the copy in the store takes its place")
-    return Look(thing="session", fine=False, says=f"{name}: its file is not there, and there is no copy of it")
+    what = "its file is damaged" if os.path.exists(path) else "its file is not there"
+    if copy:
+        return Look(thing="session", fine=True, says=f"{name}: {what}, the copy in the store takes its place")
+    return Look(thing="session", fine=False, says=f"{name}: {what}, and there is no copy of it")
 
 
 def _look_at_program(setup: Setup, before: str, environment: Mapping[str, str]) -> Look:

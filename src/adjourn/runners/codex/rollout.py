@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from glob import escape, glob
 from typing import Any
 
@@ -13,6 +14,7 @@ from adjourn.runners.codex.memory import Usage
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _ABORTED = "aborted"
+_SET_ASIDE = ".damaged"
 _SHELL = re.compile(r"<shell>([^<]+)</shell>")
 
 
@@ -188,16 +190,25 @@ def copy_of(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
 
 
-def put_back(path: str, copy: bytes) -> None:
-    """Put the kept copy where the file is missing or was cut off; what Codex wrote since the copy was made stays."""
+def is_whole(path: str, *, copy: bytes | None, prompt: str) -> bool:
+    """Say whether a thread's file can be resumed: the task is in it, and nothing that the copy has was cut off."""
     there = copy_of(path)
-    if there is not None and not (len(there) < len(copy) and copy.startswith(there)):
+    if there is None or (copy and there.startswith(copy)):
+        return there is not None
+    return len(there) >= len(copy or b"") and Rollout(path, prompt=prompt).read_on().has_prompt
+
+
+def put_back(path: str, copy: bytes, *, prompt: str) -> None:
+    """Put the kept copy where the file is missing or damaged; what Codex wrote since the copy was made stays."""
+    if is_whole(path, copy=copy, prompt=prompt):
         return
     directory = os.path.dirname(path)
     os.makedirs(os.path.dirname(directory), exist_ok=True)
     private_directory(directory)
+    with suppress(FileNotFoundError):
+        os.replace(path, f"{path}{_SET_ASIDE}")
     write_whole(path, copy)

@@ -1,28 +1,33 @@
 """Asks, turns and documents, as rows."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from adjourn.core.ask import Ask
-from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS
+from adjourn.core.task import Task
 from adjourn.ports.store import Turn
-from adjourn.stores.bodies import author_of, short_digest
+from adjourn.stores.bodies import author_of, name_or_none, short_digest
 from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
 from adjourn.stores.postgres.statements import said_about
-from adjourn.stores.postgres.steps import BITS, LAST, Place, Steps, expect, most, outdated_if_missing, prefix_range, word, words
+from adjourn.stores.postgres.steps import Place, Steps, expect, outdated_if_missing, words
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
+from adjourn.stores.rows import BITS, LAST, Asks, Belongings
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _SLOT = _COLUMNS.index("slot")
 _WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
-_ASKS = Shape(Ask, columns=_COLUMNS, apart=("prompt", "choices", "key", "manifest"), known=("task_id", "number"))
+_ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
+# Columns of a task, its place and its head, a run, a call and an ask.
+_TO_START = (OF_TASK, len(Place._fields), 1, 7, 9, len(_COLUMNS) + 4)
+_ASKS = Shape(Ask, columns=_COLUMNS, apart=_ASKED, known=("task_id", "number"))
 
 
-class AskRows(Steps):
+class AskRows(Asks, Belongings, Steps):
     """What is kept of asks, of what a run asked for, and of documents."""
 
     # --- asks ------------------------------------------------------------------------------------------------------
@@ -33,10 +38,7 @@ class AskRows(Steps):
             return self._known.asks[ask_id]
         if self._changes and ask_id not in self._held_asks:
             self.hold_asks([ask_id])
-        row = self._one("ask_by_id", word(ask_id))
-        if row is None:
-            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
-        return self._know_ask(self._ask(row))
+        return self._know_ask(super().ask(ask_id))
 
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
         """Keep everyone else from changing the tasks of these asks."""
@@ -72,9 +74,16 @@ class AskRows(Steps):
         return True
 
     def look_at(self, task_id: str) -> None:
-        """Read in one go what a task is judged by, and how it stands."""
-        names = words([task_id])
-        self._know_all(self._said([said_about(query, tasks=names) for query in _WHOLE]))
+        """Read in one go what the start of a task is judged by."""
+        for row in self._all("to_start", name_or_none(task_id)):
+            columns = iter(row)
+            whole, place, (head,), run, call, ask = (tuple(islice(columns, count)) for count in _TO_START)
+            task = self._know_task(whole, Place(*place), head)
+            self._know_last_run(task, run)
+            if call[0] is not None:
+                self._known.calls[call[0]] = call_of(task.id, call)
+            if ask[0] is not None:
+                self._know_ask(self._ask(ask))
 
     def _lock_and_look(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
         """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
@@ -90,103 +99,70 @@ class AskRows(Steps):
             call = self._known.calls[row[0]] = call_of(self._known.names[row[0] >> BITS], row)
             self._known.calls_of[row[0] >> BITS][call.number] = call
 
-    def _know_whole(self, row: Values, place: Place, *rest: Any) -> None:
-        (head, first, has_turns), run = rest[:3], rest[3:]
+    def _know_task(self, row: Values, place: Place, head: bytes | None) -> Task:
         known, no, task = self._known, row[0], task_of(row)
-        known.places[no] = place
         self._remember(task.id, no)
         known.tasks[no] = task
+        known.places[no] = place
         known.heads[no] = head or GENESIS
+        return task
+
+    def _know_whole(self, row: Values, place: Place, *rest: Any) -> None:
+        (head, first, has_turns), run = rest[:3], rest[3:]
+        known, no, task = self._known, row[0], self._know_task(row, place, head)
         known.asks_of[no], known.calls_of[no] = {}, {}
         known.last_runs[no] = task.runs
         if not has_turns:
             known.turns_of[(no << BITS) + task.runs] = []
         if first is not None:  # else the task was made in this very transaction
             known.requesters[no] = author_of(first)
+        self._know_last_run(task, run)
+
+    def _know_last_run(self, task: Task, run: Values) -> None:
         if run[0] is not None:
-            last = run_of(task.id, run)
-            known.runs[(no << BITS) + last.number] = last
+            self._known.runs[run[0]] = run_of(task.id, run)
 
     def _know_ask(self, ask: Ask) -> Ask:
         """Remember an ask as it stands."""
-        if ask.task_id in self._known.numbers:
-            self._known.asks[ask.id] = ask
-            if (asks := self._known.asks_of.get(self._known.numbers[ask.task_id])) is not None:
-                asks[ask.number] = ask
+        no = self._known.numbers.get(ask.task_id)
+        if no is not None:
+            self._known.asks[ask.id] = self._known.numbered[(no << BITS) + ask.number] = ask
+            if no in self._known.asks_of:
+                self._known.asks_of[no][ask.number] = ask
         return ask
 
     def _whole(self, task_id: str) -> list[Ask] | None:
         asks = self._known.asks_of.get(self._no(task_id))
         return None if asks is None else [asks[number] for number in sorted(asks)]
 
-    def asks_like(self, prefix: str) -> list[str]:
-        """Return a few ids of asks that begin with the prefix."""
-        return [row[0] for row in self._all("asks_like", *prefix_range(prefix))]
-
-    def asks(self, task_id: str) -> list[Ask]:
-        """Return all asks of a task."""
-        return [self._ask(row) for row in self._all("asks", *self._span(task_id))]
-
     def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
         """Return the asks that one run opened."""
         if (asks := self._whole(task_id)) is not None and run >= self._known.last_runs[self._no(task_id)]:
             return [ask for ask in asks if ask.run == run]
-        return [self._ask(row) for row in self._all("asks_of_run", *self._span(task_id), run)]
+        return super().asks_of_run(task_id, run)
 
     def open_asks_of(self, task_id: str) -> list[Ask]:
         """Return the open asks of a task."""
         if (asks := self._whole(task_id)) is not None:
             return [ask for ask in asks if ask.is_open]
-        return [self._ask(row) for row in self._all("open_asks_of", *self._span(task_id))]
-
-    def ask_in_slot(self, slot: str) -> Ask | None:
-        """Return the newest ask in that slot that was not withdrawn."""
-        row = self._one("ask_in_slot", bytes.fromhex(slot))
-        return self._ask(row) if row else None
+        return super().open_asks_of(task_id)
 
     def ask_numbered(self, task_id: str, number: int) -> Ask | None:
         """Return the n-th ask of a task, if there is one."""
-        asks = self._known.asks_of.get(self._no(task_id), {})
-        if number in asks:
-            return asks[number]
-        row = self._one("ask_by_no", self._key(task_id, number))
-        return self._know_ask(self._ask(row)) if row else None
-
-    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
-        """Return open asks of all tasks, oldest first."""
-        place = self._place_in_inbox(after) if after else (-1, -1)
-        if awake_at is None:
-            return [self._ask(row) for row in self._all("open_asks", *place, most(limit))]
-        return [self._ask(row) for row in self._all("awake_asks", *place, most(limit), awake_at)]
-
-    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
-        """Return the open asks that are snoozed, those first that come back first."""
-        return [self._ask(row) for row in self._all("snoozed_asks", now, most(limit))]
-
-    def count_snoozed_asks(self, *, now: int) -> int:
-        """Return how many open asks are snoozed."""
-        ((count,),) = self._all("count_snoozed_asks", now)
-        return int(count)
-
-    def _place_in_inbox(self, ask_id: str) -> Values:
-        row = self._one("ask_place", word(ask_id))
-        if row is None:
-            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
-        return row
+        key = self._key(task_id, number)
+        if key in self._known.numbered:
+            return self._known.numbered[key]
+        ask = super().ask_numbered(task_id, number)
+        return self._know_ask(ask) if ask else None
 
     def expired_asks(self, *, now: int) -> list[Ask]:
         """Return the open asks whose time is over."""
         if self._changes:
             self._run("lock_expired_asks", now)
-        found = [self._ask(row) for row in self._all("expired_asks", now)]
+        found = super().expired_asks(now=now)
         if self._changes and found:
             self.hold_asks([ask.id for ask in found])
         return found
-
-    def count_open_asks(self) -> int:
-        """Return how many asks are open."""
-        ((count,),) = self._all("count_open_asks")
-        return int(count)
 
     def add_ask(self, ask: Ask) -> None:
         """Keep a new ask."""
@@ -210,14 +186,9 @@ class AskRows(Steps):
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row
         columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
-        return _ASKS.value(tuple(columns), apart, body, task_id=task_id, number=no & LAST)
+        return _ASKS.value(tuple(columns), body, apart, task_id=task_id, number=no & LAST)
 
     # --- turns -----------------------------------------------------------------------------------------------------
-
-    def count_turns(self, run_id: str, key: str) -> int:
-        """Return how often a run has asked for that key."""
-        ((count,),) = self._all("count_turns", self._run_key(run_id), short_digest(key))
-        return int(count)
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
         """Return what a run asked for and did not get."""
@@ -236,46 +207,15 @@ class AskRows(Steps):
     def close_turn(self, run_id: str, thing: str) -> None:
         """Remember that a run got what it had asked for."""
         self._known.turns_of.pop(self._run_key(run_id), None)
-        self._run("close_turn", self._run_key(run_id), thing)
+        super().close_turn(run_id, thing)
 
     # --- documents -------------------------------------------------------------------------------------------------
-
-    def document(self, task_id: str, name: str) -> bytes | None:
-        """Return what a task keeps under that name, if anything."""
-        row = self._one("document", self._no(task_id), name)
-        return bytes(row[0]) if row else None
-
-    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task."""
-        no = self._no(task_id)
-        self._run("drop_document", no, name)
-        if body is not None:
-            self._run("insert_document", no, name, body)
-
-    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
-        """Return a transcript, or so much of it after a message."""
-        first, last = self._span(task_id)
-        return [body for (body,) in self._all("messages", first + after, last)]
-
-    def count_messages(self, task_id: str) -> int:
-        """Return how many messages a transcript has."""
-        row = self._one("last_message", *self._span(task_id))
-        return int(row[0]) & LAST if row else 0
-
-    def add_message(self, task_id: str, number: int, body: bytes) -> None:
-        """Keep the next message of a transcript."""
-        self._run("insert_message", self._key(task_id, number), body)
 
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name, if anything."""
         if self._changes:
             self._run("lock_shared_document", name)
-        row = self._one("shared_document", name)
-        return bytes(row[0]) if row else None
-
-    def keep_shared_document(self, name: str, body: bytes) -> None:
-        """Keep a document that belongs to no task."""
-        self._run("keep_shared_document", name, body)
+        return super().shared_document(name)
 
 
 def _turn(run: str, kind: bytes, thing: str) -> Turn:

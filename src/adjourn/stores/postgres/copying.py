@@ -1,6 +1,6 @@
 """Copies all rows of the database out, and all rows of another store in."""
 
-from adjourn.stores.everything import Everything, KeptEvent, KeptTask, KeptTurn
+from adjourn.stores.everything import Everything, KeptEvent, KeptTask, KeptTurn, add_values
 from adjourn.stores.postgres.database import Database
 from adjourn.stores.postgres.store import Rows
 
@@ -36,12 +36,7 @@ def take_in(db: Database, rows: Rows, content: Everything) -> None:
         db.all(b"SELECT setval('adjourn.task_no_seq', $1, false)", kept.no)
         rows.add_task(kept.task)
         db.all(b"UPDATE adjourn.task SET head = $2 WHERE no = $1", kept.no, kept.head)
-    for run in content.runs:
-        rows.add_run(run)
-    for call in content.calls:
-        rows.add_call(call)
-    for ask in content.asks:
-        rows.add_ask(ask)
+    add_values(rows, content)
     _take_in_rows(db, content)
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from adjourn.core.errors import StoreProblem
 from adjourn.stores.postgres.database import Database
+from adjourn.stores.postgres.statements import SCHEMA
+from adjourn.stores.postgres.troubles import newer_schema
 
-SCHEMA = 1
 ENGINE = "0.5.1"  # the version of Absurd that this program was tested with
 _INSTALLING = 1633970797  # "adjm": one who installs at a time
 
@@ -24,10 +25,7 @@ def _version(db: Database) -> int:
         return 0
     ((version,),) = db.all(b"SELECT coalesce(max(version), 0) FROM adjourn.schema_version")
     if version > SCHEMA:
-        raise StoreProblem(
-            f"{db.name} has schema {version}, and this program knows {SCHEMA}",
-            way_out="use a newer adjourn: pip install -U adjourn",
-        )
+        raise newer_schema(db.name, f"schema {version}, and this program knows {SCHEMA}")
     return int(version)
 
 

@@ -55,11 +55,30 @@ CROSS JOIN LATERAL (
 WHERE task.no {named};
 
 -- name: whole_calls
-SELECT call.no, call.state, call.version, digest, claimed_by, label, call.body,
+SELECT call.no, call.state, call.version, digest, claimed_by, approved_by, label, call.body,
     (SELECT body FROM adjourn.call_body WHERE call_body.no = call.no)
 FROM adjourn.task JOIN adjourn.call ON call.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575
     AND call.state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain')
 WHERE task.no {named};
+
+-- name: to_start
+-- What a claim is judged by: the last run, the call that comes next, and the newest ask, which most often let it through.
+SELECT task.no, task.id, task.state, task.version, task.slot, next_call, wish, task.body, task_spec.body,
+    pool, engine_task::text, engine_run::text, head,
+    run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body,
+    call.no, call.state, call.version, digest, claimed_by, approved_by, label, call.body, call_body.body,
+    ask.no, ask.id, ask.state, kind, ask.run, created_at, ask.slot, ask.call, expires_at, settled_at, settled_by, level, snoozed_until,
+    ask.body, (SELECT body FROM adjourn.ask_body WHERE ask_body.no = ask.no), task.id
+FROM adjourn.task JOIN adjourn.task_spec ON task_spec.no = task.no
+LEFT JOIN adjourn.call ON call.no = (task.no << 20) + next_call
+LEFT JOIN adjourn.call_body ON call_body.no = call.no
+LEFT JOIN LATERAL (
+    SELECT * FROM adjourn.run WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY no DESC LIMIT 1
+) AS run ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM adjourn.ask WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY no DESC LIMIT 1
+) AS ask ON true
+WHERE task.id = $1::text;
 
 -- name: lock_expired_asks
 SELECT no FROM adjourn.family WHERE no IN (
@@ -145,20 +164,21 @@ WITH written AS (
 SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: call
-SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
+SELECT no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
 FROM adjourn.call JOIN adjourn.call_body USING (no) WHERE no = $1;
 
 -- name: calls
-SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
+SELECT no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
 FROM adjourn.call JOIN adjourn.call_body USING (no) WHERE no BETWEEN $1 AND $2 ORDER BY no;
 
 -- name: calls_in
-SELECT no, state, version, digest, claimed_by, label, call.body, call_body.body
+SELECT no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
 FROM adjourn.call JOIN adjourn.call_body USING (no)
 WHERE no BETWEEN $1 AND $2 AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain') AND state = $3 ORDER BY no;
 
 -- name: insert_call
-INSERT INTO adjourn.call (no, state, version, digest, claimed_by, label, body) VALUES ($1, $2, $3, $4, $5, $6, $7);
+INSERT INTO adjourn.call (no, state, version, digest, claimed_by, approved_by, label, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: call_labelled
 SELECT no FROM adjourn.call WHERE label = $1 AND no BETWEEN $2 AND $3;
@@ -167,11 +187,11 @@ SELECT no FROM adjourn.call WHERE label = $1 AND no BETWEEN $2 AND $3;
 INSERT INTO adjourn.call_body (no, body) VALUES ($1, $2);
 
 -- name: write_call
--- rows: no bigint, state text, version integer, digest bytea, claimed_by text, label text, body bytea
+-- rows: no bigint, state text, version integer, digest bytea, claimed_by text, approved_by text, label text, body bytea
 WITH written AS (
     UPDATE adjourn.call SET
-        state = given.state, version = given.version, digest = given.digest, claimed_by = given.claimed_by, label = given.label,
-        body = given.body
+        state = given.state, version = given.version, digest = given.digest, claimed_by = given.claimed_by,
+        approved_by = given.approved_by, label = given.label, body = given.body
     FROM {given} WHERE call.no = given.no RETURNING 1
 )
 SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
@@ -339,7 +359,8 @@ WITH written AS (
 SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
 
 -- name: seal_events
-SELECT no, seal, pg_notify('adjourn', $4) FROM adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
+SELECT no, seal, pg_notify('adjourn', $4)
+FROM adjourn.require_schema({schema}), adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
 SELECT no, seal, pg_notify('adjourn', $1) FROM (VALUES (1)) AS one
@@ -496,7 +517,8 @@ DELETE FROM adjourn.supervisor WHERE alive_until < clock_timestamp() - interval 
 SELECT absurd.cleanup_tasks(queue_name, $1, 1000) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
 
 -- name: take_next
-SELECT no, id, state, version, slot, next_call, wish, body, spec FROM adjourn.taken($1, $2, $3);
+SELECT no, id, state, version, slot, next_call, wish, body, spec
+FROM adjourn.require_schema({schema}), adjourn.taken($1, $2, $3);
 
 -- name: leave_to_others
 SELECT adjourn.leave_to_others($1, $2, $3);

@@ -5,89 +5,138 @@
 -- adjourn_approver  decides: it settles asks, and queues what was decided. It runs nothing.
 -- adjourn_worker    starts and runs: it says what became of calls, opens asks, takes answers from files. It approves nothing that was asked.
 --
--- Whoever has one of them speaks in the name of its own login, in asks and in the trail, and in that of no other.
+-- Whoever has one of them speaks in the name of its own login, in asks, calls and the trail, and in that of no other.
+
+-- --- tables ---------------------------------------------------------------------------------------------------------------
 
 DO $$
 DECLARE
     name text;
+    owner text := (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'adjourn');
 BEGIN
     FOREACH name IN ARRAY ARRAY['adjourn_agent', 'adjourn_approver', 'adjourn_worker'] LOOP
         IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = name) THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', name);
         END IF;
         EXECUTE format('GRANT USAGE ON SCHEMA adjourn, absurd TO %I', name);
+        EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA adjourn, absurd FROM %I', name);  -- what an older version let it do
         EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA adjourn, absurd TO %I', name);
-        EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA absurd GRANT SELECT ON TABLES TO %I', name);
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA adjourn TO %I', name);
+        -- The queues that are still to come: it is the owner of the schemas who makes them.
+        EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd REVOKE ALL ON TABLES FROM %I', owner, name);
+        EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd GRANT SELECT ON TABLES TO %I', owner, name);
     END LOOP;
+    EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd GRANT INSERT, DELETE ON TABLES TO adjourn_approver', owner);
+    EXECUTE format(
+        'ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd GRANT INSERT, UPDATE, DELETE ON TABLES TO adjourn_worker', owner
+    );
 END $$;
 
-GRANT INSERT ON adjourn.ask, adjourn.ask_body, adjourn.call, adjourn.call_body, adjourn.turn, adjourn.document, adjourn.message,
-    adjourn.event TO adjourn_agent;
+GRANT INSERT ON adjourn.ask, adjourn.ask_body, adjourn.call, adjourn.call_body, adjourn.turn, adjourn.document TO adjourn_agent;
 GRANT UPDATE ON adjourn.family, adjourn.task, adjourn.ask, adjourn.call, adjourn.turn TO adjourn_agent;
 GRANT DELETE ON adjourn.document TO adjourn_agent;
 
-GRANT INSERT ON adjourn.call, adjourn.call_body, adjourn.document, adjourn.shared_document, adjourn.event TO adjourn_approver;
+-- To take something out of a queue is to update it: an approver puts in, and takes back.
+GRANT INSERT ON adjourn.call, adjourn.call_body, adjourn.document, adjourn.shared_document TO adjourn_approver;
 GRANT UPDATE ON adjourn.family, adjourn.task, adjourn.task_spec, adjourn.ask, adjourn.call, adjourn.call_body, adjourn.turn,
     adjourn.shared_document TO adjourn_approver;
 GRANT DELETE ON adjourn.document TO adjourn_approver;
-GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA absurd TO adjourn_approver;
-ALTER DEFAULT PRIVILEGES IN SCHEMA absurd GRANT INSERT, UPDATE, DELETE ON TABLES TO adjourn_approver;
+GRANT INSERT, DELETE ON ALL TABLES IN SCHEMA absurd TO adjourn_approver;
 
 GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA adjourn, absurd TO adjourn_worker;
-REVOKE INSERT, UPDATE, DELETE ON adjourn.schema_version FROM adjourn_worker;
-ALTER DEFAULT PRIVILEGES IN SCHEMA absurd GRANT INSERT, UPDATE, DELETE ON TABLES TO adjourn_worker;
+REVOKE INSERT, UPDATE, DELETE ON adjourn.schema_version, adjourn.event, absurd.queues FROM adjourn_approver, adjourn_worker;
+REVOKE UPDATE ON adjourn.ask_body FROM adjourn_worker;  -- what a person was asked, and on which terms, stays as it was
+GRANT UPDATE (body, link) ON adjourn.event TO adjourn_worker;  -- to forget what ended long ago
 
+-- The trail is written by its own function alone, so that each event stands behind the one before it; queues are made by those who fill them.
+ALTER FUNCTION adjourn.seal_events (bigint[], bytea[], bytea[]) SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+REVOKE EXECUTE ON FUNCTION adjourn.made_queue (text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION adjourn.made_queue (text) TO adjourn_approver, adjourn_worker;
+
+-- --- rows -----------------------------------------------------------------------------------------------------------------
 -- What a statement may say is a matter of rows, not of tables. Each guard has a search_path of its own: whoever may make functions somewhere
 -- could otherwise have it call theirs.
+
+-- Says whether whoever logged in has a role; no SET ROLE changes that, nor a function that runs as its owner.
+CREATE OR REPLACE FUNCTION adjourn.speaks_as(role name) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT pg_has_role(session_user, role, 'MEMBER')
+$$;
+
+CREATE OR REPLACE FUNCTION adjourn.is_agent_only() RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT NOT (adjourn.speaks_as('adjourn_approver') OR adjourn.speaks_as('adjourn_worker'))
+$$;
 
 -- The owner of the tables may write any name: it moves whole stores, and nothing here could keep it from anything.
 CREATE OR REPLACE FUNCTION adjourn.may_write_any(of_table oid) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT pg_has_role(session_user, relowner, 'MEMBER') FROM pg_class WHERE oid = of_table
 $$;
 
--- Refuses a name that is not that of the login who speaks, nor one that is no login's: a key, a webhook, a file, adjourn, the policy.
-CREATE OR REPLACE FUNCTION adjourn.require_own_name(name text, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION adjourn.refuse(words text, VARIADIC said text[] DEFAULT '{}') RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF name IS NOT NULL AND (name = 'db:' || session_user OR name IN ('adjourn', 'policy') OR name ~ '^(key|webhook|file):') THEN
-        RETURN;
-    END IF;
-    IF NOT adjourn.may_write_any(of_table) THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may not speak for %s', session_user, coalesce(name, 'nobody'));
-    END IF;
+    RAISE insufficient_privilege USING MESSAGE = format(words, VARIADIC said);
 END $$;
 
--- Returns whose doing an event was: the second text of its body, which is MessagePack. What is not written as we write it is nobody's.
-CREATE OR REPLACE FUNCTION adjourn.author_of(body bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+-- Refuses a name that is not that of the login who speaks, nor one that is no login's: adjourn, the policy; of those who decide a key or a
+-- webhook, and a file.
+CREATE OR REPLACE FUNCTION adjourn.require_own_name(name text, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF coalesce(
+        name = 'db:' || session_user OR name IN ('adjourn', 'policy')
+        OR (name ~ '^(key|webhook):' AND adjourn.speaks_as('adjourn_approver'))
+        OR (name LIKE 'file:%' AND NOT adjourn.is_agent_only()),
+        false
+    ) OR adjourn.may_write_any(of_table) THEN
+        RETURN;
+    END IF;
+    PERFORM adjourn.refuse('%s may not speak for %s', session_user, coalesce(name, 'nobody'));
+END $$;
+
+-- Returns what an event was and whose doing: the first two texts of its body, which is MessagePack. What is not written as we write it is
+-- nobody's.
+CREATE OR REPLACE FUNCTION adjourn.texts_of(body bytea) RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     place integer := 1;
     tag integer;
     size integer;
+    texts text[] := '{}';
 BEGIN
+    IF get_byte(body, 0) != 148 THEN
+        PERFORM adjourn.refuse('this is no event of adjourn''s');
+    END IF;
     FOR i IN 1 .. 2 LOOP
         tag := get_byte(body, place);
         size := CASE WHEN tag BETWEEN 160 AND 191 THEN tag - 160 WHEN tag = 217 THEN get_byte(body, place + 1) END;
+        IF size IS NULL THEN
+            PERFORM adjourn.refuse('this is no event of adjourn''s');
+        END IF;
         place := place + CASE WHEN tag = 217 THEN 2 ELSE 1 END + size;
+        texts := texts || convert_from(substring(body FROM place - size + 1 FOR size), 'UTF8');
     END LOOP;
-    IF get_byte(body, 0) != 148 OR size IS NULL THEN
-        RAISE insufficient_privilege USING MESSAGE = 'this is no event of adjourn''s';
-    END IF;
-    RETURN convert_from(substring(body FROM place - size + 1 FOR size), 'UTF8');
+    RETURN texts;
 END $$;
+
+-- Returns who asked for a task.
+CREATE OR REPLACE FUNCTION adjourn.requester_of(task_no bigint) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT (adjourn.texts_of(body))[2] FROM adjourn.event WHERE task = task_no ORDER BY no LIMIT 1
+$$;
 
 -- Refuses a decision that claims to be worth more than it is. That it is signed, L2, is looked into before anything starts.
 CREATE OR REPLACE FUNCTION adjourn.require_true_level(ask adjourn.ask, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    requester text := (
-        SELECT adjourn.author_of(event.body) FROM adjourn.event WHERE event.task = ask.no >> 20 ORDER BY event.no LIMIT 1
-    );
 BEGIN
     IF adjourn.may_write_any(of_table) THEN
         RETURN;
     END IF;
-    IF (ask.level = 'L1' AND (ask.settled_by NOT LIKE 'db:%' OR ask.settled_by IS NOT DISTINCT FROM requester))
+    IF (ask.level = 'L1' AND (ask.settled_by NOT LIKE 'db:%' OR ask.settled_by IS NOT DISTINCT FROM adjourn.requester_of(ask.no >> 20)))
         OR (ask.settled_by LIKE 'key:%' AND ask.level IS DISTINCT FROM 'L2') THEN
-        RAISE insufficient_privilege USING MESSAGE = format('a decision by %s is not worth %s', ask.settled_by, ask.level);
+        PERFORM adjourn.refuse('a decision by %s is not worth %s', ask.settled_by, ask.level);
+    END IF;
+END $$;
+
+-- An agent has a say only while its task runs: what waits, or is to be started, is not for it to touch.
+CREATE OR REPLACE FUNCTION adjourn.require_running(task_no bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM adjourn.task WHERE no = task_no AND state = 'running') THEN
+        PERFORM adjourn.refuse('%s has a say only in what runs', session_user);
     END IF;
 END $$;
 
@@ -95,7 +144,17 @@ CREATE OR REPLACE FUNCTION adjourn.guard_ask() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF TG_OP = 'UPDATE' AND OLD.state != 'pending' AND OLD IS DISTINCT FROM NEW THEN
-        RAISE insufficient_privilege USING MESSAGE = format('ask %s is settled', OLD.id);
+        PERFORM adjourn.refuse('ask %s is settled', OLD.id);
+    END IF;
+    IF TG_OP = 'UPDATE' AND (OLD.no, OLD.id, OLD.kind, OLD.run, OLD.created_at, OLD.slot, OLD.call, OLD.expires_at)
+        IS DISTINCT FROM (NEW.no, NEW.id, NEW.kind, NEW.run, NEW.created_at, NEW.slot, NEW.call, NEW.expires_at) THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
+    IF adjourn.is_agent_only() THEN
+        PERFORM adjourn.require_running(NEW.no >> 20);
+        IF TG_OP = 'UPDATE' AND NEW.state = 'pending' THEN
+            PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+        END IF;
     END IF;
     IF NEW.state != 'pending' THEN
         PERFORM adjourn.require_own_name(NEW.settled_by, TG_RELID);
@@ -105,67 +164,183 @@ BEGIN
         RETURN NEW;  -- whoever judges a call by the policy may turn it down
     END IF;
     IF NEW.state IN ('approved', 'rejected', 'settled')
-        AND (NEW.settled_by IN ('adjourn', 'policy') OR NOT pg_has_role('adjourn_approver', 'MEMBER')) THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may not decide', current_user);
+        AND (NEW.settled_by ~ '^(adjourn$|policy$|file:)' OR NOT adjourn.speaks_as('adjourn_approver')) THEN
+        PERFORM adjourn.refuse('%s may not decide', session_user);
     END IF;
-    IF NEW.state IN ('answered', 'expired')
-        AND NOT (pg_has_role('adjourn_approver', 'MEMBER') OR pg_has_role('adjourn_worker', 'MEMBER')) THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may not answer', current_user);
+    IF NEW.state IN ('answered', 'expired') AND adjourn.is_agent_only()
+        OR NEW.state = 'answered' AND NEW.settled_by IN ('adjourn', 'policy') THEN
+        PERFORM adjourn.refuse('%s may not answer', session_user);
     END IF;
     RETURN NEW;
 END $$;
 
+-- The trail tells of a decision only what those say who may decide, and an agent tells of nothing but its asks and its own calls.
 CREATE OR REPLACE FUNCTION adjourn.guard_event() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kind text := (adjourn.texts_of(NEW.body))[1];
+    author text := (adjourn.texts_of(NEW.body))[2];
 BEGIN
-    PERFORM adjourn.require_own_name(adjourn.author_of(NEW.body), TG_RELID);
+    IF adjourn.may_write_any(TG_RELID) THEN
+        RETURN NEW;
+    END IF;
+    PERFORM adjourn.require_own_name(author, TG_RELID);
+    IF kind IN ('ask_approved', 'ask_rejected', 'ask_settled', 'call_edited') AND (kind, author) != ('ask_rejected', 'policy')
+        AND (author ~ '^(adjourn$|policy$|file:)' OR NOT adjourn.speaks_as('adjourn_approver'))
+        OR kind = 'ask_answered' AND author IN ('adjourn', 'policy')
+        OR kind = 'task_created' AND NOT adjourn.speaks_as('adjourn_worker')
+        OR kind NOT IN ('ask_opened', 'ask_rejected', 'ask_withdrawn', 'call_executing', 'call_closed') AND adjourn.is_agent_only() THEN
+        PERFORM adjourn.refuse('%s may not tell of %s', session_user, kind);
+    END IF;
     RETURN NEW;
+END $$;
+
+-- Of a task that ended the words may be forgotten; their links stay.
+CREATE OR REPLACE FUNCTION adjourn.guard_forgetting() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT adjourn.may_write_any(TG_RELID) AND (NEW.body IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM adjourn.task WHERE no = OLD.task AND state IN ('succeeded', 'failed', 'canceled')
+    )) THEN
+        PERFORM adjourn.refuse('%s may not change the trail', session_user);
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- Whoever lets a call through says so in its own name. A call that goes on keeps the name under which the task went on before: of whoever
+-- approved it then, or asked for the task.
+CREATE OR REPLACE FUNCTION adjourn.require_own_approval(call adjourn.call, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF call.approved_by IS DISTINCT FROM adjourn.requester_of(call.no >> 20) AND NOT EXISTS (
+        SELECT 1 FROM adjourn.call AS earlier WHERE earlier.approved_by = call.approved_by
+            AND earlier.no BETWEEN (call.no >> 20) << 20 AND call.no - 1
+    ) THEN
+        PERFORM adjourn.require_own_name(call.approved_by, of_table);
+    END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION adjourn.guard_call() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' AND OLD.digest != NEW.digest AND NOT pg_has_role('adjourn_approver', 'MEMBER') THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may not change what is asked', current_user);
+    IF TG_OP = 'UPDATE' AND NOT adjourn.speaks_as('adjourn_approver') AND (OLD.no, OLD.digest) IS DISTINCT FROM (NEW.no, NEW.digest) THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
     END IF;
-    IF TG_OP = 'UPDATE' AND OLD.state = 'pending' AND NEW.state = 'approved'
-        AND NOT pg_has_role('adjourn_approver', 'MEMBER') THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may not decide', current_user);
+    IF TG_OP = 'UPDATE' AND NOT adjourn.speaks_as('adjourn_approver')
+        AND ((OLD.state = 'pending' AND NEW.state = 'approved') OR OLD.approved_by IS DISTINCT FROM NEW.approved_by) THEN
+        PERFORM adjourn.refuse('%s may not decide', session_user);
     END IF;
-    IF pg_has_role('adjourn_approver', 'MEMBER') OR pg_has_role('adjourn_worker', 'MEMBER') THEN
-        RETURN NEW;
+    IF NEW.approved_by IS NOT NULL AND (TG_OP = 'INSERT' OR OLD.approved_by IS DISTINCT FROM NEW.approved_by) THEN
+        PERFORM adjourn.require_own_approval(NEW, TG_RELID);
     END IF;
-    IF TG_OP = 'INSERT' AND NEW.state != 'pending' THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may ask, never decide', current_user);
+    IF NOT (adjourn.is_agent_only() OR adjourn.speaks_as('adjourn_worker')) AND (
+        NEW.state IN ('claimed', 'executing') AND (TG_OP = 'INSERT' OR OLD.state != NEW.state OR OLD.claimed_by != NEW.claimed_by)
+        OR TG_OP = 'UPDATE' AND OLD.state IN ('approved', 'claimed', 'executing') AND NEW.state NOT IN (OLD.state, 'withdrawn')
+    ) THEN
+        PERFORM adjourn.refuse('%s may decide, never run', session_user);
     END IF;
-    IF TG_OP = 'UPDATE' AND OLD.state != NEW.state AND (OLD.state, NEW.state) NOT IN (
+    IF adjourn.is_agent_only() THEN
+        PERFORM adjourn.require_running(NEW.no >> 20);
+        IF TG_OP = 'INSERT' THEN
+            PERFORM adjourn.require_asking(NEW);
+        ELSE
+            PERFORM adjourn.require_own_call(OLD, NEW);
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE FUNCTION adjourn.require_asking(call adjourn.call) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF call.state != 'pending' OR call.approved_by IS NOT NULL THEN
+        PERFORM adjourn.refuse('%s may ask, never decide', session_user);
+    END IF;
+END $$;
+
+-- An agent takes back what it asked, takes what was approved for its own run, and says what became of that.
+CREATE OR REPLACE FUNCTION adjourn.require_own_call(was adjourn.call, call adjourn.call) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    task_id text := (SELECT id FROM adjourn.task WHERE no = call.no >> 20);
+BEGIN
+    IF (was.state, call.state) NOT IN (
         ('pending', 'withdrawn'), ('pending', 'rejected'), ('approved', 'withdrawn'), ('approved', 'claimed'),
         ('approved', 'executing'), ('claimed', 'executing'), ('executing', 'done'), ('executing', 'failed')
     ) THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may not move a call from %s to %s', current_user, OLD.state, NEW.state);
+        PERFORM adjourn.refuse('%s may not move a call from %s to %s', session_user, was.state, call.state);
     END IF;
-    RETURN NEW;
+    IF (was.label, was.body) IS DISTINCT FROM (call.label, call.body) THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
+    IF split_part(coalesce(was.claimed_by, task_id), '.', 1) != task_id OR split_part(coalesce(call.claimed_by, task_id), '.', 1) != task_id THEN
+        PERFORM adjourn.refuse('%s may not touch what others run', session_user);
+    END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION adjourn.guard_task() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT (pg_has_role('adjourn_approver', 'MEMBER') OR pg_has_role('adjourn_worker', 'MEMBER'))
-        AND (OLD.id, OLD.family, OLD.state, OLD.pool, OLD.next_call, OLD.wish, OLD.engine_task, OLD.engine_run)
-        IS DISTINCT FROM (NEW.id, NEW.family, NEW.state, NEW.pool, NEW.next_call, NEW.wish, NEW.engine_task, NEW.engine_run) THEN
-        RAISE insufficient_privilege USING MESSAGE = format('%s may not move a task', current_user);
+    IF adjourn.is_agent_only() AND (
+        OLD.state != 'running' OR (OLD.no, OLD.id, OLD.family, OLD.state, OLD.pool, OLD.next_call, OLD.wish, OLD.slot, OLD.engine_task, OLD.engine_run)
+        IS DISTINCT FROM (NEW.no, NEW.id, NEW.family, NEW.state, NEW.pool, NEW.next_call, NEW.wish, NEW.slot, NEW.engine_task, NEW.engine_run)
+    ) THEN
+        PERFORM adjourn.refuse('%s may not move a task', session_user);
     END IF;
     RETURN NEW;
+END $$;
+
+-- What a process may keep of its own. Results, signatures and what a call was before a person changed it are not among it.
+CREATE OR REPLACE FUNCTION adjourn.guard_document() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text := CASE TG_OP WHEN 'DELETE' THEN OLD.name ELSE NEW.name END;
+BEGIN
+    IF adjourn.is_agent_only() AND name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%' THEN
+        PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
+    END IF;
+    RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+END $$;
+
+-- Only what has ended is forgotten. A trigger says by how many bits a row's number is longer than its task's.
+CREATE OR REPLACE FUNCTION adjourn.guard_pruning() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT adjourn.may_write_any(TG_RELID) AND NOT EXISTS (
+        SELECT 1 FROM adjourn.task WHERE no = OLD.no >> TG_ARGV[0]::integer AND state IN ('succeeded', 'failed', 'canceled')
+    ) THEN
+        PERFORM adjourn.refuse('%s may not forget what has not ended', session_user);
+    END IF;
+    RETURN OLD;
+END $$;
+
+-- Its row is there to be locked, which needs the right to change it, and is never changed.
+CREATE OR REPLACE FUNCTION adjourn.guard_family() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM adjourn.refuse('%s may not move a task', session_user);
+    RETURN NULL;
 END $$;
 
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.ask FOR EACH ROW EXECUTE FUNCTION adjourn.guard_ask();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.call FOR EACH ROW EXECUTE FUNCTION adjourn.guard_call();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT ON adjourn.event FOR EACH ROW EXECUTE FUNCTION adjourn.guard_event();
+CREATE OR REPLACE TRIGGER guard_forgetting BEFORE UPDATE ON adjourn.event FOR EACH ROW EXECUTE FUNCTION adjourn.guard_forgetting();
 CREATE OR REPLACE TRIGGER guard BEFORE UPDATE ON adjourn.task FOR EACH ROW EXECUTE FUNCTION adjourn.guard_task();
+CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR DELETE ON adjourn.document FOR EACH ROW EXECUTE FUNCTION adjourn.guard_document();
+CREATE OR REPLACE TRIGGER guard BEFORE UPDATE ON adjourn.family FOR EACH ROW EXECUTE FUNCTION adjourn.guard_family();
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.task FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(0);
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.task_spec FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(0);
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.run FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.call FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.call_body FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.ask FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.ask_body FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
+CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.message FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
 
+-- The owner may do all, as before.
 DO $$
+DECLARE
+    owner oid := (SELECT nspowner FROM pg_namespace WHERE nspname = 'adjourn');
 BEGIN
-    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
-        EXECUTE format('GRANT adjourn_approver, adjourn_worker TO %I', current_user);  -- the owner may do all, as before
+    IF NOT (SELECT rolsuper FROM pg_roles WHERE oid = owner) THEN
+        EXECUTE format('GRANT adjourn_approver, adjourn_worker TO %s', owner::regrole);
     END IF;
 END $$;

@@ -64,6 +64,7 @@ CREATE TABLE adjourn.call (
     version integer NOT NULL,
     digest bytea NOT NULL,
     claimed_by text,
+    approved_by text,
     label text,
     body bytea NOT NULL,
     CHECK (state NOT IN ('claimed', 'executing') OR claimed_by IS NOT NULL)
@@ -150,6 +151,16 @@ CREATE FUNCTION adjourn.require(is_so boolean, sentence text) RETURNS void LANGU
 BEGIN
     IF is_so IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'AJ001', MESSAGE = sentence;
+    END IF;
+END $$;
+
+-- Has a transaction end here if the schema was brought up to date since its program looked: it would write what the new one does not expect.
+CREATE FUNCTION adjourn.require_schema(known integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    found integer := (SELECT max(version) FROM adjourn.schema_version);
+BEGIN
+    IF found != known THEN
+        RAISE EXCEPTION USING ERRCODE = 'AJ003', MESSAGE = format('schema %s, and this program knows %s', found, known);
     END IF;
 END $$;
 

@@ -52,7 +52,7 @@ class Seen:
 
     @property
     def _forgetting(self) -> str:
-        return f"rm {self._path}" if self._path else "restart what uses it"
+        return f"rm {self._path}; then start its workers anew" if self._path else "restart what uses it"
 
     def note(self, place: int | None, seal: bytes | None) -> None:
         """Remember how far the database is."""

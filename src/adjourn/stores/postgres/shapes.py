@@ -6,6 +6,7 @@ import msgspec
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 Fields = dict[str, Any]
+_fields = msgspec.msgpack.Decoder(Fields)
 
 
 class Shape(Generic[Value]):
@@ -33,8 +34,8 @@ class Shape(Generic[Value]):
         return msgspec.msgpack.encode({field: getattr(value, field) for field in self._apart})
 
     def value(self, columns: tuple[Any, ...], *bodies: bytes, **known: Any) -> Value:
-        """Put a value together. What a column says counts, whatever a body says."""
+        """Put a value together. What a column says counts, whatever a body says, and of two bodies the later."""
         fields: Fields = {}
         for body in bodies:
-            fields |= msgspec.msgpack.decode(body, type=Fields)
+            fields |= _fields.decode(body)
         return msgspec.convert(fields | dict(zip(self._columns, columns, strict=True)) | known, self._kind)

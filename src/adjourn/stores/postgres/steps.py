@@ -11,17 +11,15 @@ from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.events import Event
-from adjourn.core.task import Run, Task, number_of_run, task_of_run
+from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
 from adjourn.stores.postgres.database import Database
 from adjourn.stores.postgres.line import Encoded, Statement, Values
 from adjourn.stores.postgres.statements import SQL, lists
 from adjourn.stores.postgres.unwritten import Unwritten
+from adjourn.stores.rows import Numbered
 
-BITS = 20
-LAST = (1 << BITS) - 1
-NEWEST = 1 << 62
 _MOST_NAMES = 100
 _LONGEST_NEWS = 8000  # bytes that NOTIFY takes
 
@@ -45,6 +43,7 @@ class Known:
         self.runs: dict[int, Run] = {}
         self.calls: dict[int, Call] = {}
         self.asks: dict[str, Ask] = {}
+        self.numbered: dict[int, Ask] = {}
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
         self.places: dict[int, Place] = {}
@@ -55,7 +54,7 @@ class Known:
         self.turns_of: dict[int, list[Turn]] = {}
 
 
-class Steps:
+class Steps(Numbered):
     """One view or one transaction. Whoever changes something of a task holds the row of its family first."""
 
     def __init__(self, db: Database, *, changes: bool, lease: float, foreseen: Known | None = None) -> None:
@@ -97,10 +96,6 @@ class Steps:
         """Write a row before anything else is asked."""
         self._unwritten.add(query, task, row, pool=pool)
 
-    def _one(self, query: str, *values: object) -> Values | None:
-        rows = self._all(query, *values)
-        return rows[0] if rows else None
-
     def _run(self, query: str, *values: object) -> None:
         """Say something before anything else is asked."""
         self._unwritten.add_alone(query, values)
@@ -117,22 +112,12 @@ class Steps:
 
     def _find_number(self, task_id: str) -> None:
         """Remember a task's number."""
-        if row := self._one("task_no", word(task_id)):
+        if row := self._one("task_no", name_or_none(task_id)):
             self._remember(task_id, int(row[0]))
 
     def _remember(self, task_id: str, no: int) -> None:
         self._known.numbers[task_id] = no
         self._known.names[no] = task_id
-
-    def _key(self, task_id: str, number: int) -> int:
-        return (self._no(task_id) << BITS) + number
-
-    def _run_key(self, name: str) -> int:
-        return self._key(task_of_run(name), number_of_run(name))
-
-    def _span(self, task_id: str) -> tuple[int, int]:
-        first = self._no(task_id) << BITS
-        return first, first + LAST
 
     def _task_id(self, no: int) -> str:
         if no in self._known.names:
@@ -184,22 +169,6 @@ def expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard re
         raise Outdated(f"{name} was changed by someone else at the same moment")
 
 
-def most(limit: int) -> int | None:
-    """Return a limit as PostgreSQL knows it: below zero there is none."""
-    return limit if limit >= 0 else None
-
-
-def word(text: str) -> str | None:
-    """Return a name as PostgreSQL can look for it: one that is not UTF-8, or holds a NUL, names nothing."""
-    return None if "\0" in text else name_or_none(text)
-
-
 def words(texts: Sequence[str]) -> list[str]:
     """Return those names that can name something."""
-    return [found for text in texts if (found := word(text)) is not None]
-
-
-def prefix_range(prefix: str) -> tuple[str | None, str | None]:
-    """Return the first string that begins with the prefix, and one that comes after all of those."""
-    first = word(prefix)
-    return (None, None) if first is None else (first, f"{first}\U0010ffff")
+    return [found for text in texts if (found := name_or_none(text)) is not None]

@@ -12,7 +12,7 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.stores.everything import Everything
 from adjourn.stores.postgres.asks import AskRows
-from adjourn.stores.postgres.database import Database, Opening, shown, translated
+from adjourn.stores.postgres.database import Database, Opening
 from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import make_roles, require_schema
 from adjourn.stores.postgres.line import Statement, Values
@@ -23,6 +23,7 @@ from adjourn.stores.postgres.statements import SQL
 from adjourn.stores.postgres.steps import Known
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
+from adjourn.stores.postgres.troubles import shown, translated
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -52,9 +53,8 @@ class PostgresStore:
         self._url = url
         self._listen_url = url if listen_url is None else listen_url or None
         # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
-        with translated("the store"):
-            self.name = shown(url)
-        self.patience = Patience(self.name, say) if say else None
+        self.name = shown(url)
+        self.patience = Patience(str(self.name), say) if say else None
         self._db = Database(url, prepares=listen_url is None, patience=self.patience)
         self._ears: list[Ear] = []
         self._clock = (0, float("-inf"))
@@ -95,7 +95,6 @@ class PostgresStore:
             finally:
                 with suppress(psycopg.Error):
                     self._db.leave()
-                self._seen.keep_soon()
 
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
@@ -136,7 +135,7 @@ class PostgresStore:
         """Refuse a copy of the database that lacks what this machine has seen."""
         try:
             rows = self._db.all(_SEAL, self._seen.place) if self._seen.place else []
-            self._seen.require(rows[0][0] if rows else None, name=self.name)
+            self._seen.require(rows[0][0] if rows else None, name=str(self.name))
             self._known = self._db.reach()
         except BaseException:
             self._roll_back()
@@ -149,7 +148,7 @@ class PostgresStore:
     def _commit(self, last: list[Statement]) -> None:
         """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
         try:
-            *_, ((place, seal, _),), _ = self._db.batch([*last, (b"COMMIT", ())], once=True)
+            *_, ((place, seal, _),) = self._db.commit(last)
             self._seen.note(place, seal)
         except psycopg.OperationalError as error:
             if self._db.is_open:

@@ -2,38 +2,29 @@
 
 import os
 import time
-from collections.abc import Sequence
 
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task, run_id
-from adjourn.stores.bodies import spec_body, spec_of
+from adjourn.stores.bodies import name_or_none, prefix_range, spec_body, spec_of
 from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import (
-    BITS,
-    LAST,
-    NEWEST,
-    Place,
-    Steps,
-    expect,
-    most,
-    outdated_if_missing,
-    prefix_range,
-    word,
-)
+from adjourn.stores.postgres.steps import Place, Steps, expect, outdated_if_missing
+from adjourn.stores.rows import BITS, LAST, Tasks
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
 _RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
-_CALLS = Shape(Call, columns=("state", "version", "digest", "claimed_by", "label"), known=("task_id", "number", "body"))
+_CALLS = Shape(
+    Call, columns=("state", "version", "digest", "claimed_by", "approved_by", "label"), known=("task_id", "number", "body")
+)
 
 OF_TASK = 9  # columns that make a task
 _BACKOFF = 0.5  # seconds before a start that failed is tried again; it doubles
 _LONGEST = 60.0
 
 
-class TaskRows(Steps):
+class TaskRows(Tasks, Steps):
     """What is kept of tasks, runs and calls. A task that is queued or runs has its row in the engine; any other has none."""
 
     # --- tasks -----------------------------------------------------------------------------------------------------
@@ -42,29 +33,15 @@ class TaskRows(Steps):
         """Return the task, or raise NotFound."""
         if (self._changes or task_id in self._known.numbers) and (no := self._no(task_id)) in self._known.tasks:
             return self._known.tasks[no]
-        row = self._one("task_by_id", word(task_id))
+        row = self._one("task_by_id", name_or_none(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         self._remember(task_id, row[0])
         task = self._known.tasks[row[0]] = task_of(row)
         return task
 
-    def task_in_slot(self, slot: str) -> Task | None:
-        """Return the task that was started for that slot, if there is one."""
-        row = self._one("task_in_slot", bytes.fromhex(slot))
-        return task_of(row) if row else None
-
-    def tasks_like(self, prefix: str) -> list[str]:
-        """Return a few ids of tasks that the prefix fits."""
-        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
-
-    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
-        """Return the newest tasks first."""
-        place = self._no(before) if before else NEWEST
-        if not states:
-            return [task_of(row) for row in self._all("tasks_before", place, most(limit))]
-        found = [row for state in states for row in self._all("tasks_in_state_before", state.value, place, most(limit))]
-        return [task_of(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
+    def _task(self, row: Values) -> Task:
+        return task_of(row)
 
     def running(self) -> list[Task]:
         """Return every task that is running."""
@@ -77,14 +54,6 @@ class TaskRows(Steps):
             self._remember(task.id, row[0])
             self._known.runs[run[0]] = run_of(task.id, run)
         return task
-
-    def unwanted(self) -> set[str]:
-        """Return the tasks that run and that somebody wants to stop."""
-        return {row[0] for row in self._all("unwanted_tasks")}
-
-    def queued(self, *, pool: str, limit: int) -> list[Task]:
-        """Return the tasks of a pool that can be started, oldest first."""
-        return [task_of(row) for row in self._all("queued", pool, most(limit))]
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
@@ -280,12 +249,11 @@ def run_of(task_id: str, row: Values) -> Run:
 
 
 def _call_columns(call: Call) -> list[object]:
-    state, version, digest, claimed_by, label = _CALLS.columns(call)
-    return [state, version, bytes.fromhex(digest), claimed_by, label]
+    state, version, digest, *rest = _CALLS.columns(call)
+    return [state, version, bytes.fromhex(digest), *rest]
 
 
 def call_of(task_id: str, row: Values) -> Call:
     """Put a call together."""
-    no, state, version, digest, claimed_by, label, body, content = row
-    columns = (state, version, digest.hex(), claimed_by, label)
-    return _CALLS.value(columns, body, task_id=task_id, number=no & LAST, body=content)
+    no, state, version, digest, *rest, body, content = row
+    return _CALLS.value((state, version, digest.hex(), *rest), body, task_id=task_id, number=no & LAST, body=content)

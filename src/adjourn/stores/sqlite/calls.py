@@ -1,16 +1,16 @@
-"""Calls and what agents keep, as rows."""
+"""Calls and turns, as rows."""
 
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound
 from adjourn.core.states import CallState
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import short_digest
-from adjourn.stores.sqlite.database import Values
-from adjourn.stores.sqlite.steps import LAST, Steps, as_json, as_shim
+from adjourn.stores.rows import Belongings, Values
+from adjourn.stores.sqlite.steps import Steps, as_json, as_shim
 
 
-class CallRows(Steps):
-    """What is run at most once, what a run asked for before, and the documents and the transcript of a task."""
+class CallRows(Belongings, Steps):
+    """What is run at most once, and what belongs to a task beside it."""
 
     def call(self, task_id: str, number: int) -> Call:
         """Return one call, or raise NotFound."""
@@ -77,11 +77,6 @@ class CallRows(Steps):
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
-    def count_turns(self, run_id: str, key: str) -> int:
-        """Return how often a run has asked for that key."""
-        ((count,),) = self._all("count_turns", self._run_key(run_id), short_digest(key))
-        return int(count)
-
     def turns_left_open(self, run_id: str) -> list[Turn]:
         """Return what a run asked for and did not get."""
         rows = self._all("turns_left_open", self._run_key(run_id))
@@ -91,49 +86,6 @@ class CallRows(Steps):
         """Remember a turn."""
         kind = turn.key.partition(":")[0] + ":"
         self._run("insert_turn", self._run_key(turn.run_id), short_digest(turn.key), kind, turn.thing, int(turn.left_open))
-
-    def close_turn(self, run_id: str, thing: str) -> None:
-        """Remember that a run got what it had asked for."""
-        self._run("close_turn", self._run_key(run_id), thing)
-
-    # --- documents -------------------------------------------------------------------------------------------------
-
-    def document(self, task_id: str, name: str) -> bytes | None:
-        """Return what a task keeps under that name, if anything."""
-        row = self._one("document", self._no(task_id), name)
-        return row[0] if row else None
-
-    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task."""
-        no = self._no(task_id)
-        self._run("drop_document", no, name)
-        if body is not None:
-            self._run("insert_document", no, name, body)
-
-    def shared_document(self, name: str) -> bytes | None:
-        """Return what the store keeps under that name, if anything."""
-        row = self._one("shared_document", name)
-        return bytes(row[0]) if row else None
-
-    def keep_shared_document(self, name: str, body: bytes) -> None:
-        """Keep a document that belongs to no task."""
-        self._run("keep_shared_document", name, body)
-
-    # --- transcripts -----------------------------------------------------------------------------------------------
-
-    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
-        """Return a transcript, or so much of it after a message."""
-        first, last = self._span(task_id)
-        return [body for (body,) in self._all("messages", first + after, last)]
-
-    def count_messages(self, task_id: str) -> int:
-        """Return how many messages a transcript has."""
-        row = self._one("last_message", *self._span(task_id))
-        return int(row[0]) & LAST if row else 0
-
-    def add_message(self, task_id: str, number: int, body: bytes) -> None:
-        """Keep the next message of a transcript."""
-        self._run("insert_message", self._key(task_id, number), body)
 
 
 def _call(task_id: str, row: Values) -> Call:

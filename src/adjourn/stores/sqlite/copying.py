@@ -1,8 +1,8 @@
 """Copies all rows of a SQLite store out, and all rows of another store in."""
 
-from adjourn.stores.everything import Everything, KeptEvent, KeptTask, KeptTurn
+from adjourn.stores.everything import Everything, KeptEvent, KeptTask, KeptTurn, add_values
 from adjourn.stores.sqlite.database import Database
-from adjourn.stores.sqlite.rows import Rows
+from adjourn.stores.sqlite.store import Rows
 
 _DOCUMENTS = "SELECT task, name, body FROM document ORDER BY task, name"
 
@@ -33,12 +33,7 @@ def take_in(db: Database, rows: Rows, content: Everything) -> None:
         db.all("INSERT INTO sqlite_sequence (name, seq) VALUES ('task', ?)", kept.no - 1)
         rows.add_task(kept.task)
         db.all("UPDATE task SET head = ? WHERE no = ?", kept.head, kept.no)
-    for run in content.runs:
-        rows.add_run(run)
-    for call in content.calls:
-        rows.add_call(call)
-    for ask in content.asks:
-        rows.add_ask(ask)
+    add_values(rows, content)
     _take_in_rows(db, content)
 
 

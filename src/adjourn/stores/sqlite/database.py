@@ -4,7 +4,7 @@ from typing import Any
 
 import apsw
 
-Values = tuple[Any, ...]  # what SQLite hands out; each reader gives it a type at once
+from adjourn.stores.rows import Values
 
 _WAIT_MS = 30_000
 _CACHED_STATEMENTS = 100

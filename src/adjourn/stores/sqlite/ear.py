@@ -1,7 +1,7 @@
 """Hears that something was committed: by a socket with a name in the store, or by a port where there are none."""
 
+import _socket as socket
 import os
-import socket
 
 from adjourn.stores.sqlite.wake import BY_PORT, HERE, address, forget
 

@@ -35,6 +35,15 @@ def prepare(root: str) -> str:
     return path
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """Return which file is there, whatever it is called; or None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _refuse_remains(path: str) -> None:
     """Refuse what is left of a database that was cut off: SQLite takes it for an empty one, and all would seem settled."""
     has_log = _size(f"{path}-wal") > 0  # first: whoever makes the database in this very moment fills it before its log

@@ -6,13 +6,10 @@ import msgspec
 
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.identity import ProcessId
-from adjourn.core.task import number_of_run, task_of_run
 from adjourn.stores.bodies import name_or_none
-from adjourn.stores.sqlite.database import Database, Values
+from adjourn.stores.rows import Numbered, Values
+from adjourn.stores.sqlite.database import Database
 
-BITS = 20
-LAST = (1 << BITS) - 1
-NEWEST = 1 << 62
 _shims = msgspec.json.Decoder(ProcessId)
 
 
@@ -25,22 +22,18 @@ with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-
     SQL = _named(_file.read())
 
 
-class Steps:
+class Steps(Numbered):
     """Reads and writes by the names of statements, and knows the numbers of tasks and what is not written yet."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, bytes]] = {}
-        self._seal: bytes | None = None
+        self._newest_seal: bytes | None = None
         self._events: list[Values] = []  # appended and not yet written
 
     def _all(self, query: str, *values: object) -> list[Values]:
         return self._db.all(SQL[query], *values)
-
-    def _one(self, query: str, *values: object) -> Values | None:
-        rows = self._all(query, *values)
-        return rows[0] if rows else None
 
     def _run(self, query: str, *values: object) -> None:
         self._all(query, *values)
@@ -57,16 +50,6 @@ class Steps:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
         self._numbers[task_id] = int(row[0])
         return int(row[0])
-
-    def _key(self, task_id: str, number: int) -> int:
-        return (self._no(task_id) << BITS) + number
-
-    def _run_key(self, name: str) -> int:
-        return self._key(task_of_run(name), number_of_run(name))
-
-    def _span(self, task_id: str) -> tuple[int, int]:
-        first = self._no(task_id) << BITS
-        return first, first + LAST
 
 
 def blob(hexadecimal: str | None) -> bytes | None:

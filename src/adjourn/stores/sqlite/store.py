@@ -13,10 +13,13 @@ from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreR
 from adjourn.core.task import Task
 from adjourn.files import private_directory
 from adjourn.ports.store import Listener
-from adjourn.stores.locks import oldest_fitting
+from adjourn.stores.locks import NoLeases, oldest_fitting
 from adjourn.stores.sqlite import place
+from adjourn.stores.sqlite.asks import AskRows
+from adjourn.stores.sqlite.calls import CallRows
 from adjourn.stores.sqlite.database import Database
-from adjourn.stores.sqlite.rows import Rows
+from adjourn.stores.sqlite.tasks import TaskRows
+from adjourn.stores.sqlite.trail import TrailRows
 from adjourn.stores.sqlite.wake import wake_all
 
 SCHEMA = 3
@@ -39,6 +42,10 @@ class About(msgspec.Struct, frozen=True):
     damage: str
 
 
+class Rows(TaskRows, CallRows, AskRows, TrailRows, NoLeases):
+    """All rows of the database: a view inside a read, a change inside a transaction."""
+
+
 class SqliteStore:
     """Keeps tasks in a directory of its own."""
 
@@ -48,6 +55,7 @@ class SqliteStore:
             path = place.prepare(root)
             self._lock = os.open(os.path.join(root, place.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             self._db = self._open(path)
+            self._file = place.identity(path)
         self._rows = Rows(self._db)
 
     def _open(self, path: str) -> Database:
@@ -75,6 +83,7 @@ class SqliteStore:
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         with _translated(self.root), self._turn():
+            self._require_in_place()
             self._db.do("BEGIN IMMEDIATE")
             try:
                 yield self._rows
@@ -84,6 +93,11 @@ class SqliteStore:
                 self._roll_back()
                 raise
         wake_all(os.path.join(self.root, "wake"))
+
+    def _require_in_place(self) -> None:
+        """Refuse to change what nobody looks at any more: it was moved into a database, or another file is in its place."""
+        if place.identity(os.path.join(self.root, place.DATABASE)) != self._file:
+            raise StoreProblem(f"{self.root} was moved or replaced in this moment: nothing was changed", way_out="say it again")
 
     def _roll_back(self) -> None:
         self._rows.discard()

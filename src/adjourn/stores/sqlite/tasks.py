@@ -1,16 +1,14 @@
 """Tasks and their runs, as rows."""
 
-from collections.abc import Sequence
-
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, Wish, run_id
 from adjourn.stores.bodies import name_or_none, prefix_range, spec_body, spec_of
-from adjourn.stores.sqlite.database import Values
-from adjourn.stores.sqlite.steps import BITS, LAST, NEWEST, Steps, as_hex, as_json, as_shim, blob
+from adjourn.stores.rows import BITS, LAST, Tasks, Values
+from adjourn.stores.sqlite.steps import Steps, as_hex, as_json, as_shim, blob
 
 
-class TaskRows(Steps):
+class TaskRows(Tasks, Steps):
     """What is to be done, and each time that somebody tried."""
 
     def task(self, task_id: str) -> Task:
@@ -18,36 +16,11 @@ class TaskRows(Steps):
         row = self._one("task_by_id", name_or_none(task_id))
         if row is None:
             raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
-        return _task(row)
-
-    def task_in_slot(self, slot: str) -> Task | None:
-        """Return the task that was started for that slot, if there is one."""
-        row = self._one("task_in_slot", bytes.fromhex(slot))
-        return _task(row) if row else None
-
-    def tasks_like(self, prefix: str) -> list[str]:
-        """Return a few ids of tasks that the prefix fits."""
-        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
-
-    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
-        """Return the newest tasks first."""
-        place = self._no(before) if before else NEWEST
-        if not states:
-            return [_task(row) for row in self._all("tasks_before", place, limit)]
-        found = [row for state in states for row in self._all("tasks_in_state_before", state, place, limit)]
-        return [_task(row) for row in sorted(found, reverse=True)[:limit]]
+        return self._task(row)
 
     def running(self) -> list[Task]:
         """Return every task that is running."""
-        return [_task(row) for row in self._all("tasks_in_state_before", TaskState.RUNNING, NEWEST, -1)][::-1]
-
-    def unwanted(self) -> set[str]:
-        """Return the tasks that run and that somebody wants to stop."""
-        return {row[0] for row in self._all("unwanted_tasks")}
-
-    def queued(self, *, pool: str, limit: int) -> list[Task]:
-        """Return the tasks of a pool that can be started, oldest first."""
-        return [_task(row) for row in self._all("queued", pool, limit)]
+        return self.tasks(states=(TaskState.RUNNING,), limit=-1)[::-1]
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
@@ -94,6 +67,25 @@ class TaskRows(Steps):
         )
         if new.spec is not old.spec:
             self._run("update_spec", no, spec_body(new.spec))
+
+    def _task(self, row: Values) -> Task:
+        return Task(
+            id=row[1],
+            spec=spec_of(row[2]),
+            state=TaskState(row[3]),
+            version=row[4],
+            session_id=row[5],
+            created_at=row[6],
+            updated_at=row[7],
+            runs=row[8],
+            calls=row[9],
+            asks=row[10],
+            tries=row[11],
+            next_call=row[12],
+            wish=Wish(row[13]) if row[13] else None,
+            message=row[14],
+            slot=as_hex(row[15]),
+        )
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -166,26 +158,6 @@ class TaskRows(Steps):
             old.state,
             name=old.id,
         )
-
-
-def _task(row: Values) -> Task:
-    return Task(
-        id=row[1],
-        spec=spec_of(row[2]),
-        state=TaskState(row[3]),
-        version=row[4],
-        session_id=row[5],
-        created_at=row[6],
-        updated_at=row[7],
-        runs=row[8],
-        calls=row[9],
-        asks=row[10],
-        tries=row[11],
-        next_call=row[12],
-        wish=Wish(row[13]) if row[13] else None,
-        message=row[14],
-        slot=as_hex(row[15]),
-    )
 
 
 def _run(task_id: str, row: Values) -> Run:

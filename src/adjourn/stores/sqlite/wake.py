@@ -1,6 +1,7 @@
 """Tells whoever listens that something was committed, by a datagram after the commit."""
 
 import os
+from contextlib import closing
 
 BY_PORT = "udp-"  # what begins the name of an ear that listens on a port of this machine
 HERE = "127.0.0.1"
@@ -43,20 +44,20 @@ def _send_to(folder: int, name: str) -> None:
 
 
 def _by_name(folder: int, name: str) -> None:
-    import socket
+    import _socket as socket
 
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as sender:
         sender.settimeout(0)
         sender.sendto(_NEWS, address(folder, name))
 
 
 def _by_port(name: str) -> None:
-    import socket
+    import _socket as socket
 
     port = name.removeprefix(BY_PORT).partition("-")[0]
     if not (port.isascii() and port.isdigit()) or int(port) > _LAST_PORT:
         return
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
         sender.settimeout(0)
         sender.connect((HERE, int(port)))  # only to one who is connected the system tells that nobody listens there
         sender.send(_NEWS)

@@ -1,0 +1,135 @@
+"""Runs the calls of agents beside them, one at a time, each in a shim of its own."""
+
+from collections.abc import Mapping
+
+from adjourn.controller.runs import Claimed
+from adjourn.controller.whole import Controller
+from adjourn.core.call import Call, Json, arguments_of
+from adjourn.core.driving import CallResult
+from adjourn.core.errors import StoreProblem
+from adjourn.core.reading import steps_of, words_of
+from adjourn.core.task import Run
+from adjourn.files import private_directory
+from adjourn.ports.leases import Heart
+from adjourn.ports.runs import NeverStarted
+from adjourn.process.local import LocalProcesses, run_directory
+from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt
+from adjourn.shims import Shims
+from adjourn.underway import Active, Execution
+
+COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
+
+
+class Beside:
+    """What runs beside the agents of one supervisor."""
+
+    def __init__(
+        self, controller: Controller, shims: Shims, *, root: str, processes: LocalProcesses, heart: Heart | None
+    ) -> None:
+        self._controller = controller
+        self._shims = shims
+        self._root = root
+        self._processes = processes
+        self._heart = heart
+
+    def adopt(self, active: Active) -> None:
+        """Take over what runs beside an agent whose supervisor is gone."""
+        for call in self._controller.executions(active.run.task_id):
+            self._adopt_call(active, call)
+
+    def _adopt_call(self, active: Active, call: Call) -> None:
+        place = run_directory(self._root, call.place)
+        shim = adopt(place, call.shim) if call.shim else None
+        if shim:
+            active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
+            self._keep_alive(active.run, place)
+        elif call.shim:
+            self._controller.conclude_call(active.run, call, self._processes.left_behind(call.place))
+        else:
+            self._controller.release_call(active.run, call)
+
+    def tend(self, active: Active) -> bool:
+        """See to what runs beside an agent; say whether all of the run has left."""
+        try:
+            return self._tend(active)
+        except StoreProblem:
+            active.is_in_doubt = True
+            raise
+
+    def _tend(self, active: Active) -> bool:
+        if active.is_in_doubt:
+            self._give_back(active)
+        if active.execution and active.execution.is_gone:
+            self._end(active, active.execution)
+        if active.has_left():
+            return active.execution is None
+        if active.execution is None and not active.told:
+            self.begin(active)
+        return False
+
+    def _give_back(self, active: Active) -> None:
+        """Give back what was about to run when the store failed: its gate stayed shut."""
+        for call in self._controller.executions(active.run.task_id):
+            if active.execution is None or call.number != active.execution.call.number:
+                self._controller.release_call(active.run, call)
+        active.is_in_doubt = False
+
+    def begin(self, active: Active) -> None:
+        """Start the next call of an agent, if one is ready."""
+        call = self._controller.next_execution(active.run.task_id)
+        claimed = self._controller.claim_call(active.run, call) if call else None
+        if claimed is None:
+            return
+        try:
+            shim = self._started(active.run, claimed)
+        except (ShimFailed, OSError) as error:
+            self._controller.finish_call(active.run, claimed, CallResult(ok=False, error=f"it could not be started: {error}"))
+            return
+        execution = Execution(claimed, shim, place=run_directory(self._root, claimed.place))
+        self._keep_alive(active.run, execution.place)
+        self._let_through(active, execution, shim)
+
+    def _started(self, run: Run, call: Call) -> Shim:
+        """Start the shim of an agent's call from the stored bytes, and from nothing else."""
+        with self._controller.store.read() as view:
+            task = view.task(run.task_id)
+        arguments = arguments_of(call.body)
+        words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
+        return self._shims.start(
+            Claimed(task=task, run=run, call=call),
+            place=private_directory(run_directory(self._root, call.place)),
+            argv=words or ("adjourn", "_tool", call.id),
+            cwd=task.spec.workspace,
+            env={"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
+            timeout=_timeout(arguments) if words else None,
+            deadline=self._heart.deadline_of(run.id) if self._heart else None,
+        )
+
+    def _let_through(self, active: Active, execution: Execution, shim: Shim) -> None:
+        try:
+            self._controller.execute_call(active.run, execution.call, shim=shim.identity)
+            shim.open_gate()
+        except GateShut:
+            execution.leave()
+            self._controller.release_call(active.run, execution.call)
+        except BaseException:
+            execution.leave()
+            raise
+        else:
+            active.begin(execution)
+
+    def _end(self, active: Active, execution: Execution) -> None:
+        left = NeverStarted() if execution.stayed_out else self._processes.left_behind(execution.call.place)
+        self._controller.conclude_call(active.run, execution.call, left)
+        active.end(execution)  # only now: should the store have failed, it is told again
+
+    def _keep_alive(self, run: Run, place: str) -> None:
+        """Hand what runs beside an agent the deadlines of its run, beginning with the last that was handed over."""
+        if self._heart:
+            self._heart.watch(run.id, place, deadline=self._heart.deadline_of(run.id))
+
+
+def _timeout(arguments: Mapping[str, Json]) -> float:
+    """Return how long a command of an agent may take, as its call says."""
+    wanted = arguments.get("timeout")
+    return float(wanted) if isinstance(wanted, int | float) else COMMAND_SECONDS
