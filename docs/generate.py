@@ -205,7 +205,8 @@ def _exit_codes() -> Iterator[str]:
     yield (
         "After an approval, a manifest that differs from the approved one is a new ask. "
         "A process that vanished without a trace is none of these: "
-        "its call is [uncertain](../how-to/recover-after-a-crash.md)."
+        "its call is [uncertain](../how-to/recover-after-a-crash.md); "
+        "an agent whose session can go on is paused, unless it was making a call."
     )
 
 

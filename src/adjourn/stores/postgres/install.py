@@ -1,6 +1,8 @@
 """Puts the schema into a database, ours and the engine's, and refuses what this program does not know."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from adjourn.core.errors import StoreProblem
@@ -57,15 +59,22 @@ def _engine_version(db: Database) -> str | None:
 
 def _install(db: Database) -> None:
     """Bring the schema up to date, in one transaction; of many who try, one does it."""
-    db.all(b"BEGIN")
-    try:
-        db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
+    with _alone(db):
         for version in range(_version(db) + 1, SCHEMA + 1):
             if version == 1:
                 _install_engine(db)
                 db.all(b"CREATE SCHEMA IF NOT EXISTS adjourn")
             db.last(_steps(version))
             db.all(b"INSERT INTO adjourn.schema_version (version) VALUES ($1)", version)
+
+
+@contextmanager
+def _alone(db: Database) -> Generator[None, None, None]:
+    """Open a transaction in which nobody else installs anything; it is gone if the block raised."""
+    db.all(b"BEGIN")
+    try:
+        db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
+        yield
         db.all(b"COMMIT")
     except BaseException:
         if db.is_in_transaction:
@@ -96,15 +105,8 @@ def _engine_schema() -> str:
 
 def make_roles(db: Database) -> None:
     """Make the three roles, and the guards that hold them to what they may do; a second time changes nothing."""
-    db.all(b"BEGIN")
-    try:
-        db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
+    with _alone(db):
         db.last(_file("roles.sql"))
-        db.all(b"COMMIT")
-    except BaseException:
-        if db.is_in_transaction:
-            db.all(b"ROLLBACK")
-        raise
 
 
 def _steps(version: int) -> bytes:
