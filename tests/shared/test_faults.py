@@ -21,6 +21,7 @@ from tests.contract.conftest import is_awake
 from tests.e2e.shell import until
 from tests.needs import missing
 from tests.postgres import Server, server_at
+from tests.shared.conftest import login_at
 from tests.shared.desk import desk
 from tests.shared.proxy import Wire, wire
 from tests.shared.test_engine import heard
@@ -226,7 +227,7 @@ def test_an_address_that_is_none_is_told() -> None:
 
 
 def test_whoever_is_not_let_in_is_told_and_no_password_is_shown(database: str) -> None:
-    url = database.replace("postgres:@", "").replace("postgresql://", "postgresql://nobody:secret@", 1)
+    url = login_at(database, "nobody", password="secret")  # noqa: S106 -- it is nobody's
     with pytest.raises(StoreRefused, match="does not let us in") as caught:
         PostgresStore(url)
     assert "secret" not in caught.value.sentence + caught.value.way_out
@@ -243,7 +244,7 @@ def role(postgres: Server, database: str) -> Iterator[Callable[[str], str]]:
             postgres.do(f"GRANT USAGE ON SCHEMA {schema} TO {tester}", name)
             for things in ("TABLES", "SEQUENCES"):
                 postgres.do(f"GRANT ALL ON ALL {things} IN SCHEMA {schema} TO {tester}", name)
-        return database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{tester}@", 1)
+        return login_at(database, tester)
 
     PostgresStore(database).close()
     postgres.do("SELECT adjourn.made_queue('default')", name)
