@@ -93,6 +93,14 @@ def test_a_commit_that_died_with_the_server_is_not_taken_for_another_of_the_same
             office.reply(ask, Verb.APPROVE)
         assert office.task(task.id).state is TaskState.WAITING
         assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
+        laid.cut_at = b"COMMIT\0"
+        with pytest.raises(StoreProblem, match="before this was saved"), store.change() as tx:
+            tx.keep_document(task.id, "progress", b"half")
+        laid.meanwhile, laid.carries_the_word, laid.cut_at = lambda: None, True, b"COMMIT\0"
+        with store.change() as tx:
+            tx.keep_document(task.id, "progress", b"whole")
+            tx.add_message(task.id, 1, b"a message")
+        assert laid.cuts == 3
         store.close()
 
 

@@ -36,7 +36,6 @@ _SEAL = b"SELECT seal FROM adjourn.event WHERE no = $1"
 _NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offered again
 _FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
-_TRACE = b"SELECT 1 FROM adjourn.event WHERE xmin = $1::xid8::xid AND task = $2 AND body = $3"
 _READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
 
 
@@ -185,12 +184,15 @@ class PostgresStore:
         """Return what became of a transaction. One that died with the server is no more, and its number may be another's."""
         try:
             ((status,),) = self._db.all(_STATUS, number)
-            is_another = status == "committed" and trace is not None and not self._db.all(_TRACE, number, *trace)
+            is_another = status == "committed" and trace is not None and not self._has_left(trace, number)
         except psycopg.OperationalError:
             return None
         except psycopg.Error:
             return "aborted"  # a copy of the database that never heard of it
         return "aborted" if is_another else str(status)
+
+    def _has_left(self, trace: Trace, number: str) -> bool:
+        return bool(self._db.all(SQL[trace.query], number, *trace.values))
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
         """Return a task that was just queued; or take the oldest one of a pool out of its queue, for the length of a lease."""
