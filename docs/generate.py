@@ -205,7 +205,8 @@ def _exit_codes() -> Iterator[str]:
     yield (
         "After an approval, a manifest that differs from the approved one is a new ask. "
         "A process that vanished without a trace is none of these: "
-        "its call is [uncertain](../how-to/recover-after-a-crash.md)."
+        "its call is [uncertain](../how-to/recover-after-a-crash.md); "
+        "an agent whose session can go on is paused, unless it was making a call."
     )
 
 
@@ -289,7 +290,8 @@ DOCUMENTS = {
     "doctor": "`schema_version`, `outcome`, which is fine or attention, and `findings`: of each its check, whether it is fine, "
     "what it says and the remedy",
     "ask": "`schema_version`, `outcome`, which is answered or paused, `ask_id`, `answer` and `settled_by`",
-    "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since; with --status only",
+    "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since, "
+    "of a shared store with its host, too; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",

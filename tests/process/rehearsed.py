@@ -44,3 +44,8 @@ def _is_open(fd: str) -> bool:
 
 
 _STANDARD = 2
+
+
+def leave(_words: list[str]) -> int:
+    """Leave from deep inside."""
+    raise SystemExit(75)

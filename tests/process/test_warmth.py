@@ -74,6 +74,14 @@ def test_a_fork_has_its_own_environment_and_nothing_of_the_one_before(stage: Sta
         assert found["cwd"] == str(stage.folder)
 
 
+def test_a_fork_that_leaves_from_deep_inside_leaves_with_its_own_code_and_in_silence(stage: Stage, warmth: Warmth) -> None:
+    spec = stage.spec("adjourn", "_agent", env={"PATH": PATH}, entry=f"{HERE}:leave")
+    scene = Scene(ready(warmth).fork_shim(spec), Path(spec.run_dir))
+    scene.shim.open_gate()
+    assert scene.result().exit_code == 75
+    assert scene.stderr() == b""
+
+
 def test_it_is_replaced_when_the_code_changes(warmth: Warmth, code: Path) -> None:
     before = ready(warmth).pid
     assert ready(warmth).pid == before

@@ -21,6 +21,7 @@ from tests.contract.conftest import is_awake
 from tests.e2e.shell import until
 from tests.needs import missing
 from tests.postgres import Server, server_at
+from tests.shared.conftest import login_at
 from tests.shared.desk import desk
 from tests.shared.proxy import Wire, wire
 from tests.shared.test_engine import heard
@@ -71,6 +72,36 @@ def test_a_commit_that_the_server_never_heard_is_told_and_leaves_no_trace(wired:
             office.reply(ask, Verb.APPROVE)
         assert office.task(task.id).state is TaskState.WAITING
         assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
+
+
+def test_a_commit_that_died_with_the_server_is_not_taken_for_another_of_the_same_number(tmp_path: Path) -> None:
+    """A server that comes back hands out the numbers of transactions again of which it had written nothing down."""
+    server = own_server("numbers")
+
+    def crash() -> None:
+        server.kill()
+        server.start()
+        for _ in range(20):
+            server.do("SELECT pg_current_xact_id()")
+
+    with server.empty_database() as url, wire(url, tmp_path) as (laid, address):
+        store = PostgresStore(address, listen_url=address)  # what is said is never prepared, and can be cut at
+        office = desk(store)
+        task, ask = office.waiting()
+        laid.carries_the_word, laid.meanwhile, laid.cut_at = False, crash, b"COMMIT\0"
+        with pytest.raises(StoreProblem, match="before this was saved"):
+            office.reply(ask, Verb.APPROVE)
+        assert office.task(task.id).state is TaskState.WAITING
+        assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
+        laid.cut_at = b"COMMIT\0"
+        with pytest.raises(StoreProblem, match="before this was saved"), store.change() as tx:
+            tx.keep_document(task.id, "progress", b"half")
+        laid.meanwhile, laid.carries_the_word, laid.cut_at = lambda: None, True, b"COMMIT\0"
+        with store.change() as tx:
+            tx.keep_document(task.id, "progress", b"whole")
+            tx.add_message(task.id, 1, b"a message")
+        assert laid.cuts == 3
+        store.close()
 
 
 def test_a_claim_whose_reply_is_lost_is_made_once(laid_wire: tuple[Wire, str]) -> None:
@@ -204,7 +235,7 @@ def test_an_address_that_is_none_is_told() -> None:
 
 
 def test_whoever_is_not_let_in_is_told_and_no_password_is_shown(database: str) -> None:
-    url = database.replace("postgres:@", "").replace("postgresql://", "postgresql://nobody:secret@", 1)
+    url = login_at(database, "nobody", password="secret")  # noqa: S106 -- it is nobody's
     with pytest.raises(StoreRefused, match="does not let us in") as caught:
         PostgresStore(url)
     assert "secret" not in caught.value.sentence + caught.value.way_out
@@ -221,7 +252,7 @@ def role(postgres: Server, database: str) -> Iterator[Callable[[str], str]]:
             postgres.do(f"GRANT USAGE ON SCHEMA {schema} TO {tester}", name)
             for things in ("TABLES", "SEQUENCES"):
                 postgres.do(f"GRANT ALL ON ALL {things} IN SCHEMA {schema} TO {tester}", name)
-        return database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{tester}@", 1)
+        return login_at(database, tester)
 
     PostgresStore(database).close()
     postgres.do("SELECT adjourn.made_queue('default')", name)

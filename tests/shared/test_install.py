@@ -101,6 +101,26 @@ def test_a_shared_store_does_without_sqlite(database: str, tmp_path: Path) -> No
     assert [name for name in done.stdout.split() if name.startswith(("apsw", "adjourn.stores.sqlite"))] == []
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_keep_every_text_is_refused(postgres: Server, encoding: str) -> None:
+    narrow = f"narrow_{os.getpid()}"
+    postgres.do(f"CREATE DATABASE {narrow} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        with pytest.raises(StoreProblem, match=f"keeps text as {encoding}") as caught:
+            PostgresStore(postgres.url(narrow))
+        assert "--encoding=UTF8" in caught.value.way_out
+    finally:
+        postgres.do(f"DROP DATABASE {narrow} WITH (FORCE)")
+
+
+def test_text_is_the_same_whatever_the_environment_says_of_it(database: str, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.share(database)
+    shell.environment["PGCLIENTENCODING"] = "LATIN1"
+    task = shell.paused("sh", "-c", "echo 日本; exit 90")["task_id"]
+    assert "日本" in shell.adjourn("show", task[:8]).out
+
+
 @pytest.mark.parametrize("module", ["psycopg", "absurdctl"])
 def test_a_part_of_the_extra_that_is_missing_is_named(postgres: Server, tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text(f'raise ModuleNotFoundError("no", name="{module}")')

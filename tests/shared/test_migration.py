@@ -12,6 +12,7 @@ from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.contract.office import ASKS_10, ME, Office
 from tests.e2e.shell import Shell, until
+from tests.postgres import Server
 from tests.shared.desk import desk
 
 
@@ -120,6 +121,26 @@ def test_a_directory_does_not_lead_to_a_database_that_others_could_have_named(da
     assert "is not yours alone" in shell.adjourn("run", "--", "true", expect=5).err
     address.chmod(0o600)
     shell.adjourn("run", "--", "true")
+    assert shell.end() == {}
+
+
+def test_what_ran_when_a_backup_was_made_is_uncertain_where_it_is_restored(
+    database: str, postgres: Server, tmp_path: Path
+) -> None:
+    """Nobody there saw its end, and it must not keep all the others from being restored."""
+    shell = Shell(tmp_path)
+    shell.share(database)
+    task = shell.detached("sleep", "60")
+    until(lambda: shell.state(task) == "running", what="it runs")
+    restored = tmp_path / "restored"
+    restored.mkdir(mode=0o700)
+    shell.adjourn("store", "backup", str(restored / "adjourn.db"))
+    with postgres.empty_database() as second:
+        shell.adjourn("store", "migrate", "--from", str(restored), "--store", second)
+        assert shell.json("inbox", "--store", second)["asks"][0]["kind"] == "uncertain"
+    assert shell.state(task) == "running", "whoever looks at a copy leaves alone what the store itself runs"
+    shell.adjourn("cancel", task)
+    until(lambda: shell.state(task) == "canceled", what="it was canceled")
     assert shell.end() == {}
 
 

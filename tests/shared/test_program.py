@@ -18,7 +18,7 @@ from tests.contract.office import DONE, Office
 from tests.e2e.shell import Done, until
 from tests.needs import missing
 from tests.postgres import Server
-from tests.shared.conftest import Machine
+from tests.shared.conftest import Machine, login_at
 from tests.shared.desk import desk
 from tests.shared.proxy import Wire, wire
 from tests.shared.test_faults import name_of
@@ -70,8 +70,7 @@ def test_a_database_that_is_down_is_told_by_every_verb(machine: Make, words: tup
 
 def test_wrong_credentials_are_told_without_the_password(machine: Make, database: str) -> None:
     here = machine("here")
-    stranger = database.replace("postgres:@", "").replace("postgresql://", "postgresql://nobody:secret@", 1)
-    here.environment["ADJOURN_STORE"] = stranger
+    here.environment["ADJOURN_STORE"] = login_at(database, "nobody", password="secret")  # noqa: S106 -- it is nobody's
     done = here.adjourn("inbox", expect=None)
     told(done, code=5, sentence="does not let us in", way_out="check user and password in the URL of the store")
     assert "secret" not in done.err
@@ -87,7 +86,7 @@ def member(machine: Make, postgres: Server, database: str) -> Iterator[Callable[
         postgres.do(f"CREATE ROLE {own} LOGIN SUPERUSER")
         postgres.do(f"ALTER ROLE {own} {words}")
         here = machine("member")
-        here.environment["ADJOURN_STORE"] = database.replace("postgres:@", "").replace("postgresql://", f"postgresql://{own}@", 1)
+        here.environment["ADJOURN_STORE"] = login_at(database, own)
         return here
 
     yield make
@@ -295,6 +294,11 @@ def test_clocks_that_are_an_hour_apart_change_nothing(machine: Make, tmp_path: P
     until(lambda: early.state(task) == "waiting", what="it asks")
     (ask,) = late.inbox()
     assert late.state(task) == "waiting", "half an hour is not over"
+    for verb in (("inbox",), ("tasks",), ("worker", "--status"), ("show", task)):
+        assert not re.search(r"\dh .*ago|in the future", late.adjourn(*verb).out + early.adjourn(*verb).out), verb
+    early.adjourn("snooze", ask["id"], "--for", "20m")
+    assert late.inbox() == []
+    late.adjourn("snooze", ask["id"], "--off")
     late.adjourn("approve", ask["id"])
     until(lambda: late.state(task) == "succeeded", what="it was done, and longer than a lease lasts", seconds=40)
     assert effects(early) == ["once"]

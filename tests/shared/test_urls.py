@@ -92,6 +92,11 @@ def test_an_address_that_cannot_be_used_is_refused_without_its_password(tmp_path
     assert set(os.listdir(tmp_path)) <= {"state"}
 
 
+def test_of_several_servers_each_is_named_with_its_own_trouble(tmp_path: Path) -> None:
+    done = shell_with(tmp_path, "postgresql://127.0.0.1:1,127.0.0.1:2/x").adjourn("tasks", expect=1)
+    assert 'reached: "127.0.0.1", port 1: Connection refused; "127.0.0.1", port 2: Connection refused\n' in done.err
+
+
 def test_another_password_is_the_same_place(database: str, tmp_path: Path) -> None:
     shell = shell_with(tmp_path, USES["a query"](database))
     shell.adjourn("run", "--", "true")

@@ -18,7 +18,6 @@ from adjourn.core.when import span
 from adjourn.exchange import note_changes, note_head
 from adjourn.stops import deferred_signals
 from adjourn.supervise import Supervisor
-from adjourn.wiring import now
 from adjourn.wiring.supervision import open_supervisor
 from adjourn.wiring.user_files import has_config
 
@@ -79,10 +78,10 @@ def report(session: Session, controller: Controller, task: Task) -> int:
 def told(session: Session, scene: Scene) -> str:
     """Say how a task stands: whole to a person, clean where nobody looks, as in the log of a CI job, which others keep."""
     if sys.stdout.isatty():
-        return standing(session, scene, now=now())
+        return standing(session, scene, now=session.now())
     from adjourn.core.redact import plainly
 
-    return plainly(standing(session, session.redactor.scene(scene), now=now()))
+    return plainly(standing(session, session.redactor.scene(scene), now=session.now()))
 
 
 def _closing(session: Session, scene: Scene) -> str:
@@ -90,4 +89,4 @@ def _closing(session: Session, scene: Scene) -> str:
         plan = scene.task.spec.plan
         way_on = f"\nThen: {command(session, 'execute', plan)}" if plan else ""
         return f"Completed in {span(scene.task.updated_at - scene.task.created_at)}  (task {scene.task.id}){way_on}"
-    return standing(session, scene, now=now())
+    return standing(session, scene, now=session.now())

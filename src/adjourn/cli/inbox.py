@@ -12,7 +12,6 @@ from adjourn.core.render import fit, visible
 from adjourn.core.task import Task
 from adjourn.core.when import ago, span
 from adjourn.ports.store import View
-from adjourn.wiring import now
 
 
 @verb("inbox")
@@ -25,7 +24,7 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         _say(session, [], more=False, asleep=0)
         return
     start = session.desk.find_ask(after).id if after else None
-    moment = now()
+    moment = session.now()
     with session.desk.store.read() as view:
         # One more than is shown tells that there are more; counting them all would cost more than showing these.
         found = (

@@ -12,7 +12,6 @@ from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.exchange import forget
-from adjourn.wiring import now
 
 _DAY_MS = 86_400_000
 _PAGE = 500
@@ -31,7 +30,7 @@ _PAGE = 500
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 def command(session: Session, *, days: float, dry_run: bool) -> None:
     """Forget tasks that ended some time ago, with their files. The digests of their history stay, so that the audit closes."""
-    old = _old(session, before=now() - int(days * _DAY_MS)) if session.has_store else []
+    old = _old(session, before=session.now() - int(days * _DAY_MS)) if session.has_store else []
     if not dry_run:
         old = [task for task in old if _forget(session, task)]
     if session.wants_json:

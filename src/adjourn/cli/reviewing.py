@@ -14,7 +14,6 @@ from adjourn.core.render import prose
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
 from adjourn.stops import Signals
-from adjourn.wiring import now
 
 _STDIN = 0
 _LINE = 1 << 16
@@ -32,7 +31,7 @@ def review_now(session: Session, controller: Controller, task: Task, signals: Si
     """Ask until the review is given, here or elsewhere; a person who says nothing, or Ctrl+C, leaves it open."""
     scene = controller.scene(task.id)
     ask = next(ask for ask in scene.open_asks if ask.review)
-    session.say("\n".join(what_is_asked(session, ask, scene, now=now())))
+    session.say("\n".join(what_is_asked(session, ask, scene, now=session.now())))
     while (line := _line(session, controller, ask, signals)) and line.strip():
         try:
             controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal)

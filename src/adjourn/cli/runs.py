@@ -14,7 +14,6 @@ from adjourn.core.render import prose
 from adjourn.core.task import Run, Task
 from adjourn.core.when import ago, span
 from adjourn.ports.store import View
-from adjourn.wiring import now
 
 
 @verb("runs")
@@ -28,7 +27,7 @@ def command(session: Session, *, task: str) -> None:
     if session.wants_json:
         session.document({"schema_version": 1, "runs": docs})
         return
-    moment = now()
+    moment = session.now()
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
     rows = [_row(run, doc, moment=moment) for run, doc in zip(runs, docs, strict=True)]
     session.say(table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet.")

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +33,7 @@ class Session:
         self.given_store: str | None = None
         self._controller: Controller | None = None
         self._desk: Desk | None = None
+        self._clock: Callable[[], int] | None = None
 
     @property
     def root(self) -> str:
@@ -69,6 +71,10 @@ class Session:
             self.settle(self._controller)
         return self._controller
 
+    def now(self) -> int:
+        """Return the time in milliseconds, by the clock of the store: that of this machine may be an hour off."""
+        return (self._clock or self.desk.now)()
+
     def require_store(self) -> None:
         """Refuse to go on where there is no store: only a new task makes one."""
         if not self.has_store:
@@ -76,6 +82,7 @@ class Session:
 
     def settle(self, controller: "Controller") -> None:
         """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""
+        self._clock = controller.now
         settled = controller.recover()
         if settled:
             from adjourn.cli.projection import project

@@ -20,7 +20,7 @@ from adjourn.core.render import argv_lines, prose, shortened, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
 from adjourn.exchange import note_changes
-from adjourn.wiring import has_responses, now
+from adjourn.wiring import has_responses
 
 _RECENT = 12
 
@@ -59,7 +59,7 @@ def _tell(session: Session, scene: Scene, refusal: str | None) -> None:
     with session.controller.store.read() as view:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
-    session.say(standing(session, scene, now=now()))
+    session.say(standing(session, scene, now=session.now()))
     session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
     if since := since_the_pause(session, scene):
         session.say("\n".join(["", *since_lines(since)]))

@@ -9,7 +9,6 @@ from adjourn.cli.session import Session
 from adjourn.core.ask import Ask
 from adjourn.core.errors import Misuse
 from adjourn.core.when import stamp
-from adjourn.wiring import now
 
 _LONGEST = 10 * 366 * 86_400_000
 
@@ -30,8 +29,8 @@ def command(session: Session, *, asks: tuple[str, ...], length: int | None, unti
         raise Misuse("say --for, --until or --off, one of them", way_out="adjourn snooze --help")
     session.desk.authorise(session.principal, "snooze")
     found = [session.desk.find_ask(text).id for text in ids_of(asks)]
-    moment = now() + length if length is not None else until
-    if moment is not None and moment > now() + _LONGEST:
+    moment = session.now() + length if length is not None else until
+    if moment is not None and moment > session.now() + _LONGEST:
         raise Misuse("nobody waits that long: ten years at most", way_out="adjourn snooze --help")
     _say(session, session.desk.snooze(found, until=moment, by=session.principal))
     return 0

@@ -9,7 +9,6 @@ from adjourn.core.manifest import spelled
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import ago, stamp
-from adjourn.wiring import now
 
 
 @verb("tasks")
@@ -27,7 +26,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
     if not found:
         session.say("No tasks.")
         return
-    moment = now()
+    moment = session.now()
     rows = [(short(task.id), task.state, str(task.runs), ago(task.updated_at, now=moment), title(task)) for task in found]
     session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "WHAT"), rows, colour_by=1))
     if len(found) == limit:

@@ -16,7 +16,6 @@ from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.wiring import now
 
 _MOMENT = 2.0  # seconds that a detached supervisor may need to take its task
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
@@ -36,7 +35,7 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
     if session.wants_json:
         session.document(documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents})
     else:
-        session.say("\n\n".join(standing(session, scene, now=now()) for scene in scenes))
+        session.say("\n\n".join(standing(session, scene, now=session.now()) for scene in scenes))
     return _verdict([EXIT_CODES[task.state] for task in ended])
 
 

@@ -173,7 +173,7 @@ def _workers(session: Session) -> list[dict[str, object]]:
             "active": supervisors.count(name),
             "max_active": about.max_active,
             **({"host": about.host} if about.host else {}),
-            "since": ago(about.started_at, now=now()),
+            "since": stamp(about.started_at) if session.wants_json else ago(about.started_at, now=session.now()),
         }
         for name, about in living(session.root).items()
         if about.pool

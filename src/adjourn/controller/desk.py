@@ -50,6 +50,10 @@ class Desk:
         """The store, for reading."""
         return self._store
 
+    def now(self) -> Milliseconds:
+        """Return the time, by the clock that all who share the store have in common."""
+        return self._clock()
+
     def principal(self, *, inside_run: str | None = None) -> Principal:
         """Return who speaks to us: whoever the channel says it is."""
         return Principal(name=self._trust.caller(), inside_run=inside_run)

@@ -24,6 +24,8 @@ def call(entry: str, argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
         code = getattr(import_module(module), function)(list(argv[1:]))
         sys.stdout.flush()
         sys.stderr.flush()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else _UNEXPECTED
     except BaseException:  # noqa: BLE001 -- nobody above could be told
         import traceback
 

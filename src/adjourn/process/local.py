@@ -50,7 +50,8 @@ class LocalProcesses(LocalSupervisors):
         place = run_directory(self._root, run_id)
         result = shims.read_result(place)
         if result is None:
-            kill_leftovers(place, run_id)
+            if os.path.isdir(place):  # else this is a copy of the store that ran it, which may be at work beside us
+                kill_leftovers(place, run_id)
             return Vanished()
         remove_group(place)
         if result.started and result.killed == "lease":

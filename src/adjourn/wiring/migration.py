@@ -29,11 +29,12 @@ def migrate(source: str, target: str) -> Everything:
     from adjourn.wiring.shared import address_of, open_shared
 
     source = _movable(source, target)
+    _settle_the_dead(source)
     old, new = SqliteStore(source), open_shared(target)
     try:
         with old.everything() as found:
             content: Everything = found  # what starts fast does not know its type
-            _require_rest(content)
+            _require_rest(content, source)
             new.take_in(content)
             write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(target)))
             _put_aside(source)
@@ -66,10 +67,21 @@ def _movable(directory: str, target: str) -> str:
     return source
 
 
-def _require_rest(content: Everything) -> None:
+def _settle_the_dead(source: str) -> None:
+    """Have the store know what became of runs whose supervisor is gone, as in a backup that was made while they ran."""
+    from adjourn.wiring.controller import open_controller
+
+    controller = open_controller(source)
+    try:
+        controller.recover()
+    finally:
+        controller.store.close()
+
+
+def _require_rest(content: Everything, source: str) -> None:
     for kept in content.tasks:
         if kept.task.state is TaskState.RUNNING:
-            raise Conflict(f"task {kept.task.id} is running", way_out=f"adjourn wait {kept.task.id}")
+            raise Conflict(f"task {kept.task.id} is running", way_out=f"adjourn wait {kept.task.id} --store {source}")
 
 
 def make_roles(controller: Controller) -> None:

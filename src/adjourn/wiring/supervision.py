@@ -3,6 +3,8 @@
 import os
 from functools import partial
 
+import msgspec
+
 from adjourn.controller.whole import Controller
 from adjourn.core.errors import StoreRefused
 from adjourn.core.task import TRIES
@@ -45,7 +47,7 @@ def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = F
         path=scripts_directory(),
         about=about,
         tries=tries,
-        start_heart=partial(_start_heart, root, about) if is_shared(root) else None,
+        start_heart=partial(_start_heart, root, _as_all_know(about, controller)) if is_shared(root) else None,
     )
     if is_worker:
         _keep_warm(supervisor, forks, root=root)
@@ -67,6 +69,11 @@ def _code() -> list[str]:
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     beside = [spec.origin for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
     return beside + [os.path.join(folder, name) for folder, _, names in os.walk(ours) for name in names if name.endswith(".py")]
+
+
+def _as_all_know(about: About, controller: Controller) -> About:
+    """Say since when a supervisor is there by the clock that machines have in common."""
+    return msgspec.structs.replace(about, started_at=controller.now())
 
 
 def _start_heart(root: str, about: About, supervisor: str) -> Heart:

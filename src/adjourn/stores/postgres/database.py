@@ -48,6 +48,11 @@ class Database:
         return shown(self._url)
 
     @property
+    def encoding(self) -> str | None:
+        """How the server keeps text."""
+        return self.connection.info.parameter_status("server_encoding")
+
+    @property
     def is_open(self) -> bool:
         """Whether there is a connection that is not known to be broken."""
         return self._connection is not None and not self._connection.closed
@@ -80,6 +85,7 @@ class Database:
             tcp_user_timeout=_SILENCE_MS,
             keepalives_idle=10,
             application_name="adjourn",
+            client_encoding="UTF8",  # whatever the environment or the login says
         )
 
     def reach(self) -> int:

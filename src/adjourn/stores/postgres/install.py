@@ -1,6 +1,8 @@
 """Puts the schema into a database, ours and the engine's, and refuses what this program does not know."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from adjourn.core.errors import StoreProblem
@@ -9,14 +11,23 @@ from adjourn.stores.postgres.statements import SCHEMA
 from adjourn.stores.postgres.troubles import newer_schema
 
 ENGINE = "0.5.1"  # the version of Absurd that this program was tested with
+_ENCODING = "UTF8"
 _INSTALLING = 1633970797  # "adjm": one who installs at a time
 
 
 def require_schema(db: Database) -> None:
     """Make the schema in an empty database; refuse one that is newer than we are, or an engine that we do not know."""
+    _require_encoding(db)
     if _version(db) < SCHEMA:
         _install(db)
     require_engine(db)
+
+
+def _require_encoding(db: Database) -> None:
+    """Refuse a database that cannot keep every text there is."""
+    if db.encoding != _ENCODING:
+        words = f"createdb {db.name.options} --encoding={_ENCODING} --template=template0 NAME"
+        raise StoreProblem(f"{db.name} keeps text as {db.encoding}, and not every text can be kept so", way_out=words)
 
 
 def _version(db: Database) -> int:
@@ -48,15 +59,22 @@ def _engine_version(db: Database) -> str | None:
 
 def _install(db: Database) -> None:
     """Bring the schema up to date, in one transaction; of many who try, one does it."""
-    db.all(b"BEGIN")
-    try:
-        db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
+    with _alone(db):
         for version in range(_version(db) + 1, SCHEMA + 1):
             if version == 1:
                 _install_engine(db)
                 db.all(b"CREATE SCHEMA IF NOT EXISTS adjourn")
             db.last(_steps(version))
             db.all(b"INSERT INTO adjourn.schema_version (version) VALUES ($1)", version)
+
+
+@contextmanager
+def _alone(db: Database) -> Generator[None, None, None]:
+    """Open a transaction in which nobody else installs anything; it is gone if the block raised."""
+    db.all(b"BEGIN")
+    try:
+        db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
+        yield
         db.all(b"COMMIT")
     except BaseException:
         if db.is_in_transaction:
@@ -87,15 +105,8 @@ def _engine_schema() -> str:
 
 def make_roles(db: Database) -> None:
     """Make the three roles, and the guards that hold them to what they may do; a second time changes nothing."""
-    db.all(b"BEGIN")
-    try:
-        db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
+    with _alone(db):
         db.last(_file("roles.sql"))
-        db.all(b"COMMIT")
-    except BaseException:
-        if db.is_in_transaction:
-            db.all(b"ROLLBACK")
-        raise
 
 
 def _steps(version: int) -> bytes:

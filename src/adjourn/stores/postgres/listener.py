@@ -36,7 +36,9 @@ class Ear:
         if self._connection is not None or self._url is None:
             return
         with suppress(psycopg.Error):
-            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_PATIENCE, application_name="adjourn ear")
+            connection = psycopg.connect(
+                self._url, autocommit=True, connect_timeout=_PATIENCE, application_name="adjourn ear", client_encoding="UTF8"
+            )
             try:
                 connection.execute("LISTEN adjourn")
             except BaseException:

@@ -327,6 +327,15 @@ INSERT INTO adjourn.document (task, name, body) VALUES ($1, $2, $3);
 -- name: messages
 SELECT body FROM adjourn.message WHERE no > $1 AND no <= $2 ORDER BY no;
 
+-- name: trace_of_event
+SELECT 1 FROM adjourn.event WHERE xmin = $1::xid8::xid AND task = $2 AND body = $3;
+
+-- name: trace_of_document
+SELECT 1 FROM adjourn.document WHERE xmin = $1::xid8::xid AND task = $2 AND name = $3;
+
+-- name: trace_of_message
+SELECT 1 FROM adjourn.message WHERE xmin = $1::xid8::xid AND no = $2;
+
 -- name: last_message
 SELECT no FROM adjourn.message WHERE no BETWEEN $1 AND $2 ORDER BY no DESC LIMIT 1;
 

@@ -21,6 +21,7 @@ from adjourn.stores.postgres.unwritten import Unwritten
 from adjourn.stores.rows import Numbered
 
 _MOST_NAMES = 100
+_LEAVES_A_TRACE = {"insert_document": "trace_of_document", "insert_message": "trace_of_message"}
 _LONGEST_NEWS = 8000  # bytes that NOTIFY takes
 
 
@@ -30,6 +31,13 @@ class Place(NamedTuple):
     pool: str
     task: str | None = None
     run: str | None = None
+
+
+class Trace(NamedTuple):
+    """What is to be found of a transaction once it has been committed: a row of its own, by its number and these values."""
+
+    query: str
+    values: Values
 
 
 class Known:
@@ -63,6 +71,7 @@ class Steps(Numbered):
         self._lease = lease
         self._foreseen = foreseen
         self.is_guarded = False  # whether nothing of it counts if what was foreseen is not so any more
+        self.trace: Trace | None = None  # of this transaction, if it leaves any
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
@@ -99,6 +108,8 @@ class Steps(Numbered):
     def _run(self, query: str, *values: object) -> None:
         """Say something before anything else is asked."""
         self._unwritten.add_alone(query, values)
+        if query in _LEAVES_A_TRACE:
+            self.trace = Trace(_LEAVES_A_TRACE[query], values[:-1])
 
     def _run_encoded(self, query: str, values: Encoded) -> None:
         self._unwritten.add_alone(query, values)
@@ -131,6 +142,7 @@ class Steps(Numbered):
         self._unsealed = []
         if tasks:
             bodies = [event_body(event) for event in events]
+            self.trace = Trace("trace_of_event", (tasks[-1], bodies[-1]))
             sealed = lists(("bigint", tasks), ("bytea", bodies), ("bytea", links))
             self._run_encoded("seal_events", Encoded([*sealed.parts, news.encode()]))
 

@@ -42,12 +42,12 @@ def shown(url: str) -> Named:
 def _words_of(url: str) -> dict[str, str | int | None]:
     try:
         words = conninfo_to_dict(url)
-        _ = [int(port) for port in str(words.get("port") or "").split(",") if port]
+        ports = [int(port) for port in str(words.get("port") or "").split(",") if port]
     except psycopg.ProgrammingError as error:
         raise _no_url(str(error).partition(': "')[0]) from None  # what is quoted behind may be a part of the password
     except ValueError:
         raise _no_url("its port is no number") from None
-    return words
+    return words if ports else words | {"port": None}  # of several hosts none has a port of its own
 
 
 def _no_url(why: str) -> Misuse:
@@ -94,7 +94,12 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
     ((errors.TooManyConnections,), "{name} has no connection left", "say it again, or raise max_connections"),
     ((errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement), "{name} is behind a pooler: {said}", _POOLER),
     ((errors.UniqueViolation,), "it is there already: {said}", "say it again"),
-    ((errors.DeadlockDetected, errors.LockNotAvailable), "others changed the same in {name} at the same moment", "say it again"),
+    (
+        (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure),
+        "others changed the same in {name} at the same moment",
+        "say it again",
+    ),
+    ((errors.QueryCanceled,), "{name} did not let this go on: {said}", "say it again, or allow more time for a statement"),
     ((errors.DiskFull,), "the disk of {name} is full", "free some space and say it again"),
     (
         (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName),
@@ -136,7 +141,9 @@ def _short(said: str) -> str:
 
     hints_left_out = re.sub(r"\s*Is the server running [^?]*\?", "", " ".join(said.split()))
     if hints_left_out.count("connection to server") > 1:
-        return hints_left_out
+        every = hints_left_out.partition("All failures were: ")[2]
+        tried = re.findall(r"connection to server (?:at|on socket) (.*?) failed: (?:FATAL: )?(.*?)(?= - host: |$)", every)
+        return "; ".join(f"{where}: {why}" for where, why in tried) or hints_left_out
     return re.sub(r"^connection (failed|is bad): |connection to server (at|on socket) .*? failed: |FATAL: ", "", hints_left_out)
 
 
