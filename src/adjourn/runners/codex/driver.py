@@ -37,7 +37,8 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str, b
     try:
         return driver.run()
     except StoreProblem:
-        raise  # nothing can be put in order; the shim ends Codex
+        driver.abandon()  # nothing can be put in order
+        raise
     except Interrupted:
         return driver.interrupt()
     except Gone as gone:
@@ -225,6 +226,11 @@ class CodexDriver:
         self._live = None
         self._calls.close_refused(live.rollout.read_on(), live.talk.items)
         self._keeper.keep(live.rollout, told=live.talk.usage)
+
+    def abandon(self) -> None:
+        """End Codex before anything else ends: a hook that hears no answer is a no, with which its model would go on."""
+        if self._live:
+            self._live.thread.kill()
 
     def interrupt(self) -> int:
         """End Codex, and say of the calls that it was making that they were cut off."""
