@@ -292,7 +292,7 @@ DOCUMENTS = {
     "ask": "`schema_version`, `outcome`, which is answered or paused, `ask_id`, `answer` and `settled_by`",
     "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since, "
     "of a shared store with its host, too; with --status only",
-    "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `workspace`, `runs`, `session_id`, "
+    "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
     "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",

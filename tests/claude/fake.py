@@ -190,7 +190,11 @@ class Fake:
         cost = 0.001 * sum(entry["type"] == "assistant" for entry in self.entries)
         usage = {"input_tokens": 100, "output_tokens": 20}
         told = {"subtype": "success", "is_error": False, "terminal_reason": "completed", "total_cost_usd": cost, "usage": usage}
+        if FAULT == "tells of several turns":
+            self.say("result", **told | {"is_error": True, "result": "an agent in the background failed"})
         self.say("result", **told | what)
+        if FAULT == "tells of several turns" and "deferred_tool_use" in what:
+            self.say("result", **told | {"result": "something woke it"})
         if FAULT == "stays":
             time.sleep(60)
         raise SystemExit(code)

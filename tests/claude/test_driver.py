@@ -298,6 +298,15 @@ def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake
     assert fake.lines() == ["began"]
 
 
+def test_of_several_results_the_last_counts_and_a_deferral_before_all(fake: Fake) -> None:
+    fake.faults("tells of several turns")
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    assert fake.resume().out.endswith(f"{DONE.text}\n")
+    assert fake.lines() == ["A"]
+
+
 def test_a_result_that_nobody_tells_leaves_the_call_uncertain(fake: Fake) -> None:
     fake.play([ONE, DONE])
     fake.run()

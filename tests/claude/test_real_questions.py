@@ -36,6 +36,24 @@ def test_a_question_beside_a_call_waits_with_it_and_keeps_its_answer(real: Scene
     assert b"neither, use a map" in history(model.asked[-1])[-1]
 
 
+def test_a_held_call_that_was_approved_is_told_of_whatever_the_session_stopped_at(real: Scene) -> None:
+    """At a question that was answered, and at a call that was rejected: else the model would not make it again."""
+    calls = [bash("echo A >> made.txt", name=f"toolu_A{number}") for number in range(3)]
+    other = bash("echo B >> made.txt", name="toolu_B")
+    turns = [Turn(text="Two things.", calls=(ASKS, calls[0])), Turn(calls=(other, calls[1])), Turn(calls=(calls[2],)), DONE]
+    with real.model(turns) as model:
+        real.run()
+        approval, question = sorted(real.asks(), key=lambda ask: str(ask["kind"]))
+        real.shell.adjourn("approve", approval["id"])
+        real.shell.adjourn("answer", question["id"], "1")
+        real.resume(expect=10)
+        real.shell.adjourn("reject", real.asks()[0]["id"])
+        real.resume()
+    told = [str(request.body["messages"]).count("approved: make it again") for request in model.asked]
+    assert told == [0, 1, 2, 2]
+    assert real.lines() == ["A"]
+
+
 def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Scene) -> None:  # trap 3
     turns = [
         Turn(text="I have it looked at.", calls=(_delegates("toolu_T", turn=2),)),

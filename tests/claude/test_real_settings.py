@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.claude.scene import Scene, bash
-from tests.model.script import Turn
+from tests.model.script import ToolUse, Turn
 from tests.model.server import Model
 
 RAN = Turn(text="I run it.", calls=(bash("echo ran >> made.txt", name="toolu_A"),))
@@ -64,3 +64,17 @@ def test_whatever_a_persons_own_settings_switch_off_a_call_waits(real: Scene) ->
     _settles(real.home, {"permissions": {"allow": ["Bash"]}, "disableAllHooks": True, "env": variables})
     real.shell.environment |= variables
     _waits_and_runs_once(real)
+
+
+def test_what_claude_code_itself_refuses_has_not_run_and_nobody_is_asked_about_it(real: Scene) -> None:  # traps 4 and 9
+    """Its own deny rules count after an approval, too; and nothing is started that would run on after its turn."""
+    _settles(real.home, {"permissions": {"deny": ["Bash(echo *)"]}})
+    stays = ToolUse(name="Bash", arguments={"command": "sleep 60", "description": "", "run_in_background": True}, id="toolu_S")
+    with real.model([Turn(calls=(stays,)), RAN, Turn(text="All done.")]) as model:
+        real.run()
+        assert [ask["tool_call_id"] for ask in real.asks()] == ["toolu_A"]
+        real.approve_all()
+        real.resume()
+    assert real.lines() == []
+    assert real.calls() == {"toolu_A": "failed"}
+    assert "has been denied" in str(model.asked[-1].body["messages"])

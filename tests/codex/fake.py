@@ -37,7 +37,8 @@ class Fake:
         time.sleep(self.play.get("slow", {}).get(message["method"], 0))
         handle = getattr(self, f"do_{name}", None)
         if handle is None or message["method"] in self.play.get("refuses", []):
-            say({"id": message["id"], "error": {"code": -32601, "message": f"unknown {message['method']}"}})
+            why = self.play.get("refusal", f"unknown {message['method']}")
+            say({"id": message["id"], "error": {"code": -32601, "message": why}})
             return
         say({"id": message["id"], "result": handle(message.get("params") or {})})
         if message["method"] == "turn/start":
@@ -125,9 +126,7 @@ class Fake:
             print(step["raw"], flush=True)
         if "die" in step:
             sys.exit(step["die"])
-        if "trouble" in step:
-            for _ in range(step["trouble"]):
-                self.notify("error", error={"message": "Reconnecting... waiting for network"}, willRetry=True)
+        self.trouble(step)
         if "request" in step:
             self.request(step["request"], {})
         if "say" in step:
@@ -136,6 +135,14 @@ class Fake:
             self.run(step)
         if "ask" in step:
             self.question(step)
+
+    def trouble(self, step: Json) -> None:
+        for _ in range(step.get("trouble", 0)):
+            self.notify("error", error={"message": "Reconnecting... waiting for network"}, willRetry=True)
+        if "fail" in step:
+            error = {"message": "too long, or too much", "codexErrorInfo": step["fail"]}
+            self.notify("turn/completed", turn={"id": "turn", "status": "failed", "error": error})
+            time.sleep(60)
 
     def run(self, step: Json) -> None:
         if not step.get("unasked") and not self.passes(step):

@@ -101,9 +101,23 @@ def test_a_thread_that_codex_does_not_find_is_not_begun_anew(fake: FakeScene) ->
 def test_doctor_says_what_is_installed_and_what_it_can_do(fake: FakeScene) -> None:
     says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
     assert says["codex"].startswith("Codex 0.166.0: it has an app-server")
-    fake.shell.environment["ADJOURN_CODEX"] = "/no/such/codex"
-    says = {each["check"]: each["says"] for each in fake.shell.json("doctor")["findings"]}
-    assert "there is none" in says["codex"]
+    for program, words in (("/no/such/codex", "is not there"), ("/bin/true", "it must be Codex")):
+        fake.shell.environment["ADJOURN_CODEX"] = program
+        says = {
+            each["check"]: each["says"] for each in fake.shell.adjourn("doctor", "--output", "json", expect=None).doc["findings"]
+        }
+        assert words in says["codex"]
+
+
+def test_a_thread_that_somebody_else_has_open_can_be_resumed_when_they_have_left(fake: FakeScene) -> None:
+    fake.play(MAKES, AGAIN, DONE)
+    fake.run()
+    fake.approve_all()
+    fake.play(MAKES, AGAIN, DONE, refuses=["thread/resume"], refusal="thread x already has an active writer")
+    assert "another process has Codex thread" in fake.resume(expect=10).out
+    fake.play(MAKES, AGAIN, DONE)
+    fake.resume()
+    assert fake.lines() == ["hi"]
 
 
 @pytest.mark.parametrize("ref", ["--last", "my thread", "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"])
@@ -207,6 +221,7 @@ def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(fake: FakeScene, 
         ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, ""),
         ({"raw": "[]"}, "no message"),
         ({"die": 3}, "left before its turn ended"),
+        ({"fail": "contextWindowExceeded"}, "too long"),
     ],
 )
 def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: dict[str, Any], words: str) -> None:
@@ -290,7 +305,7 @@ def test_a_second_request_for_what_was_let_through_is_granted(fake: FakeScene) -
     assert (fake.work / "made.txt").exists()
 
 
-def test_a_call_of_two_megabytes_is_held_shown_and_rejected(fake: FakeScene) -> None:
+def test_a_call_of_two_megabytes_is_held_shown_rejected_and_never_executed_in_one_word(fake: FakeScene) -> None:
     fake.play([{"run": f"true {'x' * 2_000_000}; echo hi >> made.txt", "id": "call_A"}], DONE)
     fake.run()
     assert len(fake.shown()) > 2_000_000
@@ -298,3 +313,7 @@ def test_a_call_of_two_megabytes_is_held_shown_and_rejected(fake: FakeScene) -> 
     fake.resume()
     assert fake.lines() == []
     assert fake.output("call_A") == "TOOL_CALL_REJECTED"
+    fake.run(options=("--option", "on-approve=execute"))
+    fake.approve_all()
+    fake.resume()
+    assert "Repeat the identical call" in fake.output("call_A")

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.codex.scene import Scene, shell
+from tests.codex.scene import Scene, outputs, patch, shell
 from tests.codex.test_real_pause import interrupted, started, without_noise
 from tests.contract.disks import fill, small_disk
 from tests.e2e.shell import until
-from tests.model.script import Fault, Turn, Usage
+from tests.model.script import Fault, ToolUse, Turn, Usage
 from tests.model.server import Model
 
 MAKES = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), usage=Usage(input=100, output=10))
@@ -40,6 +40,23 @@ def test_an_api_that_fails_pauses_the_task_with_a_reason_and_the_thread_goes_on(
         assert real.resume().out == "At last.\n"
     first, second = real.shell.runs(real.task)
     assert first["provider_session_ref"] == second["provider_session_ref"]
+
+
+@pytest.mark.parametrize("way", ["app-server", "exec"])
+def test_a_call_that_codex_itself_refuses_has_not_run_and_nobody_is_asked_about_it(real: Scene, way: str) -> None:
+    """A patch that does not fit, and a terminal, which would let the model type what nobody has seen."""
+    real.allow('[[rule]]\ntool = "apply_patch"\naction = "auto"\n[[rule]]\ntool = "shell"\nargs = ["cat"]\naction = "auto"\n')
+    (real.work / "made.txt").write_text("one\n")
+    unfit = patch("*** Update File: made.txt\n@@\n-two\n+three", name="call_A")
+    types = ToolUse(name="write_stdin", arguments={"session_id": 1, "chars": "typed\n"}, id="call_C")
+    turns = [Turn(calls=(unfit,)), Turn(calls=(shell("cat", name="call_B", tty=True),)), Turn(calls=(types,)), DONE]
+    with real.model(turns) as model:
+        real.run(expect=0, options=("--option", f"way={way}"))
+    assert real.calls() == {"call_A": "failed", "call_B": "failed"}
+    told = outputs(model.asked[-1])
+    assert "verification failed" in told["call_A"]
+    assert "TTY execution is disabled" in told["call_B"]
+    assert "Unknown process" in told["call_C"]
 
 
 def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,6 +18,7 @@ class Wire:
         self.carries_the_word = True  # whether the server still hears what the connection was cut at
         self.delay = 0.0
         self.cuts = 0
+        self.meanwhile: Callable[[], None] = lambda: None  # what happens while the client waits for the word that is cut
         self._target = target
         self._listener = listener
 
@@ -55,6 +56,7 @@ class Wire:
     def _cut(self, client: socket.socket, server: socket.socket, words: bytes) -> None:
         self.cut_at = self.cut_after = None
         self.cuts += 1
+        self.meanwhile()
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)  # no reply gets through from here on
             if self.carries_the_word:

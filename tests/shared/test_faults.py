@@ -74,6 +74,28 @@ def test_a_commit_that_the_server_never_heard_is_told_and_leaves_no_trace(wired:
         assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
 
 
+def test_a_commit_that_died_with_the_server_is_not_taken_for_another_of_the_same_number(tmp_path: Path) -> None:
+    """A server that comes back hands out the numbers of transactions again of which it had written nothing down."""
+    server = own_server("numbers")
+
+    def crash() -> None:
+        server.kill()
+        server.start()
+        for _ in range(20):
+            server.do("SELECT pg_current_xact_id()")
+
+    with server.empty_database() as url, wire(url, tmp_path) as (laid, address):
+        store = PostgresStore(address, listen_url=address)  # what is said is never prepared, and can be cut at
+        office = desk(store)
+        task, ask = office.waiting()
+        laid.carries_the_word, laid.meanwhile, laid.cut_at = False, crash, b"COMMIT\0"
+        with pytest.raises(StoreProblem, match="before this was saved"):
+            office.reply(ask, Verb.APPROVE)
+        assert office.task(task.id).state is TaskState.WAITING
+        assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
+        store.close()
+
+
 def test_a_claim_whose_reply_is_lost_is_made_once(laid_wire: tuple[Wire, str]) -> None:
     """It goes out in one packet: what became of it is seen by who has the run."""
     laid, url = laid_wire

@@ -18,6 +18,7 @@ from adjourn.stops import Signals
 _STDIN = 0
 _LINE = 1 << 16
 _QUESTION = "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]), later (Enter)? "
+_WHAT = "say what to change, as in: c name the version"
 _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}
 
 
@@ -35,7 +36,7 @@ def review_now(session: Session, controller: Controller, task: Task, signals: Si
         try:
             controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal)
         except AdjournError as error:
-            session.say(prose(error.sentence))
+            session.say(_WHAT if _spelled(line) == REQUEST_CHANGES else prose(error.sentence))
         if not _is_open(controller, ask):
             return True
     return not _is_open(controller, ask)

@@ -48,9 +48,9 @@ def allow(arguments: dict[str, Any], *, context: str | None = None) -> Answer:
     return Answer(_Decision("PreToolUse", "allow", updated_input=arguments, additional_context=context))
 
 
-def deny(reason: str) -> Answer:
+def deny(reason: str, *, context: str | None = None) -> Answer:
     """Keep the call from running; the model reads why, and goes on."""
-    return Answer(_Decision("PreToolUse", "deny", reason))
+    return Answer(_Decision("PreToolUse", "deny", reason, additional_context=context))
 
 
 def deny_and_stop(reason: str) -> Answer:

@@ -22,6 +22,7 @@ from adjourn.runners.hook import Answer, Asked, Request, allow, defer, deny, den
 
 PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
 LONG_PATIENCE = 30.0  # and the session's file, to tell of a message that did not stream
+PATIENCE_WITH_OTHERS = 600.0  # and other hooks, to end: as much as Claude Code gives them by itself
 _MANY = 20  # calls to remember before it is looked whether that is needed
 LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred call again that is much larger
 
@@ -98,7 +99,7 @@ class Holding:
         if rest > 0:
             return rest
         is_last = not self._hooks.others_run(waiting=len(self._waiting))
-        if not is_last and now < waiting.since + LONG_PATIENCE:
+        if not is_last and now < waiting.since + PATIENCE_WITH_OTHERS:
             return LOOK
         self._waiting.remove(waiting)
         answer = self._answer_to(waiting.request) if is_last else deny(words.broken("another hook of its settings does not end"))
@@ -212,7 +213,7 @@ class Holding:
     def _fate(self, request: Request, held: Held, *, context: str | None = None) -> Answer:
         """Answer a call by what was decided of it."""
         if request.tool_name == ASK_USER:
-            return self._with_answers(request)
+            return self._with_answers(request, context=context)
         if held.call is None:
             return self._let_through(request, None, request.tool_input, context=context)
         match held.call.state:
@@ -220,11 +221,11 @@ class Holding:
                 return self._hand_out(request, held, context=context)
             case CallState.REJECTED | CallState.EXPIRED:
                 self._use_up(held.call)
-                return deny(words.rejected(held))
+                return deny(words.rejected(held), context=context)
             case CallState.DONE | CallState.FAILED:
-                return deny(words.carried_out(held))
+                return deny(words.carried_out(held), context=context)
             case _:
-                return deny(words.begun(held.call))
+                return deny(words.begun(held.call), context=context)
 
     def _hand_out(self, request: Request, held: Held, *, context: str | None) -> Answer:
         assert held.call is not None  # noqa: S101 -- whoever calls this has looked
@@ -274,7 +275,7 @@ class Holding:
     def _answer_to_deferred(self, request: Request) -> Answer:
         """Answer the call that the session had stopped at, by what was decided meanwhile."""
         if request.tool_name == ASK_USER:
-            return self._proposed_anew(request)
+            return self._proposed_anew(request, context=self.news())
         held = self._drive.held(self.progress.calls.get(request.tool_use_id, ""))
         if held is None or held.call is None or held.call.state is CallState.WITHDRAWN:
             return self._proposed_anew(request)
@@ -283,12 +284,13 @@ class Holding:
             return defer()
         return self._fate(request, held, context=self._news(but=held.call))
 
-    def _proposed_anew(self, request: Request) -> Answer:
+    def _proposed_anew(self, request: Request, *, context: str | None = None) -> Answer:
         """Ask again for a call whose ask was taken back, by an interrupt or a change of what it would do."""
         held = self._proposed([request])[0]
         self._held[request.tool_use_id] = held
-        if _needs_a_person(held):
-            self._pause([request], leader=request)
+        if not _needs_a_person(held):
+            return self._fate(request, held, context=context)
+        self._pause([request], leader=request)
         return self._answer_to_member(request)
 
     def _news(self, *, but: Call) -> str | None:
@@ -326,7 +328,7 @@ class Holding:
             self.keep(asked=self.progress.asked + count, questions=self.progress.questions | {mark: keys})
         return self.progress.questions[mark]
 
-    def _with_answers(self, request: Request) -> Answer:
+    def _with_answers(self, request: Request, *, context: str | None) -> Answer:
         mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
         keys = self.progress.questions.get(mark, ())
         answered = {ask.key: ask for ask in self._drive.asks() if ask.state is AskState.ANSWERED}
@@ -334,7 +336,7 @@ class Holding:
             return deny(words.UNANSWERED)
         self.keep(questions={other: kept for other, kept in self.progress.questions.items() if other != mark})
         arguments = with_answers(request.tool_input, [answered[key] for key in keys])
-        return self._let_through(request, None, arguments, context=None)
+        return self._let_through(request, None, arguments, context=context)
 
     # --- subagents -------------------------------------------------------------------------------------------------
 

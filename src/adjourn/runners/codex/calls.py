@@ -1,6 +1,6 @@
 """The calls of Codex: put before the policy as a batch, handed out once each, and closed with what became of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +19,9 @@ from adjourn.runners.codex.thread import Thread
 _ESCALATED = "require_escalated"
 _APPLIES_PATCH = "--codex-run-as-apply-patch"  # makes the binary the tool of that name
 _EXECUTABLE = frozenset({SHELL_TOOL, PATCH_TOOL})
+_LONGEST = 100_000  # bytes; the kernel takes no word of more than 128 KiB, and a patch is one
 OUTSIDE, NOT_TOLD = "none", "not told"
+_RUNS_ON = "running with session ID"  # what the model is told of a command that has not ended
 
 
 class Calls:
@@ -31,6 +33,7 @@ class Calls:
         self._sandbox = sandbox
         self._said = ""
         self._handed: dict[str, Call] = {}  # what Codex makes now, by its name for it
+        self._call_of: dict[str, str] = {}  # and the call of the model that each is part of
 
     def take(self, wanted: Sequence[Wanted], rollout: Rollout, *, said: str | None) -> bool:
         """Take a whole batch of calls, if all of them may run now; else none of them runs. `said` are the model's last words."""
@@ -39,6 +42,7 @@ class Calls:
         names = [call.tool_call_id for call in calls]
         put = [Put(item=each.item, call=rollout.call_of(each.item), name=name) for each, name in zip(wanted, names, strict=True)]
         self._keeper.remember(put=tuple(put))
+        self._call_of |= {each.item: each.call for each in put}
         may_run = all(call.state is CallState.APPROVED for call in calls)
         return may_run and self._hand_out([each.item for each in wanted], calls)
 
@@ -105,6 +109,14 @@ class Calls:
         """Whether Codex makes calls now of which nobody has heard what became."""
         return bool(self._handed)
 
+    def close_refused(self, rollout: Rollout, begun: Container[str]) -> None:
+        """Close the calls that Codex itself did not make after all, say a patch that does not fit: nothing was begun of them."""
+        for item in [name for name in self._handed if name not in begun]:
+            call = self._call_of.get(item, item)
+            told = rollout.closed.get(call)
+            if told is not None and _RUNS_ON not in told and call not in rollout.aborted:
+                self._close(item, CallResult(ok=False, error=words.REFUSED, output=told))
+
     def cut_off(self, printed: Mapping[str, str]) -> None:
         """Close the calls that were being made when somebody paused the run."""
         for item in list(self._handed):
@@ -142,7 +154,7 @@ def _fingerprint(body: bytes) -> bytes:
 
 def _can_execute(thread: Thread, call: Call) -> bool:
     """Say whether a call can be made without the model; one that cannot is left to be repeated."""
-    return call.tool in _EXECUTABLE or thread.has_tool(call.tool)
+    return len(call.body) <= _LONGEST if call.tool in _EXECUTABLE else thread.has_tool(call.tool)
 
 
 def _executed(thread: Thread, call: Call) -> CallResult:

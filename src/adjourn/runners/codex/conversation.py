@@ -18,6 +18,9 @@ _QUIET = 0.3  # seconds without a word after which no further call of the same s
 _BESIDE = 1.0  # the same, of a call of another tool that may run beside this one
 _LOOK = 0.05
 _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
+_FINAL = frozenset(  # what the model's server, or Codex itself, would say again to the same request
+    {"badRequest", "contextWindowExceeded", "cyberPolicy", "misalignmentPolicyViolation", "modelNotFound", "sandboxError"}
+)
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
 
 
@@ -54,17 +57,19 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class TurnEnded(msgspec.Struct, frozen=True):
-    """The model has nothing more to do."""
+    """The model has nothing more to do, or cannot; what is final would end the next turn, too."""
 
     status: str
     error: str | None = None
+    is_final: bool = False
 
 
 Event = Batch | Ended | TurnEnded
 
 
-class _Error(msgspec.Struct):
+class _Error(msgspec.Struct, rename="camel"):
     message: str = ""
+    codex_error_info: Any = None
 
 
 class _Failure(msgspec.Struct, rename="camel"):
@@ -186,7 +191,9 @@ class Conversation:
                     self._take_trouble(failure.error.message)
             case "turn/completed":
                 turn = msgspec.convert(params["turn"], _Turn)
-                return TurnEnded(status=turn.status, error=turn.error.message if turn.error else None)
+                error = turn.error or _Error()
+                is_final = isinstance(error.codex_error_info, str) and error.codex_error_info in _FINAL
+                return TurnEnded(status=turn.status, error=error.message or None, is_final=is_final)
             case _:
                 return None
         return None

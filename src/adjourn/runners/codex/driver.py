@@ -23,7 +23,7 @@ from adjourn.runners.codex.queries import ask_all, offered
 from adjourn.runners.codex.requests import Questions, Wanted
 from adjourn.runners.codex.rollout import Rollout
 from adjourn.runners.codex.setup import OnApprove, Way, setup_of
-from adjourn.runners.codex.thread import NoAppServer, Thread
+from adjourn.runners.codex.thread import InUse, NoAppServer, Thread
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 
 _COMPLAINT = 2000
@@ -42,7 +42,7 @@ def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -
         return driver.interrupt()
     except Gone as gone:
         return driver.lose(gone)
-    except (Stuck, Silent) as error:
+    except (Stuck, Silent, InUse) as error:
         return driver.give_up(driver.sentence(error))
     except AdjournError as error:
         return driver.fail(driver.sentence(error))
@@ -192,7 +192,8 @@ class CodexDriver:
 
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
-            return self.give_up(ended.error or f"Codex ended its turn as {ended.status}")
+            sentence = ended.error or f"Codex ended its turn as {ended.status}"
+            return self.fail(sentence) if ended.is_final else self.give_up(sentence)
         if any(not each.call for each in self._keeper.memory.queried):  # the model did not wait for the answer
             return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
@@ -221,6 +222,7 @@ class CodexDriver:
 
     def _put_away(self, live: _Live) -> None:
         self._live = None
+        self._calls.close_refused(live.rollout.read_on(), live.talk.items)
         self._keeper.keep(live.rollout, told=live.talk.usage)
 
     def interrupt(self) -> int:

@@ -10,9 +10,10 @@ from adjourn.core.task import Spec
 from adjourn.runners.codex import program
 from adjourn.runners.codex.memory import DOCUMENT, SESSION, Memory, memory_of
 from adjourn.runners.codex.rollout import is_whole
-from adjourn.runners.codex.setup import Setup, setup_of
+from adjourn.runners.codex.setup import PROGRAM, VARIABLE, Setup, setup_of
 
 _SECONDS = 20
+_NAME = "codex"  # it begins the line in which the program says its version
 
 Documents = Callable[[str], bytes | None]
 
@@ -59,17 +60,22 @@ def installed_version(binary: str) -> str:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         raise AdjournError(f"{binary} does not say its version", way_out="npm install -g @openai/codex") from error
-    version = program.version_in(done.stdout)
+    version = program.version_in(done.stdout) if _NAME in done.stdout else ()
+    if not version:
+        said = done.stdout.strip()[:100] or "of no known version"
+        raise AdjournError(f"{binary} is {said}; it must be Codex", way_out="npm install -g @openai/codex")
     program.refuse_too_old(version)
-    return ".".join(map(str, version)) or "of no known version"
+    return ".".join(map(str, version))
 
 
 def diagnosis(environment: Mapping[str, str]) -> Look | None:
     """Say what the installed program can do, for whoever wonders; nothing where there is none."""
-    setup = Setup(program=environment.get("ADJOURN_CODEX") or "codex")
+    setup = Setup(program=environment.get(VARIABLE) or PROGRAM)
     try:
         binary = program.binary(setup, environment)
     except AdjournError:
+        if VARIABLE in environment:
+            raise
         return None
     version = installed_version(binary)
     says = f"Codex {version}: {_way_in(binary)}, its calls wait at a hook, and its threads can be resumed by id and by file"

@@ -15,6 +15,7 @@ _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _ABORTED = "aborted"
 _SET_ASIDE = ".damaged"
+_BRIEF = 2_000
 _SHELL = re.compile(r"<shell>([^<]+)</shell>")
 
 
@@ -102,6 +103,7 @@ class Rollout:
         self.answers = 0
         self.has_prompt = False
         self.shell = "bash"  # which one reads commands, unless they say otherwise
+        self.closed: dict[str, str] = {}  # what the model was told of its calls, in brief
         self.aborted: frozenset[str] = frozenset()  # calls that Codex closed by itself when it was stopped
 
     def read_on(self) -> "Rollout":
@@ -143,6 +145,7 @@ class Rollout:
             )
         elif item.type in _OUTPUTS:
             self._open.pop(item.call_id, None)
+            self.closed[item.call_id] = str(item.output)[:_BRIEF]
             self.aborted |= {item.call_id} if _ABORTED in str(item.output) else frozenset()
         elif item.role == "assistant":
             self._answer, self._answer_is_whole = "".join(part.text for part in item.content or ()), False

@@ -100,6 +100,10 @@ class NoAppServer(Exception):
     """There is none in this Codex, or it does not begin to speak."""
 
 
+class InUse(CannotResume):
+    """Somebody else works in the thread."""
+
+
 class Thread:
     """A thread that is open in an app-server of its own."""
 
@@ -249,5 +253,5 @@ class Thread:
 
 def _not_resumed(thread: str, refused: Refused) -> CannotResume:
     if _IN_USE in refused.refusal.message:
-        return CannotResume(f"another process has Codex thread {thread} open", way_out="end it, and resume again")
+        return InUse(f"another process has Codex thread {thread} open", way_out="end it, and resume again")
     return CannotResume(f"Codex cannot resume thread {thread}: {refused.refusal.message}", way_out="adjourn restart")

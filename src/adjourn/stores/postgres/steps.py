@@ -32,6 +32,13 @@ class Place(NamedTuple):
     run: str | None = None
 
 
+class Trace(NamedTuple):
+    """An event that a transaction adds to the trail: where it is found, that transaction has been committed."""
+
+    task: int
+    body: bytes
+
+
 class Known:
     """What a transaction has read or written of tasks that nobody else can change: it is true until the end."""
 
@@ -63,6 +70,7 @@ class Steps(Numbered):
         self._lease = lease
         self._foreseen = foreseen
         self.is_guarded = False  # whether nothing of it counts if what was foreseen is not so any more
+        self.trace: Trace | None = None  # of this transaction, if it tells of anything
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
@@ -131,6 +139,7 @@ class Steps(Numbered):
         self._unsealed = []
         if tasks:
             bodies = [event_body(event) for event in events]
+            self.trace = Trace(tasks[-1], bodies[-1])
             sealed = lists(("bigint", tasks), ("bytea", bodies), ("bytea", links))
             self._run_encoded("seal_events", Encoded([*sealed.parts, news.encode()]))
 

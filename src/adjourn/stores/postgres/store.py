@@ -15,12 +15,12 @@ from adjourn.stores.postgres.asks import AskRows
 from adjourn.stores.postgres.database import Database, Opening
 from adjourn.stores.postgres.engine import EngineRows
 from adjourn.stores.postgres.install import make_roles, require_schema
-from adjourn.stores.postgres.line import Statement, Values
+from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.patience import Patience, Say
 from adjourn.stores.postgres.seen import Seen
 from adjourn.stores.postgres.statements import SQL
-from adjourn.stores.postgres.steps import Known
+from adjourn.stores.postgres.steps import Known, Trace
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
 from adjourn.stores.postgres.troubles import shown, translated
@@ -36,6 +36,7 @@ _SEAL = b"SELECT seal FROM adjourn.event WHERE no = $1"
 _NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offered again
 _FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
+_TRACE = b"SELECT 1 FROM adjourn.event WHERE xmin = $1::xid8::xid AND task = $2 AND body = $3"
 _READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
 
 
@@ -108,7 +109,7 @@ class PostgresStore:
                 yield rows
                 if self._may_be_another or not rows.is_guarded:
                     self._db.open()  # before anything can be lost, its number is known
-                self._commit(rows.finish())
+                self._commit(rows)
             except BaseException:
                 self._roll_back()
                 self._db.queues.clear()
@@ -145,8 +146,9 @@ class PostgresStore:
         with suppress(psycopg.Error):
             self._db.roll_back()
 
-    def _commit(self, last: list[Statement]) -> None:
+    def _commit(self, rows: Rows) -> None:
         """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
+        last = rows.finish()
         try:
             *_, ((place, seal, _),) = self._db.commit(last)
             self._seen.note(place, seal)
@@ -155,10 +157,10 @@ class PostgresStore:
                 raise
             if not self._number:  # what guards it lets nobody do it a second time: whoever looks again sees what became of it
                 raise Outdated(f"{self.name} went away while this was saved") from error
-            self._read_back(self._number, error)
+            self._read_back(rows.trace, error)
 
-    def _read_back(self, number: str, error: psycopg.Error) -> None:
-        match self._status_of(number):
+    def _read_back(self, trace: Trace | None, error: psycopg.Error) -> None:
+        match self._status_of(self._number, trace):
             case "committed":
                 return
             case "aborted":
@@ -169,24 +171,26 @@ class PostgresStore:
                     sentence, way_out="adjourn tasks, to see whether it counts, before you say it again"
                 ) from error
 
-    def _status_of(self, number: str) -> str | None:
+    def _status_of(self, number: str, trace: Trace | None) -> str | None:
         deadline = time.monotonic() + _READ_BACK
         pause = 0.05
         while True:
-            status = self._seen_status(number)
+            status = self._seen_status(number, trace)
             if status in {"committed", "aborted"} or time.monotonic() > deadline:
                 return status
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
 
-    def _seen_status(self, number: str) -> str | None:
+    def _seen_status(self, number: str, trace: Trace | None) -> str | None:
+        """Return what became of a transaction. One that died with the server is no more, and its number may be another's."""
         try:
             ((status,),) = self._db.all(_STATUS, number)
+            is_another = status == "committed" and trace is not None and not self._db.all(_TRACE, number, *trace)
         except psycopg.OperationalError:
             return None
         except psycopg.Error:
             return "aborted"  # a copy of the database that never heard of it
-        return str(status)
+        return "aborted" if is_another else str(status)
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
         """Return a task that was just queued; or take the oldest one of a pool out of its queue, for the length of a lease."""
