@@ -2,12 +2,15 @@
 
 import os
 import shutil
+from functools import partial
 
 
 def drive() -> int:
     """Drive the Codex of the run that this process is, and return the exit code that says how it ended."""
+    from adjourn.process.linux import die_with
     from adjourn.runners.codex.driver import drive_codex
     from adjourn.wiring.driving import driving
 
     with driving() as drive:
-        return drive_codex(drive, os.environ, adjourn=shutil.which("adjourn") or "adjourn")
+        adjourn, bind = shutil.which("adjourn") or "adjourn", partial(die_with, os.getpid())
+        return drive_codex(drive, os.environ, adjourn=adjourn, bind=bind)

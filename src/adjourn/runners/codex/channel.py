@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
@@ -139,12 +139,14 @@ class Channel:
         cwd: str,
         env: Mapping[str, str],
         complaints: str,
+        bind: Callable[[], None],
         hooks: Hooks,
         interrupts: Interrupts,
         is_spoken_to: bool,
     ) -> None:
-        self._child = _started(argv, cwd=cwd, env=env, complaints=complaints, is_spoken_to=is_spoken_to)
+        self._child = _started(argv, cwd=cwd, env=env, complaints=complaints, bind=bind, is_spoken_to=is_spoken_to)
         self._is_spoken_to = is_spoken_to
+        self._keeper = _keeping(self._stdin) if is_spoken_to else None
         self._hooks = hooks
         self._interrupts = interrupts
         self._rest = bytearray()
@@ -215,6 +217,7 @@ class Channel:
 
     def close(self, *, within: float) -> None:
         """Say goodbye, and end the process if it does not leave by itself."""
+        self._let_go()
         if self._child.stdin:
             self._child.stdin.close()
         try:
@@ -222,6 +225,12 @@ class Channel:
                 self.next(within)
         except (Gone, Silent, Interrupted):
             self.kill()
+
+    def _let_go(self) -> None:
+        if self._keeper:
+            self._keeper.kill()
+            self._keeper.wait()
+            self._keeper = None
 
     def kill(self) -> int:
         """End the process and all that it started, at once; return its exit code."""
@@ -232,6 +241,7 @@ class Channel:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         code = self._child.wait()
+        self._let_go()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe:
                 pipe.close()
@@ -246,6 +256,14 @@ class Channel:
     def _stdout(self) -> int:
         assert self._child.stdout  # noqa: S101 -- it was asked for above, which the type does not say
         return self._child.stdout.fileno()
+
+
+def _keeping(stdin: int) -> "subprocess.Popen[bytes]":
+    """Start what holds a pipe open when we die: an end of it would have Codex write that before it dies with us."""
+    null = subprocess.DEVNULL
+    return subprocess.Popen(
+        ["sleep", "infinity"], stdin=null, stdout=null, stderr=null, pass_fds=(stdin,), start_new_session=True
+    )
 
 
 def _below(pid: int) -> list[int]:
@@ -277,15 +295,24 @@ def _event(line: bytes) -> Message:
 
 
 def _started(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, is_spoken_to: bool
+    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, bind: Callable[[], None], is_spoken_to: bool
 ) -> "subprocess.Popen[bytes]":
     pipe = subprocess.PIPE
     stdin = pipe if is_spoken_to else subprocess.DEVNULL  # what it is not told there it would wait for
     try:
         with open(complaints, "ab") as stderr:
-            # A session of its own: the interrupt that pauses a run must not reach it, or it would tell its model of it.
+            # A session of its own: the interrupt that pauses a run must not reach it, or it would tell its model of it. For the
+            # same reason it dies with us: left alone, it would write into the thread that somebody stopped it on purpose.
             return subprocess.Popen(
-                argv, cwd=cwd, env=env, stdin=stdin, stdout=pipe, stderr=stderr, bufsize=0, start_new_session=True
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=stdin,
+                stdout=pipe,
+                stderr=stderr,
+                bufsize=0,
+                start_new_session=True,
+                preexec_fn=bind,  # noqa: PLW1509 -- one call of the system, which takes no lock
             )
     except OSError as error:
         raise AdjournError(f"{argv[0]} cannot be started: {error.strerror}", way_out="adjourn doctor") from error

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -31,9 +31,9 @@ _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> int:
-    """Run Codex for a task until it is done, or a person is needed, and return the exit code."""
-    driver = CodexDriver(drive, environment, adjourn=adjourn)
+def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> int:
+    """Run Codex for a task until it is done, or a person is needed, and return the exit code; `bind` has it die with us."""
+    driver = CodexDriver(drive, environment, adjourn=adjourn, bind=bind)
     try:
         return driver.run()
     except StoreProblem:
@@ -59,7 +59,7 @@ class _Live(msgspec.Struct, frozen=True):
 class CodexDriver:
     """One run of Codex."""
 
-    def __init__(self, drive: Drive, environment: Mapping[str, str], *, adjourn: str) -> None:
+    def __init__(self, drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> None:
         self._drive = drive
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = Keeper(drive, environment)
@@ -71,6 +71,7 @@ class CodexDriver:
             environment=environment,
             place=drive.place,
             adjourn=adjourn,
+            bind=bind,
             interrupts=Interrupts(),
         )
         self._live: _Live | None = None

@@ -1,7 +1,7 @@
 """All that is needed to start Codex for a run, by whichever of its two ways in."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from adjourn.runners.codex import hook, program
@@ -15,7 +15,15 @@ class Launch:
     """Starts Codex: the program, its settings, its hook, and where it all lies."""
 
     def __init__(
-        self, setup: Setup, *, workspace: str, environment: Mapping[str, str], place: str, adjourn: str, interrupts: Interrupts
+        self,
+        setup: Setup,
+        *,
+        workspace: str,
+        environment: Mapping[str, str],
+        place: str,
+        adjourn: str,
+        bind: Callable[[], None],
+        interrupts: Interrupts,
     ) -> None:
         self.setup = setup
         self.workspace = workspace
@@ -23,6 +31,7 @@ class Launch:
         self.place = place
         self.seal = os.urandom(16).hex()  # known to the driver and to the hook's line: nobody else can answer
         self.hook = hook.hook_command(adjourn, self.seal)
+        self.bind = bind
         self.interrupts = interrupts
         self.is_rehearsed = False
 
@@ -48,6 +57,7 @@ class Launch:
             cwd=self.workspace,
             env={**self.environment, **(also or {})},
             complaints=self.complaints,
+            bind=self.bind,
             hooks=hooks,
             interrupts=self.interrupts,
             is_spoken_to=is_spoken_to,
