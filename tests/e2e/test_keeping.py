@@ -1,11 +1,12 @@
 """Looking after the store: prune, backup; and the shell's completion."""
 
+import shutil
 import sqlite3
 import stat
 
 import pytest
 
-from tests.e2e.shell import Shell
+from tests.e2e.shell import Shell, until
 from tests.needs import needs
 
 
@@ -115,3 +116,15 @@ def test_the_demo_leaves_nothing_behind(shell: Shell) -> None:
     assert list((shell.place / "tmp").iterdir()) == []
     assert shell.database or not shell.store.exists()
     assert shell.json("tasks")["tasks"] == []
+
+
+@pytest.mark.one_machine("it copies the directory of the store")
+def test_whoever_looks_at_a_copy_leaves_alone_what_the_store_runs(shell: Shell) -> None:
+    """It knows the same runs by the same names, and nobody there supervises them."""
+    task = shell.detached("sleep", "60")
+    until(lambda: shell.state(task) == "running", what="it runs")
+    shutil.copytree(shell.store, shell.place / "copy", ignore=shutil.ignore_patterns("wake"))
+    assert shell.json("show", task, "--store", "copy")["state"] == "waiting"
+    assert shell.state(task) == "running"
+    shell.adjourn("cancel", task)
+    until(lambda: shell.state(task) == "canceled", what="it was canceled")

@@ -32,6 +32,7 @@ def test_a_decision_starts_its_task_without_anybody_resuming_it(shell: Shell, wo
     assert shell.lines("effects") == ["done with go"]
 
 
+@pytest.mark.one_machine("on a shared store NOTIFY tells it")
 def test_a_worker_that_listens_on_a_port_is_told_as_well(shell: Shell, worker: StartWorker) -> None:
     """C-R21: told, not polled; its own look comes after a day."""
     shell.json("run", "--", "true")
@@ -203,6 +204,7 @@ def test_a_start_that_does_not_happen_is_tried_three_times(shell: Shell, worker:
     assert len(shell.runs(task)) == 3
 
 
+@pytest.mark.one_machine("on a shared store it is left to machines that have the workspace")
 def test_a_task_whose_workspace_is_gone_fails_at_once_and_names_restart(shell: Shell, worker: StartWorker) -> None:
     place = shell.place / "project"
     place.mkdir()
@@ -308,6 +310,7 @@ def test_logs_are_json_on_request(shell: Shell) -> None:
     assert [msgspec.json.decode(line)["event"] for line in lines] == ["worker_started", "worker_stopped"]
 
 
+@pytest.mark.one_machine("it takes the directory of the store away")
 def test_a_worker_whose_store_is_taken_away_says_so_and_leaves(shell: Shell, worker: StartWorker) -> None:
     """It would go on with a database that nobody else sees, and start nothing of what is decided from then on."""
     shell.json("run", "--", "true")

@@ -14,6 +14,7 @@ from adjourn.process.shim import ShimRecord, read_record
 CHILDREN = "/proc/self/task/{}/children"
 _PATIENCE = 2.0  # seconds; who is not gone by then sleeps in the kernel, or is not ours to kill
 _MOMENT = 0.05  # seconds; what one round of kills gets to take effect
+_DYING = 0.3  # seconds between the moment in which a process lets go of its files and that in which it is gone
 _STRIKES = 16
 
 
@@ -37,7 +38,7 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
     A member is known by its control group, by the ADJOURN_RUN_ID that it was started with, by its session, or by an ancestor.
     """
     record = read_record(run_dir)
-    if record and record.boot_id != boot_id():
+    if record and _is_anothers(record):
         return 0
     group = Cgroup(record.cgroup) if record and record.cgroup else None
     deadline = time.monotonic() + _PATIENCE
@@ -49,6 +50,18 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
     if group:
         group.remove()
     return len(killed)
+
+
+def _is_anothers(record: ShimRecord) -> bool:
+    """Say whether a run belongs to another machine, or to the store of which ours is a copy: its shim lives, and not for us."""
+    if record.boot_id != boot_id():
+        return True
+    shim = Pinned.pin(record.pid, if_it=lambda seen: seen.start_time == record.start_time)
+    if shim is None:
+        return False
+    is_gone = shim.gone(within=_DYING)
+    shim.close()
+    return not is_gone
 
 
 def remove_group(run_dir: str) -> None:
