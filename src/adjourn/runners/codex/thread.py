@@ -103,6 +103,8 @@ class NoAppServer(Exception):
 class InUse(CannotResume):
     """Somebody else works in the thread."""
 
+    code = "codex_in_use"
+
 
 class Thread:
     """A thread that is open in an app-server of its own."""
