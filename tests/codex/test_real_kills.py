@@ -19,6 +19,7 @@ pytestmark = pytest.mark.timeout(7200)
 MAKES = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
 AGAIN = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),))
 DONE = Turn(text="All done.")
+SPARE = [DONE] * 3  # whoever is killed after the last words asks for them once more
 SUPERVISOR, DRIVER, HOOK, SHIM = ("adjourn", 0), ("adjourn", 1), ("adjourn", 2), ("adjourn-shim", 0)
 REPEAT, EXECUTE = (), ("--option", "on-approve=execute")
 PAUSE = ("run", "--runner", "codex", "do it")  # ungated, and then interrupted
@@ -108,7 +109,7 @@ def _killed(scene: Scene, butts: Range, words: tuple[str, ...], aim: Aim) -> boo
 
 
 def test_whoever_is_killed_while_codex_pauses_nothing_runs_unapproved(real: Scene, butts: Range, sweep: str) -> None:
-    with real.model([MAKES, AGAIN, DONE]):
+    with real.model([MAKES, AGAIN, DONE, *SPARE]):
         _swept(real, butts, (*GATED, "do it"), sweep=sweep)
 
 
@@ -116,7 +117,7 @@ def test_whoever_is_killed_while_codex_pauses_nothing_runs_unapproved(real: Scen
 def test_whoever_is_killed_while_codex_goes_on_the_call_runs_at_most_once(
     real: Scene, butts: Range, sweep: str, options: tuple[str, ...]
 ) -> None:
-    turns = [MAKES, DONE] if options else [MAKES, AGAIN, DONE]
+    turns = [MAKES, DONE, *SPARE] if options else [MAKES, AGAIN, DONE, *SPARE]
     with real.model(turns):
         real.run(options=options)
         real.approve_all()
@@ -125,5 +126,5 @@ def test_whoever_is_killed_while_codex_goes_on_the_call_runs_at_most_once(
 
 def test_whoever_is_killed_during_a_pause_by_ctrl_c_the_command_is_not_begun_again(real: Scene, butts: Range, sweep: str) -> None:
     slow = Turn(calls=(shell("echo hi >> made.txt; sleep 60", name="call_A"),))
-    with real.model([slow, DONE]):
+    with real.model([slow, DONE, *SPARE]):
         _swept(real, butts, PAUSE, sweep=sweep)
