@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.postgres import Server, server
@@ -14,6 +15,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for the long sweeps; CI's share of them is the default."""
     parser.addoption("--sweep", choices=SHARES, default="ci", help="how much of a long sweep to run: CI's share, or all of it")
     parser.addoption("--on", choices=("sqlite", "postgres"), default="sqlite", help="the store that the program uses in a Shell")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have CI's share try the same examples every time; whoever asks for everything gets new ones."""
+    hypothesis.settings.register_profile("ci", derandomize=True)
+    if config.getoption("--sweep") == "ci":
+        hypothesis.settings.load_profile("ci")
 
 
 def pytest_sessionstart() -> None:

@@ -201,8 +201,7 @@ class Shell:
         """Run a command detached, wait until it works, and return the task's id."""
         task: str = self.json("run", "--detach", *options, "--", *command)["task_id"]
         until((self.store / "runs" / f"{task}.1" / "shim.json").exists, what="the shim is there")
-        if self.database:  # over a network the gate opens a while after the shim is there
-            until(lambda: bool(self.sql(f"{_BEYOND_THE_GATE} '{task}'")), what="its gate is open")
+        until(lambda: bool(self.sql(f"{_BEYOND_THE_GATE} '{task}'")), what="its gate is open")
         return task
 
     def state(self, task: str) -> str:
