@@ -29,6 +29,11 @@ class Pulse:
         """Return the deadline of a lease that is taken from now on."""
         return lease.moment() + self._leases.length * _SAFETY
 
+    @property
+    def interval(self) -> float:
+        """How many seconds pass between two words; whoever looks as often finds what a dead one left before its lease is over."""
+        return self._leases.length / _BEATS
+
     def watch(self, run_id: str, place: str, *, deadline: float) -> None:
         """Hand a shim of a run this deadline, and all later ones."""
         lease.hand_over(place, deadline)
@@ -55,7 +60,7 @@ class Pulse:
     def _beat_until_told(self) -> None:
         pause = 0.0
         while not self._stops.wait(pause):
-            pause = self._leases.length / _BEATS if self._beat() else _AGAIN
+            pause = self.interval if self._beat() else _AGAIN
         self._leave()
 
     def _beat(self) -> bool:

@@ -1,6 +1,7 @@
 """Runs tasks: start, watch, interpret, report."""
 
 import gc
+import math
 import os
 import select
 import time
@@ -73,6 +74,11 @@ class Supervisor:
         write_all(self._lock.fileno(), msgspec.json.encode(about))
         self._heart = start_heart(self.name) if start_heart else None
         self._unopened: list[Run] = []
+
+    @property
+    def interval(self) -> float:
+        """How often to look for what others left: a run whose supervisor died goes on if it is adopted before its lease is over."""
+        return self._heart.interval if self._heart else math.inf
 
     @property
     def trouble(self) -> str | None:

@@ -209,7 +209,7 @@ class Worker:
         moments = [moment for moment, _ in self._not_before.values()]
         if self._drain_deadline is not None:
             moments.append(self._drain_deadline)
-        return min([self._settings.poll_interval, *(max(moment - now, 0.01) for moment in moments)])
+        return min([self._settings.poll_interval, self._supervisor.interval, *(max(moment - now, 0.01) for moment in moments)])
 
     def _end(self, fd: int) -> None:
         active = self._unwatched(fd)

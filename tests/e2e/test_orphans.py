@@ -72,12 +72,14 @@ def test_a_stubborn_orphan_is_killed_after_its_grace(shell: Shell) -> None:
     assert shell.processes() == {}
 
 
-def test_an_orphan_does_not_slow_other_commands_down(shell: Shell) -> None:
-    task = orphan(shell, "sh", "-c", "touch ready; sleep 300")
+def test_orphans_do_not_slow_other_commands_down(shell: Shell) -> None:
+    """A look at each of them for 0.3 s would be seen on the slowest machine."""
+    tasks = [orphan(shell, "sh", "-c", "touch ready; sleep 300") for _ in range(5)]
     time.sleep(2.2)  # a young one may be about to say that it never started
-    with_orphan = min(_seconds(shell, "tasks") for _ in range(3))
-    shell.adjourn("cancel", task)
-    assert with_orphan < min(_seconds(shell, "tasks") for _ in range(3)) + 0.2
+    with_orphans = min(_seconds(shell, "tasks") for _ in range(3))
+    for task in tasks:
+        shell.adjourn("cancel", task)
+    assert with_orphans < min(_seconds(shell, "tasks") for _ in range(3)) + 1
 
 
 def _seconds(shell: Shell, verb: str) -> float:

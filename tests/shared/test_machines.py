@@ -104,8 +104,8 @@ def test_another_worker_of_the_same_machine_adopts_what_the_dead_one_left(machin
     first = here.worker()
     task = here.queue(f"echo $$ >> began; sleep {2 * LEASE}; touch done")
     until(lambda: bool(began(here)), what="it runs")
-    first.kill()
     here.worker()
+    first.kill()
     until(lambda: here.state(task) == "succeeded", what="it was done", seconds=6 * LEASE)
     assert len(began(here)) == 1
     assert "adopted" in here.log(1)

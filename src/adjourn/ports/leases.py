@@ -45,6 +45,11 @@ class Heart(Protocol):
         ...
 
     @property
+    def interval(self) -> float:
+        """How many seconds pass between two words; whoever looks as often finds what a dead one left before its lease is over."""
+        ...
+
+    @property
     def trouble(self) -> str | None:
         """Why the last word did not get through, if it did not."""
         ...
