@@ -1,5 +1,6 @@
 """From a decision to a claimed run on PostgreSQL with 100,000 tasks waiting, against raw SKIP LOCKED and NOTIFY."""
 
+import gc
 import os
 import select
 import sys
@@ -38,6 +39,7 @@ def main() -> int:
     share(parser, full=100_000, small=2_000)
     parser.add_argument("--rounds", type=int, default=60)
     given = parser.parse_args()
+    gc.disable()  # as every short command of adjourn does; it is so for both
     with shared_store(given.url) as shared:
         shared.fill(given.waiting, waits_for_approval)
         shared.say(_RAW.format(count=given.waiting))

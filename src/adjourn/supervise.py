@@ -77,7 +77,7 @@ class Supervisor:
 
     @property
     def interval(self) -> float:
-        """How often to look for what others left: a run whose supervisor died goes on if it is adopted before its lease is over."""
+        """How often to look for what others left: a run goes on if it is adopted before the lease of a dead one is over."""
         return self._heart.interval if self._heart else math.inf
 
     @property

@@ -1,5 +1,6 @@
 """Takes ready tasks, has them run, and notices what dead supervisors left."""
 
+import gc
 import select
 import time
 from collections.abc import Callable
@@ -63,6 +64,7 @@ class Worker:
 
     def work(self, signals: Signals, *, once: bool = False) -> None:
         """Run ready tasks until told to stop and all runs have left; with `once`, until nothing is left to do."""
+        gc.enable()  # short commands go without; this one lasts
         ear = self._controller.store.listen()
         self._poll.register(ear.fileno(), select.POLLIN)
         self._poll.register(signals.fileno(), select.POLLIN)

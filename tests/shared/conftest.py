@@ -98,7 +98,7 @@ BEGIN
     FOR guard IN SELECT tgname, tgrelid::regclass AS place FROM pg_trigger WHERE tgname LIKE 'guard%' LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', guard.tgname, guard.place);
     END LOOP;
-    ALTER FUNCTION adjourn.seal_events (bigint[], bytea[], bytea[]) SECURITY INVOKER RESET search_path;
+    ALTER FUNCTION adjourn.seal_events (integer, bigint[], bytea[], bytea[]) SECURITY INVOKER RESET search_path;
     GRANT EXECUTE ON FUNCTION adjourn.made_queue (text) TO PUBLIC;
 END $$
 """

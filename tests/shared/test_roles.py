@@ -242,7 +242,7 @@ NAMED_BY = {
     "file:uid:0": {"approver", "worker"},
     "adjourn": {"agent", "approver", "worker"},
 }
-SEAL = b"SELECT adjourn.seal_events(ARRAY[(SELECT no FROM adjourn.task LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea])"
+SEAL = b"SELECT adjourn.seal_events(1, ARRAY[(SELECT no FROM adjourn.task LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea])"
 
 
 @pytest.mark.parametrize("role", FORBIDDEN)

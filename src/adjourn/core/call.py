@@ -90,6 +90,12 @@ def command_body(command: Command) -> bytes:
     return canonical({"arguments": arguments, "tool": COMMAND})
 
 
+def argv_of(command: Command) -> Json:
+    """Return the words of a command as its call's arguments hold them."""
+    words: Json = msgspec.to_builtins([portable(word) for word in command.argv])
+    return words
+
+
 def tool_body(tool: str, arguments: Mapping[str, object]) -> bytes:
     """Return the canonical bytes of any other call; what JSON cannot carry exactly is refused."""
     if tool == COMMAND:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 
-from adjourn.core.call import COMMAND, Command, arguments_of, command_body
+from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.digest import sha256
 from adjourn.core.surroundings import Surroundings
 
@@ -35,7 +35,7 @@ def look_at(command: Command, *, path: str) -> Surroundings:
     """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given."""
     from adjourn.core.reading import all_steps, named_programs, steps_of  # seldom needed: most commands only decide
 
-    step = steps_of(COMMAND, arguments_of(command_body(command)))
+    step = steps_of(COMMAND, {"argv": argv_of(command)})
     steps = [each for each in all_steps(step) if each.words] if step else []
     commands = [each.words for each in steps]
     place = Place(command.cwd, path)

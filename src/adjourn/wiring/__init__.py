@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from adjourn.controller.desk import Desk
@@ -47,9 +47,18 @@ def find_root(given: str | None, *, start: str | None = None) -> str:
         _refuse_connections(given)
         return os.path.abspath(given)
     here = start or os.getcwd()
-    above = _upwards(here)
-    found = next((place for place in above if os.path.lexists(os.path.join(place, STORE))), None)
-    return os.path.join(found or next((place for place in above if _is_repository(place)), here), STORE)
+    return nearest_upwards(STORE, here) or os.path.join(next(filter(_is_repository, _upwards(here)), here), STORE)
+
+
+def nearest_root() -> str | None:
+    """Return the nearest store's directory upwards from here, if there is one."""
+    return nearest_upwards(STORE, os.getcwd())
+
+
+def nearest_upwards(name: str, start: str) -> str | None:
+    """Return where a file of that name is that lies nearest to a directory, in it or above."""
+    candidates = (f"{place.rstrip('/')}/{name}" for place in _upwards(start))
+    return next(filter(os.path.lexists, candidates), None)
 
 
 def _refuse_connections(given: str) -> None:
@@ -59,11 +68,11 @@ def _refuse_connections(given: str) -> None:
         raise Misuse(sentence, way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE")
 
 
-def _upwards(place: str) -> list[str]:
-    places = [place]
-    while (parent := os.path.dirname(places[-1])) != places[-1]:
-        places.append(parent)
-    return places
+def _upwards(place: str) -> Iterator[str]:
+    yield place
+    while place.strip("/"):
+        place = place.rpartition("/")[0] or "/"
+        yield place
 
 
 def _is_repository(place: str) -> bool:

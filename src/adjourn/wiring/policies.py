@@ -10,12 +10,11 @@ from adjourn.core.judgement import Never
 from adjourn.core.policy import NO_POLICY, Allowance, Include, Policy, Source
 from adjourn.core.rule import Rule
 from adjourn.core.toml import Problem
-from adjourn.wiring import find_root, is_shared
+from adjourn.wiring import STORE, find_root, is_shared, nearest_root, nearest_upwards
 from adjourn.wiring.user_files import config_directory, is_trusted
 
 POLICY = "policy.toml"
 RULES = "rules.toml"
-_STORE = ".adjourn"
 _LARGEST = 1024 * 1024
 _MOST_FILES = 32
 
@@ -34,13 +33,15 @@ class FilePolicies:
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self._is_shared = is_shared(root)
         self._kept: dict[str, tuple[dict[str, Signature], Policy]] = {}
 
     def current(self, workspace: str) -> Policy:
         """Return all rules that hold for a workspace now; a few looks at the directory if there are none."""
         seen, policy = self._kept.get(workspace, ({}, NO_POLICY))
-        found = origins(self._root, workspace)
-        paths = {*seen, *(origin.path for origin in found), rules_path()}
+        users = config_directory()
+        found = _origins(users, nearest_root() if self._is_shared else self._root, workspace)
+        paths = {*seen, *(origin.path for origin in found), f"{users}/{RULES}"}
         now = {path: _signature(path) for path in paths}
         if not any(now.values()):
             return NO_POLICY
@@ -55,11 +56,6 @@ def spelled(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode()
 
 
-def user_path() -> str:
-    """Return where the user's policy is."""
-    return os.path.join(config_directory(), POLICY)
-
-
 def rules_path() -> str:
     """Return where the user's always-allow rules are."""
     return os.path.join(config_directory(), RULES)
@@ -67,22 +63,15 @@ def rules_path() -> str:
 
 def origins(root: str, workspace: str) -> list[Origin]:
     """Return the files that may hold rules for a workspace, whether they are there or not."""
-    project = os.path.join(find_root(None) if is_shared(root) else root, POLICY)  # the project's policy lies in the project
-    nearest = _nearest(workspace)
-    found = [Origin(user_path(), is_project=False), Origin(project, is_project=True)]
-    return found if nearest in {None, project} else [*found, Origin(nearest or "", is_project=True)]
+    home = find_root(None) if is_shared(root) else root  # the project's policy lies in the project
+    return _origins(config_directory(), home, workspace)
 
 
-def _nearest(workspace: str) -> str | None:
-    place = workspace
-    while True:
-        candidate = os.path.join(place, _STORE, POLICY)
-        if os.path.lexists(candidate):
-            return candidate
-        above = os.path.dirname(place)
-        if above == place:
-            return None
-        place = above
+def _origins(users: str, home: str | None, workspace: str) -> list[Origin]:
+    projects = [os.path.join(home, POLICY)] if home else []
+    if (nearest := nearest_upwards(f"{STORE}/{POLICY}", workspace)) and nearest not in projects:
+        projects.append(nearest)
+    return [Origin(f"{users}/{POLICY}", is_project=False), *(Origin(path, is_project=True) for path in projects)]
 
 
 def _signature(path: str) -> Signature:

@@ -12,7 +12,7 @@ from adjourn.stores.bodies import author_of, name_or_none, short_digest
 from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
 from adjourn.stores.postgres.statements import said_about
-from adjourn.stores.postgres.steps import Place, Steps, expect, outdated_if_missing, words
+from adjourn.stores.postgres.steps import OutdatedIfMissing, Place, Steps, expect, words
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
 from adjourn.stores.rows import BITS, LAST, Asks, Belongings
 
@@ -174,7 +174,7 @@ class AskRows(Asks, Belongings, Steps):
     def save_ask(self, old: Ask, new: Ask) -> None:
         """Replace an ask."""
         no = self._key(old.task_id, old.number)
-        with outdated_if_missing(old.id):
+        with OutdatedIfMissing(old.id):
             current = self.ask(old.id)
         expect(current.state is old.state, old.id)
         self._know_ask(new)

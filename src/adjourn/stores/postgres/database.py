@@ -31,7 +31,7 @@ class Database:
 
     def __init__(self, url: str, *, prepares: bool = True, patience: Patience | None = None) -> None:
         self._url = url
-        self._waiting = patience.waiting if patience else nullcontext
+        self._waiting = patience or nullcontext()
         self._prepares = prepares
         self._connection: psycopg.Connection[Values] | None = None
         self._made = 0  # connections so far
@@ -69,7 +69,7 @@ class Database:
         self._hear_of_leaving()
         if self._connection is None or self._connection.closed:
             self.close()
-            with self._waiting():
+            with self._waiting:
                 self._connection = self._connected()
             self._made += 1
         return self._connection
@@ -135,13 +135,13 @@ class Database:
         if self._line is None or not self.is_open:
             self._line = Line(self.connection, prepares=self._prepares)
         self._hear_of_leaving()
-        with self._waiting():
+        with self._waiting:
             return self._line.say(statements)
 
     def last(self, statements: bytes) -> list[Values]:
         """Run statements in one go and return the rows of the last."""
         connection = self.connection
-        with self._waiting():
+        with self._waiting:
             cursor = connection.execute(statements)
         while cursor.nextset():
             pass
@@ -155,8 +155,8 @@ class Database:
 
     def leave(self) -> None:
         """Leave a view. Nobody waits for the server's word on that: it is heard before its word on the next statement."""
-        self._opening = None
-        if self.is_in_transaction:
+        opening, self._opening = self._opening, None
+        if opening is None and self.is_in_transaction:
             self.connection.pgconn.send_query(b"ROLLBACK")
             self.connection.pgconn.flush()
             self._is_leaving = True

@@ -8,7 +8,7 @@ import psycopg
 from adjourn.core.task import run_id, task_of_run
 from adjourn.stores.postgres.database import Database
 from adjourn.stores.postgres.statements import SQL
-from adjourn.stores.postgres.troubles import translated
+from adjourn.stores.postgres.troubles import Translated
 
 _LEFTOVERS = 3600  # seconds that a row of the engine stays that nobody took out
 _BEATS_A_CLEANING = 100
@@ -20,12 +20,13 @@ class PostgresLeases:
     def __init__(self, url: str, *, length: float, machine: str, host: str, about: bytes) -> None:
         self.length = length
         self._db = Database(url, prepares=False)
+        self._translated = Translated(self._db.name)
         self._self = (machine, host, about)
         self._beats = 0
 
     def beat(self, supervisor: str, runs: Collection[str]) -> set[str]:
         """Renew the leases of a supervisor's runs, of these and no others, and return those that it still has."""
-        with translated(self._db.name):
+        with self._translated:
             try:
                 return self._beat(supervisor, [task_of_run(name) for name in runs])
             except psycopg.Error:
@@ -47,7 +48,7 @@ class PostgresLeases:
 
     def leave(self, supervisor: str) -> None:
         """Say that a supervisor is gone."""
-        with translated(self._db.name):
+        with self._translated:
             self._db.all(SQL["leave"], supervisor)
 
     def close(self) -> None:

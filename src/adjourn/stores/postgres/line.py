@@ -31,6 +31,7 @@ class Line:
         self._prepares = prepares
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._numbers = count()
+        self._writing, self._reading = Transformer(connection), Transformer(connection)  # each learns a type once
 
     def say(self, statements: Sequence[Statement]) -> list[list[Values]]:
         """Run statements in one go, and return the rows of each; after one that fails none is run."""
@@ -68,16 +69,14 @@ class Line:
             return values.parts, (), [pq.Format.BINARY] * len(values.parts)
         if not values:
             return (), (), ()
-        adapted = Transformer(self._connection)
-        parts = adapted.dump_sequence(values, [PyFormat.AUTO] * len(values))
-        return parts, adapted.types or (), adapted.formats or ()
+        parts = self._writing.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        return parts, self._writing.types or (), self._writing.formats or ()
 
     def _rows(self, result: pq.abc.PGresult) -> list[Values]:
         if not result.ntuples:
             return []
-        adapted = Transformer(self._connection)
-        adapted.set_pgresult(result)
-        return adapted.load_rows(0, result.ntuples, tuple)
+        self._reading.set_pgresult(result)
+        return self._reading.load_rows(0, result.ntuples, tuple)
 
 
 def _heard(line: pq.abc.PGconn, answers: int) -> Generator[Any, Any, list[pq.abc.PGresult]]:

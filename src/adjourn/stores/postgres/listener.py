@@ -1,6 +1,5 @@
 """Hears of every commit by LISTEN, on a connection of its own."""
 
-import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,8 +20,6 @@ class Ear:
         self._url = url
         self._forget = forget
         self._poll = select.epoll()  # what is polled stays the same, whatever becomes of the connection
-        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._poll.register(self._reader, select.EPOLLIN)
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
         self._queued: list[News] = []
         self.mend()
@@ -49,9 +46,6 @@ class Ear:
 
     def drain(self) -> None:
         """Forget the wake-ups that have come so far."""
-        with suppress(BlockingIOError):
-            while os.read(self._reader, 64):
-                pass
         self._queued = []
         if self._connection is None:
             return
@@ -83,5 +77,3 @@ class Ear:
         self._forget(self)
         self._break()
         self._poll.close()
-        os.close(self._reader)
-        os.close(self._writer)

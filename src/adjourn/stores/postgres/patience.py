@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 _SOON = 1.0  # seconds without an answer
 _LOOK = 0.5
@@ -13,7 +12,7 @@ Say = Callable[[str], None]
 
 
 class Patience:
-    """Looks, in a thread of its own, whether an answer is overdue; a statement costs nothing for it."""
+    """Looks, in a thread of its own, whether an answer is overdue that somebody waits for inside of it."""
 
     def __init__(self, name: str, say: Say) -> None:
         self._name = name
@@ -23,14 +22,11 @@ class Patience:
         self._is_over = threading.Event()
         threading.Thread(target=self._watch, name="patience", daemon=True).start()
 
-    @contextmanager
-    def waiting(self) -> Generator[None, None, None]:
-        """Wait for an answer inside the block."""
+    def __enter__(self) -> None:
         self._since = time.monotonic()
-        try:
-            yield
-        finally:
-            self._since = None
+
+    def __exit__(self, *_: object) -> None:
+        self._since = None
 
     def close(self) -> None:
         """Look no more."""

@@ -131,15 +131,13 @@ UPDATE adjourn.task_spec SET body = $2 WHERE no = $1;
 
 -- name: write_task
 -- rows: no bigint, state text, version integer, slot bytea, next_call integer, wish text, body bytea, engine_task uuid, engine_run uuid, head bytea
-WITH written AS (
-    UPDATE adjourn.task SET
-        state = given.state, version = given.version, slot = given.slot, next_call = given.next_call, wish = given.wish,
-        body = given.body, head = coalesce(given.head, task.head),
-        engine_task = CASE WHEN given.state IN ('queued', 'running') THEN coalesce(given.engine_task, task.engine_task) END,
-        engine_run = CASE WHEN given.state IN ('queued', 'running') THEN coalesce(given.engine_run, task.engine_run) END
-    FROM {given} WHERE task.no = given.no RETURNING 1
-)
-SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
+-- Whoever writes rows of a task holds its family and has seen them since, or guards what was seen before: they are there.
+UPDATE adjourn.task SET
+    state = given.state, version = given.version, slot = given.slot, next_call = given.next_call, wish = given.wish,
+    body = given.body, head = coalesce(given.head, task.head),
+    engine_task = CASE WHEN given.state IN ('queued', 'running') THEN coalesce(given.engine_task, task.engine_task) END,
+    engine_run = CASE WHEN given.state IN ('queued', 'running') THEN coalesce(given.engine_run, task.engine_run) END
+FROM {given} WHERE task.no = given.no;
 
 -- name: run
 SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no = $1;
@@ -155,13 +153,10 @@ INSERT INTO adjourn.run (no, state, version, supervisor, checkpoint_id, pause_re
 
 -- name: write_run
 -- rows: no bigint, state text, version integer, supervisor text, checkpoint_id text, pause_reason text, body bytea
-WITH written AS (
-    UPDATE adjourn.run SET
-        state = given.state, version = given.version, supervisor = given.supervisor, checkpoint_id = given.checkpoint_id,
-        pause_reason = given.pause_reason, body = given.body
-    FROM {given} WHERE run.no = given.no RETURNING 1
-)
-SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
+UPDATE adjourn.run SET
+    state = given.state, version = given.version, supervisor = given.supervisor, checkpoint_id = given.checkpoint_id,
+    pause_reason = given.pause_reason, body = given.body
+FROM {given} WHERE run.no = given.no;
 
 -- name: call
 SELECT no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
@@ -188,22 +183,16 @@ INSERT INTO adjourn.call_body (no, body) VALUES ($1, $2);
 
 -- name: write_call
 -- rows: no bigint, state text, version integer, digest bytea, claimed_by text, approved_by text, label text, body bytea
-WITH written AS (
-    UPDATE adjourn.call SET
-        state = given.state, version = given.version, digest = given.digest, claimed_by = given.claimed_by,
-        approved_by = given.approved_by, label = given.label, body = given.body
-    FROM {given} WHERE call.no = given.no RETURNING 1
-)
-SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
+UPDATE adjourn.call SET
+    state = given.state, version = given.version, digest = given.digest, claimed_by = given.claimed_by,
+    approved_by = given.approved_by, label = given.label, body = given.body
+FROM {given} WHERE call.no = given.no;
 
 -- name: update_call_body
 -- rows: no bigint, body bytea
-WITH written AS (
-    UPDATE adjourn.call_body SET
-        body = given.body
-    FROM {given} WHERE call_body.no = given.no RETURNING 1
-)
-SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
+UPDATE adjourn.call_body SET
+    body = given.body
+FROM {given} WHERE call_body.no = given.no;
 
 -- name: ask_by_id
 SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
@@ -286,22 +275,16 @@ INSERT INTO adjourn.ask_body (no, body) VALUES ($1, $2);
 
 -- name: write_ask
 -- rows: no bigint, state text, call integer, expires_at bigint, settled_at bigint, settled_by text, level text, snoozed_until bigint, body bytea
-WITH written AS (
-    UPDATE adjourn.ask SET
-        state = given.state, call = given.call, expires_at = given.expires_at, settled_at = given.settled_at,
-        settled_by = given.settled_by, level = given.level, snoozed_until = given.snoozed_until, body = given.body
-    FROM {given} WHERE ask.no = given.no RETURNING 1
-)
-SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
+UPDATE adjourn.ask SET
+    state = given.state, call = given.call, expires_at = given.expires_at, settled_at = given.settled_at,
+    settled_by = given.settled_by, level = given.level, snoozed_until = given.snoozed_until, body = given.body
+FROM {given} WHERE ask.no = given.no;
 
 -- name: update_ask_body
 -- rows: no bigint, body bytea
-WITH written AS (
-    UPDATE adjourn.ask_body SET
-        body = given.body
-    FROM {given} WHERE ask_body.no = given.no RETURNING 1
-)
-SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
+UPDATE adjourn.ask_body SET
+    body = given.body
+FROM {given} WHERE ask_body.no = given.no;
 
 -- name: count_turns
 SELECT count(*) FROM adjourn.turn WHERE run = $1 AND key = $2;
@@ -360,16 +343,13 @@ SELECT head FROM adjourn.task WHERE no = $1;
 
 -- name: update_head
 -- rows: no bigint, head bytea
-WITH written AS (
-    UPDATE adjourn.task SET
-        head = given.head
-    FROM {given} WHERE task.no = given.no RETURNING 1
-)
-SELECT adjourn.require((SELECT count(*) FROM written) = {count}, 'what was to be changed is not there any more');
+UPDATE adjourn.task SET
+    head = given.head
+FROM {given} WHERE task.no = given.no;
 
 -- name: seal_events
 SELECT no, seal, pg_notify('adjourn', $4)
-FROM adjourn.require_schema({schema}), adjourn.seal_events($1::bigint[], $2::bytea[], $3::bytea[]);
+FROM adjourn.seal_events({schema}, $1::bigint[], $2::bytea[], $3::bytea[]);
 
 -- name: notify
 SELECT no, seal, pg_notify('adjourn', $1) FROM (VALUES (1)) AS one
@@ -446,12 +426,12 @@ DELETE FROM adjourn.document WHERE task = $1;
 -- name: enqueue
 -- rows: no bigint, engine_task uuid, engine_run uuid
 -- The rows that absurd.spawn_task makes, planned once.
-WITH spawned AS (
+WITH moment AS (SELECT absurd.current_time() AS now), spawned AS (
     INSERT INTO absurd.{tasks} (task_id, task_name, params, max_attempts, enqueue_at, state, attempts, last_attempt_run)
-    SELECT engine_task, 'run', jsonb_build_object('task', no), 1, absurd.current_time(), 'pending', 1, engine_run FROM {given}
+    SELECT engine_task, 'run', jsonb_build_object('task', no), 1, now, 'pending', 1, engine_run FROM {given}, moment
 )
 INSERT INTO absurd.{runs} (run_id, task_id, attempt, state, available_at)
-SELECT engine_run, engine_task, 1, 'pending', absurd.current_time() FROM {given};
+SELECT engine_run, engine_task, 1, 'pending', now FROM {given}, moment;
 
 -- name: make_queue
 SELECT adjourn.made_queue($1);

@@ -49,7 +49,7 @@ REVOKE UPDATE ON adjourn.ask_body FROM adjourn_worker;  -- what a person was ask
 GRANT UPDATE (body, link) ON adjourn.event TO adjourn_worker;  -- to forget what ended long ago
 
 -- The trail is written by its own function alone, so that each event stands behind the one before it; queues are made by those who fill them.
-ALTER FUNCTION adjourn.seal_events (bigint[], bytea[], bytea[]) SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION adjourn.seal_events (integer, bigint[], bytea[], bytea[]) SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 REVOKE EXECUTE ON FUNCTION adjourn.made_queue (text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION adjourn.made_queue (text) TO adjourn_approver, adjourn_worker;
 

@@ -168,16 +168,18 @@ END $$;
 -- or if it is not queued any more. Every change of a task has its event, and every event makes another head.
 CREATE FUNCTION adjourn.guard(task_no bigint, task_version integer, task_head bytea) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    seen adjourn.task;
+    seen_state text;
+    is_as_seen boolean;
 BEGIN
     PERFORM 1 FROM adjourn.family WHERE no = (SELECT family FROM adjourn.task WHERE task.no = task_no) FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
-        SELECT * INTO seen FROM adjourn.task WHERE no = task_no;
+        SELECT state, version = task_version AND head = task_head INTO seen_state, is_as_seen FROM adjourn.task WHERE no = task_no;
     END IF;
-    IF seen.state IS DISTINCT FROM 'queued' THEN
+    IF seen_state IS DISTINCT FROM 'queued' THEN
         RAISE EXCEPTION USING ERRCODE = 'AJ002', MESSAGE = 'somebody else was faster';
+    ELSIF is_as_seen IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'AJ001', MESSAGE = 'it was changed by someone else meanwhile';
     END IF;
-    PERFORM adjourn.require(seen.version = task_version AND seen.head = task_head, 'it was changed by someone else meanwhile');
 END $$;
 
 -- Returns the tasks that asks or tasks name.
@@ -189,21 +191,18 @@ $$;
 
 -- Adds events to the one chain of the store. Whoever seals waits for the commit of whoever sealed before, and for nothing else:
 -- it is the last thing a transaction does.
-CREATE FUNCTION adjourn.seal_events(tasks bigint[], bodies bytea[], links bytea[]) RETURNS TABLE (no bigint, seal bytea)
+CREATE FUNCTION adjourn.seal_events(known integer, tasks bigint[], bodies bytea[], links bytea[], OUT no bigint, OUT seal bytea)
 LANGUAGE plpgsql AS $$
-DECLARE
-    place bigint;
-    last bytea;
 BEGIN
-    PERFORM pg_advisory_xact_lock(1633970798);
-    SELECT event.no, event.seal INTO place, last FROM adjourn.event ORDER BY event.no DESC LIMIT 1;
-    place := coalesce(place, 0);
-    last := coalesce(last, decode(repeat('00', 32), 'hex'));
+    PERFORM adjourn.require_schema(known), pg_advisory_xact_lock(1633970798);
+    SELECT event.no, event.seal INTO no, seal FROM adjourn.event ORDER BY event.no DESC LIMIT 1;
+    no := coalesce(no, 0);
+    seal := coalesce(seal, decode(repeat('00', 32), 'hex'));
     FOR i IN 1 .. cardinality(tasks) LOOP
-        last := sha256(last || links[i]);
-        INSERT INTO adjourn.event (no, task, body, seal) VALUES (place + i, tasks[i], bodies[i], last);
+        no := no + 1;
+        seal := sha256(seal || links[i]);
+        INSERT INTO adjourn.event (no, task, body, seal) VALUES (seal_events.no, tasks[i], bodies[i], seal_events.seal);
     END LOOP;
-    RETURN QUERY SELECT place + cardinality(tasks), last;
 END $$;
 
 -- --- the engine -----------------------------------------------------------------------------------------------------------

@@ -53,23 +53,26 @@ def _columns(query: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, _, kind in (word.partition(" ") for word in words)]
 
 
+@cache
+def _kinds(query: str) -> list[_Type]:
+    """Return the types of what a row has."""
+    return [_TYPES[kind] for _, kind in _columns(query)]
+
+
 def said_of(query: str, pool: str, rows: Sequence[Values]) -> Statement:
     """Return a statement about rows. One alone costs no list; the server knows all types from the statement."""
-    kinds = [_TYPES[kind] for _, kind in _columns(query)]
+    kinds = _kinds(query)
     if len(rows) == 1:
-        return _of_one(query, pool), Encoded([_or_null(kind, value) for kind, value in zip(kinds, rows[0], strict=True)])
+        values = zip(kinds, rows[0], strict=True)
+        return _of_one(query, pool), Encoded([None if value is None else kind.encoded(value) for kind, value in values])
     columns = zip(kinds, zip(*rows, strict=True), strict=True)
     return _of_many(query, pool), Encoded([_list(kind, values) for kind, values in columns])
-
-
-def _or_null(kind: _Type, value: object) -> bytes | None:
-    return None if value is None else kind.encoded(value)
 
 
 def _list(kind: _Type, values: Values) -> bytes:
     parts = [pack("!iIIii", 1, 1, kind.oid, len(values), 1)]  # one dimension, perhaps with nulls, counted from 1
     for value in values:
-        encoded = _or_null(kind, value)
+        encoded = None if value is None else kind.encoded(value)
         parts += [pack("!i", -1)] if encoded is None else [pack("!i", len(encoded)), encoded]
     return b"".join(parts)
 
@@ -99,19 +102,18 @@ def lists(*kinds_and_values: tuple[str, Sequence[object]]) -> Encoded:
 @cache
 def _of_one(query: str, pool: str) -> bytes:
     places = ", ".join(f"${place}::{kind}" for place, (_, kind) in enumerate(_columns(query), start=1))
-    return _about(query, pool, given=f"(VALUES ({places}))", count="1")
+    return _about(query, pool, given=f"(VALUES ({places}))")
 
 
 @cache
 def _of_many(query: str, pool: str) -> bytes:
     places = ", ".join(f"${place}::{kind}[]" for place, (_, kind) in enumerate(_columns(query), start=1))
-    return _about(query, pool, given=f"unnest({places})", count="cardinality($1)")
+    return _about(query, pool, given=f"unnest({places})")
 
 
-def _about(query: str, pool: str, *, given: str, count: str) -> bytes:
+def _about(query: str, pool: str, *, given: str) -> bytes:
     names = ", ".join(name for name, _ in _columns(query))
-    text = _TEXTS[query].replace("{given}", f"{given} AS given ({names})").replace("{count}", count)
-    return _in_queue(text, pool)
+    return _in_queue(_TEXTS[query].replace("{given}", f"{given} AS given ({names})"), pool)
 
 
 def _in_queue(text: str, pool: str) -> bytes:

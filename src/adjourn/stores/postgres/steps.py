@@ -1,8 +1,8 @@
 """The small steps that all rows are read and written with."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import islice
+from types import TracebackType
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +22,7 @@ from adjourn.stores.rows import Numbered
 
 _MOST_NAMES = 100
 _LEAVES_A_TRACE = {"insert_document": "trace_of_document", "insert_message": "trace_of_message"}
+_CHANGED = "{} was changed by someone else at the same moment"
 _LONGEST_NEWS = 8000  # bytes that NOTIFY takes
 
 
@@ -166,19 +167,23 @@ class Steps(Numbered):
         return news if len(news.encode()) < _LONGEST_NEWS else ""
 
 
-@contextmanager
-def outdated_if_missing(name: str) -> Generator[None, None, None]:
-    """Raise Outdated where something is to be replaced that is not there."""
-    try:
-        yield
-    except NotFound:
-        raise Outdated(f"{name} was changed by someone else at the same moment") from None
+class OutdatedIfMissing:
+    """Raises Outdated where something is to be replaced that is not there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, NotFound):
+            raise Outdated(_CHANGED.format(self._name)) from None
 
 
 def expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard reads best so
     """Raise Outdated if something is not what it was taken for."""
     if not is_unchanged:
-        raise Outdated(f"{name} was changed by someone else at the same moment")
+        raise Outdated(_CHANGED.format(name))
 
 
 def words(texts: Sequence[str]) -> list[str]:

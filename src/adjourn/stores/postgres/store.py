@@ -23,7 +23,7 @@ from adjourn.stores.postgres.statements import SQL
 from adjourn.stores.postgres.steps import Known, Trace
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.trail import TrailRows
-from adjourn.stores.postgres.troubles import shown, translated
+from adjourn.stores.postgres.troubles import Translated, shown
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -54,6 +54,7 @@ class PostgresStore:
         self._listen_url = url if listen_url is None else listen_url or None
         # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
         self.name = shown(url)
+        self._translated = Translated(self.name)
         self.patience = Patience(str(self.name), say) if say else None
         self._db = Database(url, prepares=listen_url is None, patience=self.patience)
         self._ears: list[Ear] = []
@@ -67,7 +68,7 @@ class PostgresStore:
 
     def _open(self) -> None:
         try:
-            with translated(self.name):
+            with self._translated:
                 require_schema(self._db)
                 self._require_known_past()
         except BaseException:
@@ -77,7 +78,7 @@ class PostgresStore:
     def now(self) -> int:
         """Return the time in milliseconds by the clock of the database: those of the machines may differ."""
         if time.monotonic() - self._clock[1] > _FRESH:
-            with translated(self.name):
+            with self._translated:
                 self._look_at_the_clock(self._db.all(_MOMENT)[0])
         moment, seen = self._clock
         return moment + int((time.monotonic() - seen) * 1000)
@@ -88,7 +89,7 @@ class PostgresStore:
     @contextmanager
     def read(self) -> Generator[Rows, None, None]:
         """Open a view of one moment."""
-        with translated(self.name):
+        with self._translated:
             self._db.begin(Opening(*_READ, then=self._begun))
             try:
                 yield Rows(self._db, changes=False, lease=self.lease, foreseen=self._foreseen)
@@ -99,7 +100,7 @@ class PostgresStore:
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
-        with translated(self.name):
+        with self._translated:
             self._db.begin(Opening(*_CHANGE, then=self._begun))
             rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
             self._foreseen = None
@@ -196,7 +197,7 @@ class PostgresStore:
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
         """Return a task that was just queued; or take the oldest one of a pool out of its queue, for the length of a lease."""
-        with translated(self.name):
+        with self._translated:
             self._foreseen = None
             if self._may_be_another:
                 self._require_known_past()
@@ -248,19 +249,19 @@ class PostgresStore:
 
     def make_roles(self) -> None:
         """Make the roles for agents, approvers and workers."""
-        with translated(self.name):
+        with self._translated:
             make_roles(self._db)
 
     @cached_property
     def login(self) -> tuple[str, frozenset[str] | None]:
         """Who the database says we are, and which roles of adjourn's we have; None where it holds nobody to any."""
-        with translated(self.name):
+        with self._translated:
             ((name, is_guarded, roles),) = self._db.all(SQL["login"])
         return str(name), frozenset(roles) if is_guarded else None
 
     def supervisors(self) -> list[tuple[str, str, bytes]]:
         """Return who is alive, on which host, and what each says of itself."""
-        with translated(self.name):
+        with self._translated:
             return [(name, host, body) for name, _, host, body in self._db.all(SQL["living"])]
 
     def close(self) -> None:

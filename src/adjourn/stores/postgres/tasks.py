@@ -10,7 +10,7 @@ from adjourn.core.task import Run, Task, run_id
 from adjourn.stores.bodies import name_or_none, prefix_range, spec_body, spec_of
 from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
-from adjourn.stores.postgres.steps import Place, Steps, expect, outdated_if_missing
+from adjourn.stores.postgres.steps import OutdatedIfMissing, Place, Steps, expect
 from adjourn.stores.rows import BITS, LAST, Tasks
 
 _TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
@@ -149,7 +149,7 @@ class TaskRows(Tasks, Steps):
     def save_run(self, old: Run, new: Run) -> None:
         """Replace a run."""
         key = self._key(old.task_id, old.number)
-        with outdated_if_missing(old.id):
+        with OutdatedIfMissing(old.id):
             current = self.run(old.task_id, old.number)
         expect((current.version, current.state) == (old.version, old.state), old.id)
         self._known.runs[key] = new
@@ -200,7 +200,7 @@ class TaskRows(Tasks, Steps):
     def save_call(self, old: Call, new: Call) -> None:
         """Replace a call."""
         no = self._key(old.task_id, old.number)
-        with outdated_if_missing(old.id):
+        with OutdatedIfMissing(old.id):
             current = self.call(old.task_id, old.number)
         guard = (current.version, current.state, current.digest, current.claimed_by)
         expect(guard == (old.version, old.state, old.digest, old.claimed_by), old.id)

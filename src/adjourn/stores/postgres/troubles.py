@@ -1,7 +1,6 @@
 """What a database is called, and what goes wrong with it, as a sentence."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import NamedTuple
 
 import psycopg
@@ -11,9 +10,6 @@ from psycopg.conninfo import conninfo_to_dict
 from adjourn.core.errors import AdjournError, Conflict, Misuse, Outdated, StoreProblem, StoreRefused
 from adjourn.core.render import command_line
 
-_OUTDATED = "AJ001"  # what adjourn.require raises
-_TAKEN = "AJ002"  # what adjourn.guard raises
-_NEWER = "AJ003"  # what adjourn.require_schema raises
 _FLAGS = {"-h": "host", "-p": "port", "-U": "user"}
 
 
@@ -54,21 +50,29 @@ def _no_url(why: str) -> Misuse:
     return Misuse(f"the URL of the store cannot be used: {why}", way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE")
 
 
-@contextmanager
-def translated(name: Named) -> Generator[None, None, None]:
-    """Turn PostgreSQL's errors into sentences."""
-    try:
-        yield
-    except AdjournError:
-        raise
-    except psycopg.Error as error:
-        if error.sqlstate == _OUTDATED:
-            raise Outdated(str(error.diag.message_primary)) from error
-        if error.sqlstate == _TAKEN:
-            raise Conflict(str(error.diag.message_primary), way_out="adjourn tasks") from error
-        if error.sqlstate == _NEWER:
-            raise newer_schema(name, str(error.diag.message_primary)) from error
-        raise _problem(name, error) from error
+class Translated:
+    """Turns PostgreSQL's errors into sentences; as often as wanted."""
+
+    def __init__(self, name: Named) -> None:
+        self._name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, psycopg.Error):
+            raise _sentence_for(self._name, error) from error
+
+
+def _sentence_for(name: Named, error: psycopg.Error) -> AdjournError:
+    match error.sqlstate:
+        case "AJ001":  # what adjourn.require raises
+            return Outdated(str(error.diag.message_primary))
+        case "AJ002":  # what adjourn.guard raises
+            return Conflict(str(error.diag.message_primary), way_out="adjourn tasks")
+        case "AJ003":  # what adjourn.require_schema raises
+            return newer_schema(name, str(error.diag.message_primary))
+        case _:
+            return _problem(name, error)
 
 
 def newer_schema(name: Named, has: str) -> StoreProblem:
