@@ -19,3 +19,17 @@ def program(name: str) -> str:
     fetched = sorted(_PACKAGES.glob(_PLACES[name]))
     found = named or (str(fetched[0]) if fetched else shutil.which(name))
     return found or missing(f"the real {name} (./dev programs fetches it)")
+
+
+_SAYS = {"claude": "2.1.999 (Claude Code)", "codex": "codex-cli 0.199.0"}
+
+
+def upgraded(name: str, place: Path) -> tuple[str, str]:
+    """Return a real agent and a later one: today's, if a variable names an earlier; else today's that says it were later."""
+    today, earlier = program(name), os.environ.get(f"ADJOURN_TEST_EARLIER_{name.upper()}")
+    if earlier:
+        return earlier, today
+    later = place / "later"
+    later.write_text(f'#!/bin/sh\n[ "$*" = --version ] && echo "{_SAYS[name]}" && exit\nexec {today} "$@"\n')
+    later.chmod(0o700)
+    return today, str(later)

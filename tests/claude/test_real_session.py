@@ -10,6 +10,7 @@ from tests.claude.scene import Scene, bash, blocks, history
 from tests.e2e.shell import until
 from tests.model.script import ToolUse, Turn
 from tests.model.server import Model
+from tests.programs import upgraded
 
 MAKES = Turn(text="I make it.", calls=(bash("echo hi >> made.txt && echo made", name="toolu_A"),))
 DONE = Turn(text="All done.")
@@ -120,3 +121,20 @@ def test_a_deferred_call_of_two_megabytes_is_held_and_runs_when_it_is_made_again
 
 def bash_write(arguments: dict[str, str], *, name: str) -> ToolUse:
     return ToolUse(name="Write", arguments=arguments, id=name)
+
+
+def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_session(real: Scene, tmp_path: Path) -> None:
+    before, after = upgraded("claude", tmp_path)
+    installed = tmp_path / "claude"
+    installed.symlink_to(before)
+    real.shell.environment["ADJOURN_CLAUDE"] = str(installed)
+    with real.model([MAKES, DONE]) as model:
+        real.run()
+        installed.unlink()
+        installed.symlink_to(after)
+        assert "when the task left" in real.shell.adjourn("show", real.task).out
+        real.approve_all()
+        real.resume()
+    assert real.lines() == ["hi"]
+    first, second = (blocks(request) for request in model.asked)
+    assert second[: len(first)] == first

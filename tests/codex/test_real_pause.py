@@ -11,6 +11,7 @@ import msgspec
 from tests.codex.scene import Scene, outputs, said, shell
 from tests.e2e.shell import until
 from tests.model.script import Turn
+from tests.programs import upgraded
 
 DONE = Turn(text="All done.")
 SLOW = Turn(text="All done.", delay=3.0)
@@ -179,3 +180,20 @@ def test_the_launcher_of_npm_is_seen_through(real: Scene) -> None:
     (vendored / "codex").symlink_to(real.shell.environment["ADJOURN_CODEX"])
     with real.model([DONE]):
         real.run(expect=0, options=("--option", f"program={launcher}"))
+
+
+def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_thread(real: Scene, tmp_path: Path) -> None:
+    before, after = upgraded("codex", tmp_path)
+    installed = tmp_path / "codex"
+    installed.symlink_to(before)
+    real.shell.environment["ADJOURN_CODEX"] = str(installed)
+    makes, again = (Turn(calls=(shell("echo hi >> made.txt", name=name),)) for name in ("call_A", "call_B"))
+    with real.model([makes, again, DONE]) as model:
+        real.run()
+        installed.unlink()
+        installed.symlink_to(after)
+        assert "when the task left" in real.shell.adjourn("show", real.task).out
+        real.approve_all()
+        real.resume()
+    assert real.lines() == ["hi"]
+    assert said(model.asked[-1])[: len(said(model.asked[0]))] == said(model.asked[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from adjourn.cli.options import help_option
 from adjourn.cli.session import Session
 from adjourn.cli.streams import make_ready
 from adjourn.core import exits
@@ -79,8 +80,26 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.group(cls=Verbs, subcommand_metavar="VERB ...", context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="adjourn", message="adjourn %(version)s", help="Show the version and leave.")
+def _tell_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
+    if is_wanted and not context.resilient_parsing:
+        from importlib.metadata import version  # seldom wanted
+
+        click.echo(f"adjourn {version('adjourn')}")
+        context.exit()
+
+
+_version = click.Option(
+    ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Show the version and leave."
+)
+
+
+@click.group(
+    cls=Verbs,
+    subcommand_metavar="VERB ...",
+    add_help_option=False,
+    params=[_version, help_option()],
+    context_settings={"help_option_names": ["-h", "--help"]},  # of groups of verbs
+)
 def cli() -> None:
     """Let a headless agent or tool stop for a person, leave, and come back with the answer.
 

@@ -18,12 +18,27 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
 
     def decorate(function: Verb) -> click.Command:
         wrapped = _verbose(_output(_store(click.pass_obj(function))))
-        decorator: Callable[[Verb], click.Command] = click.command(name, **settings)
+        decorator: Callable[[Verb], click.Command] = click.command(name, add_help_option=False, **settings)
         made = decorator(wrapped)
         made.params.sort(key=lambda parameter: parameter.name in _COMMON)  # a verb's own options first
+        made.params.append(help_option())
         return made
 
     return decorate
+
+
+def help_option() -> click.Option:
+    """Return `--help`. Click's own looks for a translation of its words first, at every start."""
+    words = ["-h", "--help"]
+    return click.Option(
+        words, is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="Show this message and exit."
+    )
+
+
+def _show_help(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
+    if is_wanted and not context.resilient_parsing:
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
 
 
 class CommandAfterDashes(click.Command):
@@ -46,7 +61,9 @@ def bare_verb(name: str) -> Callable[[Verb], click.Command]:
     """Make a verb without the common options: it has no store, and speaks to people only."""
 
     def decorate(function: Verb) -> click.Command:
-        return click.command(name)(click.pass_obj(function))
+        made = click.command(name, add_help_option=False)(click.pass_obj(function))
+        made.params.append(help_option())
+        return made
 
     return decorate
 
