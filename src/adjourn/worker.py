@@ -64,6 +64,7 @@ class Worker:
 
     def work(self, signals: Signals, *, once: bool = False) -> None:
         """Run ready tasks until told to stop and all runs have left; with `once`, until nothing is left to do."""
+        gc.freeze()  # what a collection never touches stays shared with the fork server
         gc.enable()  # short commands go without; this one lasts
         ear = self._controller.store.listen()
         self._poll.register(ear.fileno(), select.POLLIN)
