@@ -97,6 +97,10 @@ class Server:
         finally:
             self.do(f"DROP DATABASE {name} WITH (FORCE)")
 
+    def make_login(self, name: str, words: str = "") -> None:
+        """Make a login whose password is its name: a server that is given may ask for one."""
+        self.do(f"CREATE ROLE {name} LOGIN PASSWORD '{name}' {words}")
+
     def fresh_store(self) -> str:
         """Return the address of an empty store. A process has one at a time: to empty it is faster than to make another."""
         name = f"store_{os.getpid()}"

@@ -104,10 +104,9 @@ END $$
 """
 
 
-def login_at(url: str, login: str, **secrets: str) -> str:
+def login_at(url: str, login: str, *, password: str | None = None) -> str:
     """Return the address of a database for another login."""
-    words = {key: value for key, value in conninfo_to_dict(url).items() if key != "password"}
-    return f"postgresql:///?{urlencode(words | {'user': login} | secrets)}"
+    return f"postgresql:///?{urlencode(conninfo_to_dict(url) | {'user': login, 'password': password or login})}"
 
 
 @pytest.fixture
@@ -121,7 +120,7 @@ def as_role(postgres: Server, database: str) -> Iterator[Roles]:
 
     def make(role: str) -> str:
         login = f"{role}_{os.getpid()}"
-        postgres.do(f"CREATE ROLE {login} LOGIN IN ROLE adjourn_{role}")
+        postgres.make_login(login, f"IN ROLE adjourn_{role}")
         logins.append(login)
         return login_at(database, login)
 

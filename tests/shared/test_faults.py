@@ -247,7 +247,7 @@ def role(postgres: Server, database: str) -> Iterator[Callable[[str], str]]:
     tester, name = f"tester_{os.getpid()}", name_of(database)
 
     def make(words: str) -> str:
-        postgres.do(f"CREATE ROLE {tester} LOGIN {words}")
+        postgres.make_login(tester, words)
         for schema in ("adjourn", "absurd"):
             postgres.do(f"GRANT USAGE ON SCHEMA {schema} TO {tester}", name)
             for things in ("TABLES", "SEQUENCES"):

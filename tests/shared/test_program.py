@@ -83,7 +83,7 @@ def member(machine: Make, postgres: Server, database: str) -> Iterator[Callable[
     PostgresStore(database).close()
 
     def make(words: str) -> Machine:
-        postgres.do(f"CREATE ROLE {own} LOGIN SUPERUSER")
+        postgres.make_login(own, "SUPERUSER")
         postgres.do(f"ALTER ROLE {own} {words}")
         here = machine("member")
         here.environment["ADJOURN_STORE"] = login_at(database, own)

@@ -283,7 +283,7 @@ def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(offices: d
 
 def test_the_roles_are_as_good_when_an_administrator_makes_them_for_the_owner(postgres: Server, as_role: Roles) -> None:  # noqa: ARG001 -- the roles are there, and go again
     """A queue that comes later is the owner's, and so is the right to do everything."""
-    postgres.do("CREATE ROLE adj LOGIN")
+    postgres.make_login("adj")
     try:
         with postgres.empty_database() as url:
             name = str(conninfo_to_dict(url)["dbname"])
@@ -291,7 +291,7 @@ def test_the_roles_are_as_good_when_an_administrator_makes_them_for_the_owner(po
             owner, administrator = PostgresStore(login_at(url, "adj")), PostgresStore(url)
             _, ask = office_of(owner).waiting()
             administrator.make_roles()
-            postgres.do("CREATE ROLE worker_of_adj LOGIN IN ROLE adjourn_worker")
+            postgres.make_login("worker_of_adj", "IN ROLE adjourn_worker")
             worker = PostgresStore(login_at(url, "worker_of_adj"))
             office_of(worker).run(office_of(worker).start(pool="later"))
             assert office_of(owner).reply(ask, Verb.APPROVE).state is TaskState.QUEUED

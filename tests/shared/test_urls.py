@@ -1,18 +1,40 @@
 """What names a database may hold a password: nothing prints it, and what cannot be used is refused with a sentence."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import Shell
+from tests.postgres import Server
+
+Words = dict[str, str | int | None]  # as libpq knows what a URL says
 
 CANARY = "cAnArY-hunter2-password"
-USES: dict[str, Callable[[str], str]] = {
-    "a user": lambda url: url.replace("postgres:@", f"postgres:{CANARY}@", 1),
-    "a query": lambda url: f"{url}&password={CANARY}",
+USES: dict[str, Callable[[Words], str]] = {
+    "a user": lambda words: f"postgresql://{words['user']}:{words['password']}@/?{_query(words, without=('user', 'password'))}",
+    "a query": lambda words: f"postgresql:///?{_query(words)}",
 }
+
+
+def _query(words: Words, *, without: tuple[str, ...] = ()) -> str:
+    return urlencode({key: value for key, value in words.items() if key not in without})
+
+
+@pytest.fixture
+def login(postgres: Server, database: str) -> Iterator[Words]:
+    """Return where the database is, for a login whose password nobody may see."""
+    words = conninfo_to_dict(database) | {"user": f"careful_{os.getpid()}", "password": CANARY}
+    PostgresStore(database).close()
+    postgres.make_login(str(words["user"]), "SUPERUSER")
+    postgres.do(f"ALTER ROLE {words['user']} PASSWORD '{CANARY}'")
+    yield words
+    postgres.do(f"DROP OWNED BY {words['user']}", str(words["dbname"]))
+    postgres.do(f"DROP ROLE {words['user']}")
 
 
 def shell_with(tmp_path: Path, url: str) -> Shell:
@@ -22,10 +44,8 @@ def shell_with(tmp_path: Path, url: str) -> Shell:
 
 
 @pytest.mark.parametrize("where", USES)
-def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(database: str, tmp_path: Path, where: str) -> None:
-    url = USES[where](database)
-    if CANARY not in url:
-        pytest.skip("the server that is given is named by a query")
+def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(login: Words, tmp_path: Path, where: str) -> None:
+    url = USES[where](login)
     shell = shell_with(tmp_path, url)
     script = shell.script("env > environment; [ $AUTO_APPROVAL ] || exit 90; echo deployed")
     task = shell.paused(script)["task_id"]
@@ -97,10 +117,11 @@ def test_of_several_servers_each_is_named_with_its_own_trouble(tmp_path: Path) -
     assert 'reached: "127.0.0.1", port 1: Connection refused; "127.0.0.1", port 2: Connection refused\n' in done.err
 
 
-def test_another_password_is_the_same_place(database: str, tmp_path: Path) -> None:
-    shell = shell_with(tmp_path, USES["a query"](database))
+def test_another_password_is_the_same_place(login: Words, postgres: Server, tmp_path: Path) -> None:
+    shell = shell_with(tmp_path, USES["a query"](login))
     shell.adjourn("run", "--", "true")
-    shell.adjourn("tasks", env={"ADJOURN_STORE": f"{database}&password=another"})
+    postgres.do(f"ALTER ROLE {login['user']} PASSWORD 'another'")
+    shell.adjourn("tasks", env={"ADJOURN_STORE": USES["a query"](login | {"password": "another"})})
     assert len(os.listdir(tmp_path / "state" / "adjourn")) == 1
 
 
