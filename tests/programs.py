@@ -24,12 +24,22 @@ def program(name: str) -> str:
 _SAYS = {"claude": "2.1.999 (Claude Code)", "codex": "codex-cli 0.199.0"}
 
 
-def upgraded(name: str, place: Path) -> tuple[str, str]:
-    """Return a real agent and a later one: today's, if a variable names an earlier; else today's that says it were later."""
-    today, earlier = program(name), os.environ.get(f"ADJOURN_TEST_EARLIER_{name.upper()}")
-    if earlier:
-        return earlier, today
-    later = place / "later"
-    later.write_text(f'#!/bin/sh\n[ "$*" = --version ] && echo "{_SAYS[name]}" && exit\nexec {today} "$@"\n')
-    later.chmod(0o700)
-    return today, str(later)
+class Upgradable:
+    """A real agent and a later one: today's, if a variable names an earlier; else today's that says it were later."""
+
+    def __init__(self, name: str, place: Path) -> None:
+        earlier = os.environ.get(f"ADJOURN_TEST_EARLIER_{name.upper()}")
+        self._later = program(name) if earlier else _that_says(_SAYS[name], program(name), place / "later")
+        self.path = place / name
+        self.path.symlink_to(earlier or program(name))
+
+    def upgrade(self) -> None:
+        """Put the later one in the place of the one that was there."""
+        self.path.unlink()
+        self.path.symlink_to(self._later)
+
+
+def _that_says(version: str, today: str, script: Path) -> str:
+    script.write_text(f'#!/bin/sh\n[ "$*" = --version ] && echo "{version}" && exit\nexec {today} "$@"\n')
+    script.chmod(0o700)
+    return str(script)

@@ -10,7 +10,7 @@ from tests.claude.scene import Scene, bash, blocks, history
 from tests.e2e.shell import until
 from tests.model.script import ToolUse, Turn
 from tests.model.server import Model
-from tests.programs import upgraded
+from tests.programs import Upgradable
 
 MAKES = Turn(text="I make it.", calls=(bash("echo hi >> made.txt && echo made", name="toolu_A"),))
 DONE = Turn(text="All done.")
@@ -124,14 +124,11 @@ def bash_write(arguments: dict[str, str], *, name: str) -> ToolUse:
 
 
 def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_session(real: Scene, tmp_path: Path) -> None:
-    before, after = upgraded("claude", tmp_path)
-    installed = tmp_path / "claude"
-    installed.symlink_to(before)
-    real.shell.environment["ADJOURN_CLAUDE"] = str(installed)
+    installed = Upgradable("claude", tmp_path)
+    real.shell.environment["ADJOURN_CLAUDE"] = str(installed.path)
     with real.model([MAKES, DONE]) as model:
         real.run()
-        installed.unlink()
-        installed.symlink_to(after)
+        installed.upgrade()
         assert "when the task left" in real.shell.adjourn("show", real.task).out
         real.approve_all()
         real.resume()

@@ -11,7 +11,7 @@ import msgspec
 from tests.codex.scene import Scene, outputs, said, shell
 from tests.e2e.shell import until
 from tests.model.script import Turn
-from tests.programs import upgraded
+from tests.programs import Upgradable
 
 DONE = Turn(text="All done.")
 SLOW = Turn(text="All done.", delay=3.0)
@@ -183,15 +183,12 @@ def test_the_launcher_of_npm_is_seen_through(real: Scene) -> None:
 
 
 def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_thread(real: Scene, tmp_path: Path) -> None:
-    before, after = upgraded("codex", tmp_path)
-    installed = tmp_path / "codex"
-    installed.symlink_to(before)
-    real.shell.environment["ADJOURN_CODEX"] = str(installed)
+    installed = Upgradable("codex", tmp_path)
+    real.shell.environment["ADJOURN_CODEX"] = str(installed.path)
     makes, again = (Turn(calls=(shell("echo hi >> made.txt", name=name),)) for name in ("call_A", "call_B"))
     with real.model([makes, again, DONE]) as model:
         real.run()
-        installed.unlink()
-        installed.symlink_to(after)
+        installed.upgrade()
         assert "when the task left" in real.shell.adjourn("show", real.task).out
         real.approve_all()
         real.resume()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adjourn.cli.options import help_option
+from adjourn.cli.options import help_option, telling
 from adjourn.cli.session import Session
 from adjourn.cli.streams import make_ready
 from adjourn.core import exits
@@ -80,24 +80,17 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
-def _tell_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
-    if is_wanted and not context.resilient_parsing:
-        from importlib.metadata import version  # seldom wanted
+def _version(_: click.Context) -> str:
+    from importlib.metadata import version  # seldom wanted
 
-        click.echo(f"adjourn {version('adjourn')}")
-        context.exit()
-
-
-_version = click.Option(
-    ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Show the version and leave."
-)
+    return f"adjourn {version('adjourn')}"
 
 
 @click.group(
     cls=Verbs,
     subcommand_metavar="VERB ...",
     add_help_option=False,
-    params=[_version, help_option()],
+    params=[telling(["--version"], _version, says="Show the version and leave."), help_option()],
     context_settings={"help_option_names": ["-h", "--help"]},  # of groups of verbs
 )
 def cli() -> None:

@@ -29,16 +29,18 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
 
 def help_option() -> click.Option:
     """Return `--help`. Click's own looks for a translation of its words first, at every start."""
-    words = ["-h", "--help"]
-    return click.Option(
-        words, is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="Show this message and exit."
-    )
+    return telling(["-h", "--help"], click.Context.get_help, says="Show this message and exit.")
 
 
-def _show_help(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
-    if is_wanted and not context.resilient_parsing:
-        click.echo(context.get_help(), color=context.color)
-        context.exit()
+def telling(words: list[str], text: Callable[[click.Context], str], *, says: str) -> click.Option:
+    """Return an option that prints something instead of doing anything."""
+
+    def tell(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
+        if is_wanted and not context.resilient_parsing:
+            click.echo(text(context), color=context.color)
+            context.exit()
+
+    return click.Option(words, is_flag=True, is_eager=True, expose_value=False, callback=tell, help=says)
 
 
 class CommandAfterDashes(click.Command):
