@@ -10,6 +10,7 @@ from typing import Self
 
 _SECONDS = 30
 _MARK = b"\x1e\n"
+_LEAVE_NOTHING = b"trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n"  # a page that fails half-way has not stopped its worker
 
 
 class Shell:
@@ -29,6 +30,7 @@ class Shell:
         )
         os.close(script)
         os.close(output)
+        os.write(self._script, _LEAVE_NOTHING)
 
     def __enter__(self) -> Self:
         return self
