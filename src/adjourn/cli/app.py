@@ -118,7 +118,7 @@ def run(argv: list[str]) -> int:
     except AdjournError as error:
         code = session.fail(error)
     except click.ClickException as error:
-        code = session.fail(Misuse(error.format_message(), way_out=_help_for(error)))
+        code = session.fail(Misuse(error.format_message(), way_out=_help_for(error, argv)))
     except (click.Abort, KeyboardInterrupt):
         code = session.stopped()
     except OSError as error:
@@ -156,9 +156,11 @@ def _wants_json(argv: list[str]) -> bool:
     return "--output=json" in own or ("--output", "json") in pairwise(own)
 
 
-def _help_for(error: click.ClickException) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{context.command_path} --help" if context else "adjourn --help"
+def _help_for(error: click.ClickException, argv: list[str]) -> str:
+    if isinstance(error, click.UsageError) and error.ctx:
+        return f"{error.ctx.command_path} --help"
+    verbs = [word for word in argv[:1] if word in VERBS]  # Click does not say whose option lacks its value
+    return " ".join(["adjourn", *verbs, "--help"])
 
 
 def _of_the_system(error: OSError) -> AdjournError:
