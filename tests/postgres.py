@@ -80,9 +80,12 @@ class Server:
 
     def start(self, *, tries: int = 10) -> None:
         """Have it back; one that was killed has processes that take a moment to notice."""
+        import psycopg
+
         for _ in range(tries):
-            with suppress(AssertionError, OSError, RuntimeError, subprocess.SubprocessError):
+            with suppress(AssertionError, OSError, RuntimeError, subprocess.SubprocessError, psycopg.OperationalError):
                 self._wheel.ensure_postgres_running()
+                self.do("SELECT 1")  # a server that is about to go has its files still, and one that came may go once more
                 return
             sleep(0.3)
         self._wheel.ensure_postgres_running()

@@ -34,6 +34,11 @@ class Pulse:
         """How many seconds pass between two words; whoever looks as often finds what a dead one left before its lease is over."""
         return self._leases.length / _BEATS
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether there are runs of which it is not told yet how they ended."""
+        return bool(self._places)
+
     def watch(self, run_id: str, place: str, *, deadline: float) -> None:
         """Hand a shim of a run this deadline, and all later ones."""
         lease.hand_over(place, deadline)

@@ -90,11 +90,12 @@ class Supervisor:
         self._shims.keep_warm(warmth)
 
     def close(self) -> None:
-        """Stop being a supervisor."""
+        """Stop being a supervisor. A lock that nobody holds tells the others here that they may settle what was left."""
         if self._heart:
             self._heart.close()
-        with suppress(FileNotFoundError):
-            os.unlink(self._lock_path)
+        if not (self._heart and self._heart.has_runs):
+            with suppress(FileNotFoundError):
+                os.unlink(self._lock_path)
         self._lock.close()
         self._shims.close()
 

@@ -51,7 +51,6 @@ class Worker:
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
         self._not_before: dict[str, tuple[float, float]] = {}
-        self._is_draining = False
         self._is_woken = False
         self._trouble: str | None = None
         self._drain_deadline: float | None = None
@@ -93,6 +92,7 @@ class Worker:
                 raise  # nobody would look again: what was to be done is not done
             self._tell_of_store(error)
         self._on_look()
+        self._leave_on_disk(stops)
         return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
 
     # --- what happens between two waits ----------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class Worker:
     def _patience(self) -> float:
         now = time.monotonic()
         moments = [moment for moment, _ in self._not_before.values()]
-        if self._drain_deadline is not None:
+        if self._drain_deadline is not None and self._drain_deadline > now:
             moments.append(self._drain_deadline)
         return min([self._settings.poll_interval, self._supervisor.interval, *(max(moment - now, 0.01) for moment in moments)])
 
@@ -238,10 +238,17 @@ class Worker:
             self._report(self._unreported[-1])
             self._unreported.pop()
 
+    def _leave_on_disk(self, stops: int) -> None:
+        """Give up telling how runs ended, once told to stop: their results are on disk, and the next worker here tells them."""
+        if stops > 1 or (stops and self._is_drain_over()):
+            for active in self._unreported:
+                self._log("unreported", run=active.run.id, way_out="start a worker on this machine once the store is there")
+            self._unreported.clear()
+
     def _heed(self, stops: int) -> None:
         """Pass on requests to stop: a person's for one run, or ours for all of them."""
-        if stops and not self._is_draining:
-            self._is_draining = True
+        if stops and self._drain_deadline is None:
+            self._drain_deadline = time.monotonic() + self._settings.grace
             self._log("draining", active=self.active)
         if not self._active:
             return
@@ -257,11 +264,12 @@ class Worker:
             return set()
 
     def _drained(self, stops: int) -> int:
-        if not stops or self._settings.drain is Drain.PAUSE:
+        if not stops or self._settings.drain is Drain.PAUSE or self._is_drain_over():
             return stops
-        if self._drain_deadline is None:
-            self._drain_deadline = time.monotonic() + self._settings.grace
-        return stops - 1 if time.monotonic() < self._drain_deadline else stops
+        return stops - 1
+
+    def _is_drain_over(self) -> bool:
+        return self._drain_deadline is not None and time.monotonic() >= self._drain_deadline
 
 
 def _is_queued(view: View, task_id: str) -> bool:

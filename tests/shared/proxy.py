@@ -19,6 +19,7 @@ class Wire:
         self.delay = 0.0
         self.cuts = 0
         self.meanwhile: Callable[[], None] = lambda: None  # what happens while the client waits for the word that is cut
+        self._is_over = threading.Lock()  # while something happens meanwhile, nobody gets a new connection
         self._target = target
         self._listener = listener
 
@@ -26,7 +27,8 @@ class Wire:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                self._join(client)
+                with self._is_over:
+                    self._join(client)
 
     def _join(self, client: socket.socket) -> None:
         server = socket.socket(socket.AF_UNIX)
@@ -56,7 +58,8 @@ class Wire:
     def _cut(self, client: socket.socket, server: socket.socket, words: bytes) -> None:
         self.cut_at = self.cut_after = None
         self.cuts += 1
-        self.meanwhile()
+        with self._is_over:
+            self.meanwhile()
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)  # no reply gets through from here on
             if self.carries_the_word:

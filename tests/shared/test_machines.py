@@ -1,18 +1,23 @@
 """Several machines, one store: who works, who died, and what became of what they ran."""
 
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.e2e.shell import until
+from tests.postgres import Server
 from tests.shared.conftest import LEASE, Machine
+from tests.shared.test_faults import end_all, name_of
 
 pytestmark = [pytest.mark.serial, pytest.mark.timeout(200)]
 Make = Callable[[str], Machine]
+WAITS = "echo $$ >> began; until [ -e go ]; do sleep 0.05; done; echo done >> effects"
 SLEEPS = "echo $$ >> began; exec sleep 60"
 
 
@@ -135,3 +140,56 @@ def test_drained_workers_pause_what_they_run(machine: Make) -> None:
     worker.wait(30)
     assert other.state(task) == "paused"
     assert not is_alive(began(here)[0])
+
+
+@contextmanager
+def away(postgres: Server, database: str) -> Iterator[None]:
+    """Have a database that nobody reaches for a while."""
+    postgres.do(f"ALTER DATABASE {name_of(database)} ALLOW_CONNECTIONS false")
+    try:
+        end_all(postgres, database)
+        yield
+    finally:
+        postgres.do(f"ALTER DATABASE {name_of(database)} ALLOW_CONNECTIONS true")
+
+
+@pytest.mark.parametrize(("signals", "grace"), [(1, 1), (2, 600)])
+def test_a_worker_that_is_told_to_stop_leaves_a_result_on_disk_that_the_store_does_not_take(
+    machine: Make, postgres: Server, database: str, signals: int, grace: int
+) -> None:
+    """A database that does not come back keeps nobody here; the next worker of this machine tells what became of the run."""
+    here = machine("here")
+    here.adjourn("tasks")
+    (place,) = (here.place / "state" / "adjourn").iterdir()
+    (place / "supervision.yaml").write_text(f"grace: {grace}")
+    worker = here.worker()
+    task = here.queue(WAITS)
+    until(lambda: bool(began(here)), what="it runs")
+    with away(postgres, database):
+        (here.work / "go").touch()
+        until(lambda: f"store error run={task}" in here.log(), what="it cannot tell how the run ended")
+        for _ in range(signals):
+            worker.terminate()
+            time.sleep(0.2)
+        worker.wait(30)
+    assert f"unreported run={task}" in here.log()
+    assert worker.returncode == 0
+    here.adjourn("worker", "--once")
+    assert here.state(task) == "succeeded"
+    assert (here.work / "effects").read_text() == "done\n"
+
+
+def test_a_command_in_the_foreground_whose_database_is_away_at_its_end_is_settled_by_the_next(
+    machine: Make, postgres: Server, database: str
+) -> None:
+    here = machine("here")
+    process = here.start("run", "--", "sh", "-c", WAITS, cwd=here.work, stderr=subprocess.PIPE)
+    until(lambda: bool(began(here)), what="it runs")
+    with away(postgres, database):
+        (here.work / "go").touch()
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    (task,) = here.json("tasks")["tasks"]
+    assert f"try: adjourn show {task['task_id']}" in said.decode(), "said again as a whole it would run twice"
+    assert task["state"] == "succeeded"
+    assert (here.work / "effects").read_text() == "done\n"

@@ -11,6 +11,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.standing import standing
 from adjourn.controller.whole import Controller
 from adjourn.core import exits
+from adjourn.core.errors import StoreLost, StoreProblem, StoreRefused
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
@@ -50,11 +51,23 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
         supervisor.close()
 
 
+@contextmanager
+def naming(session: Session, task: Task) -> Generator[None, None, None]:
+    """Name the task where the store goes away meanwhile: whoever says the whole command again would have it run twice."""
+    try:
+        yield
+    except StoreRefused:
+        raise  # it says more, and what it is about will not pass
+    except StoreProblem as error:
+        sentence = f"{error.sentence}; task {task.id} is kept: see how it stands before anything is started again"
+        raise StoreLost(sentence, way_out=command(session, "show", task.id)) from error
+
+
 def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task:
     """Run a queued task and show what it prints; from then on there is nothing left to interrupt."""
     screen = Screen(session)
     try:
-        with deferred_signals(heeds_later=False) as signals:
+        with naming(session, task), deferred_signals(heeds_later=False) as signals:
             return supervisor.run_heeding(signals, task, watcher=screen.follow if screen.is_wanted else None)
     finally:
         screen.close()
@@ -62,9 +75,10 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
 
 def report(session: Session, controller: Controller, task: Task) -> int:
     """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
-    note_head(controller, task)
-    note_changes(controller, task)
-    scene = controller.scene(task.id)
+    with naming(session, task):
+        note_head(controller, task)
+        note_changes(controller, task)
+        scene = controller.scene(task.id)
     manifest = project(session, scene)
     if session.wants_json:
         session.document(manifest)

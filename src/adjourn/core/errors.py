@@ -20,6 +20,7 @@ AdjournError
 ├── EditIgnored         1  a person changed the arguments, and the process did not look
 ├── CannotResume        6  only a restart can go on
 └── StoreProblem        1  the store cannot be used
+    ├── StoreLost       1  it went away while a task was under way
     ├── StoreRefused    5  it is not ours to use
     └── StoreDamaged    1  it is not a database any more
 """
@@ -192,6 +193,12 @@ class StoreProblem(AdjournError):
     """The store cannot be used."""
 
     code = "store"
+
+
+class StoreLost(StoreProblem):
+    """The store went away while a task was under way: to say the whole command again could start it a second time."""
+
+    code = "store_lost"
 
 
 class StoreRefused(StoreProblem):

@@ -50,6 +50,11 @@ class Heart(Protocol):
         ...
 
     @property
+    def has_runs(self) -> bool:
+        """Whether there are runs of which it is not told yet how they ended."""
+        ...
+
+    @property
     def trouble(self) -> str | None:
         """Why the last word did not get through, if it did not."""
         ...
