@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from adjourn.cli.foreground import report
+from adjourn.cli.foreground import naming, report
 from adjourn.cli.session import Session
 from adjourn.controller.whole import Controller
 from adjourn.core import exits
@@ -23,10 +23,11 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
     controller = open_controller(session.root)
     session.settle(controller)
     task = queue(controller)
-    scene = controller.scene(task.id)
-    controller.store.close()
-    if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
-        _leave_to_a_copy(session, task)
+    with naming(session, task):
+        scene = controller.scene(task.id)
+        controller.store.close()
+        if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
+            _leave_to_a_copy(session, task)
     if session.wants_json:
         session.document(manifest_of(scene, hint=f"adjourn wait {task.id}"))
     else:

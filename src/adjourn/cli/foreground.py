@@ -56,8 +56,8 @@ def naming(session: Session, task: Task) -> Generator[None, None, None]:
     """Name the task where the store goes away meanwhile: whoever says the whole command again would have it run twice."""
     try:
         yield
-    except StoreRefused:
-        raise  # it says more, and what it is about will not pass
+    except (StoreLost, StoreRefused):
+        raise  # it says more
     except StoreProblem as error:
         sentence = f"{error.sentence}; task {task.id} is kept: see how it stands before anything is started again"
         raise StoreLost(sentence, way_out=command(session, "show", task.id)) from error

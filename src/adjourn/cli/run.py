@@ -9,7 +9,7 @@ import click
 
 from adjourn.cli.amounts import DURATION, Amount
 from adjourn.cli.detach import detached
-from adjourn.cli.foreground import report, run_to_the_end, supervising
+from adjourn.cli.foreground import naming, report, run_to_the_end, supervising
 from adjourn.cli.options import TAKE_A_PROMPT, CommandAfterDashes, verb
 from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
@@ -102,7 +102,8 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         return detached(session, lambda controller: _started(controller, session, spec))
     with supervising(session) as (controller, supervisor):
         started = _started(controller, session, spec, supervisor=supervisor.name)
-        return report(session, controller, _supervised(session, supervisor, controller, started))
+        with naming(session, started):
+            return report(session, controller, _supervised(session, supervisor, controller, started))
 
 
 def _settings(given: Given) -> Iterator[str]:
