@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlencode
 
 import pytest
@@ -15,8 +16,13 @@ from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import Shell, until
 from tests.postgres import Server
 
-Roles = Callable[[str], str]
 LEASE = 3  # seconds, the shortest that is allowed
+
+
+class Roles(Protocol):
+    """Makes a login with a role, and returns its address."""
+
+    def __call__(self, name: str, *, of: str | None = None) -> str: ...
 
 
 class Machine(Shell):
@@ -111,16 +117,16 @@ def login_at(url: str, login: str, *, password: str | None = None) -> str:
 
 @pytest.fixture
 def as_role(postgres: Server, database: str) -> Iterator[Roles]:
-    """Return what makes a login with one of the roles, and its address."""
+    """Return what makes a login with one of the roles, called by that or otherwise, and its address."""
     owner = PostgresStore(database)
     owner.make_roles()
     owner.make_roles()
     owner.close()
     logins: list[str] = []
 
-    def make(role: str) -> str:
-        login = f"{role}_{os.getpid()}"
-        postgres.make_login(login, f"IN ROLE adjourn_{role}")
+    def make(name: str, *, of: str | None = None) -> str:
+        login = f"{name}_{os.getpid()}"
+        postgres.make_login(login, f"IN ROLE adjourn_{of or name}")
         logins.append(login)
         return login_at(database, login)
 

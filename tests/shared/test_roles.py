@@ -9,7 +9,7 @@ import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from adjourn.core.ask import Principal, Proposal, Question, Verb
+from adjourn.core.ask import Principal, Proposal, Question, Reply, Verb, Verdict
 from adjourn.core.clarification import Request
 from adjourn.core.errors import NotFound, StoreRefused
 from adjourn.core.events import Event
@@ -130,6 +130,11 @@ NOBODYS = [
     "UPDATE adjourn.event SET body = NULL",
     "UPDATE adjourn.event SET body = 'x'",
     "UPDATE adjourn.event SET seal = 'x'",
+    "UPDATE adjourn.call_body SET body = 'x'",
+    "UPDATE adjourn.call SET digest = 'x'",
+    "UPDATE adjourn.call SET digest = sha256('x'), approved_by = 'db:' || session_user WHERE state = 'approved'",
+    "UPDATE adjourn.call SET state = 'approved' WHERE state = 'done'",
+    "UPDATE adjourn.turn SET thing = 'x'",
     "DELETE FROM adjourn.event",
     "DELETE FROM adjourn.ask",
     "DELETE FROM adjourn.ask_body",
@@ -150,7 +155,7 @@ NO_DECISION = [
     "UPDATE adjourn.ask SET state = 'approved', settled_at = 1, settled_by = 'db:' || session_user WHERE state = 'pending'",
     "INSERT INTO adjourn.ask VALUES (9, '', 'approved', 'approval', 1, 1, NULL, 1, NULL, 1, 'db:x', NULL, NULL, '')",
     "UPDATE adjourn.call SET state = 'approved' WHERE state = 'pending'",
-    "UPDATE adjourn.call SET digest = 'x' WHERE state = 'pending'",
+    "UPDATE adjourn.call SET state = 'executing', claimed_by = 'me' WHERE state = 'pending'",
     "UPDATE adjourn.call SET approved_by = 'db:' || session_user",
     "SET ROLE adjourn_approver",
 ]
@@ -173,6 +178,8 @@ FORBIDDEN = {
         "INSERT INTO adjourn.message VALUES (1, 'x')",
         "INSERT INTO adjourn.document VALUES (1, 'result:tc_1', 'x')",
         "INSERT INTO adjourn.document VALUES (1, 'signed:1', 'x')",
+        "INSERT INTO adjourn.document SELECT no, 'saved', 'x' FROM adjourn.task WHERE state = 'waiting'",
+        "INSERT INTO adjourn.turn SELECT nextval('adjourn.turn_no_seq'), no << 20, 'x', 'x', 'x', false FROM adjourn.task",
         "INSERT INTO adjourn.shared_document VALUES ('policy:1', 'x')",
         "INSERT INTO adjourn.supervisor VALUES ('x', 'x', 'x', 'x', now())",
         "SELECT adjourn.made_queue('theirs')",
@@ -186,6 +193,8 @@ FORBIDDEN = {
     ],
     "approver": [
         "INSERT INTO adjourn.task SELECT * FROM adjourn.task",
+        "UPDATE adjourn.task_spec SET body = 'x'",
+        "UPDATE adjourn.call SET state = 'approved', approved_by = 'policy', digest = 'x' WHERE state = 'done'",
         "UPDATE adjourn.run SET state = 'succeeded'",
         "UPDATE adjourn.call SET state = 'claimed', claimed_by = 'me' WHERE state = 'approved'",
         "UPDATE adjourn.call SET claimed_by = 'me' WHERE state = 'executing'",
@@ -209,11 +218,69 @@ def test_whoever_speaks_sql_is_held_to_its_role_as_well(office: Office, as_role:
     office.reply(decided, Verb.APPROVE)
     office.waiting()
     office.start()
-    office.begin(office.start())
+    office.ask(office.begin(office.start()).run)
     with psycopg.connect(as_role(role), autocommit=True) as connection:
         for statement in [*NOBODYS, *FORBIDDEN[role]]:
             with pytest.raises(errors.InsufficientPrivilege):
                 pytest.fail(f"{role}: {statement}: {connection.execute(statement.encode()).rowcount}")
+
+
+@pytest.mark.parametrize("role", ["approver", "worker"])
+def test_what_a_person_rejected_stays_rejected(offices: dict[str, Office], as_role: Roles, role: str) -> None:
+    task, ask = offices["worker"].waiting()
+    offices["approver"].reply(ask, Verb.REJECT)
+    with psycopg.connect(as_role(f"second_{role}", of=role), autocommit=True) as login:
+        for approver in (None, f"db:{login.info.user}", "policy"):
+            statement = "UPDATE adjourn.call SET state = 'approved', approved_by = %s WHERE state = 'rejected'"
+            with pytest.raises(errors.InsufficientPrivilege):
+                login.execute(statement, [approver])
+    assert offices["worker"].task(task.id).state is TaskState.FAILED
+
+
+def test_only_an_approver_says_what_became_of_a_call_that_may_have_run(offices: dict[str, Office], as_role: Roles) -> None:
+    worker, approver = offices["worker"], offices["approver"]
+    task = worker.lost()
+    with psycopg.connect(as_role("second_worker", of="worker"), autocommit=True) as login:
+        for state in ("approved", "done", "failed", "withdrawn"):
+            with pytest.raises(errors.InsufficientPrivilege):
+                login.execute("UPDATE adjourn.call SET state = %s WHERE state = 'uncertain'", [state])
+    assert approver.controller.settle(task.id, 1, Verdict.RUN_AGAIN, by=approver.me).state is TaskState.QUEUED
+    assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
+
+
+def test_an_approver_puts_other_bytes_only_into_what_it_approves_itself(offices: dict[str, Office], as_role: Roles) -> None:
+    worker, approver = offices["worker"], offices["approver"]
+    task = worker.start(argv=("echo", "hello"), pause_on_approval=True)
+    ask = worker.open_ask(task)
+    edited = msgspec.json.encode({"argv": ["echo", "bye"], "cwd": task.spec.workspace})
+    approver.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=edited)], by=approver.me)
+    with psycopg.connect(as_role("second_approver", of="approver")) as bert:
+        for statement in (
+            "UPDATE adjourn.call SET digest = sha256('x')",
+            "UPDATE adjourn.call SET digest = sha256('x'), approved_by = 'db:' || session_user",
+            "UPDATE adjourn.call_body SET body = 'x'",
+            "UPDATE adjourn.call SET version = 9; UPDATE adjourn.task_spec SET body = 'x'; SET CONSTRAINTS ALL IMMEDIATE",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                bert.execute(statement.encode())
+            bert.rollback()
+    assert worker.begin(worker.task(task.id)).call.approved_by == approver.me.name
+    assert worker.task(task.id).spec.argv == ("echo", "bye")
+
+
+def test_an_approver_approves_in_its_own_name_also_where_another_approved_before(
+    offices: dict[str, Office], as_role: Roles
+) -> None:
+    worker, approver = offices["worker"], offices["approver"]
+    task = worker.start(pause_on_approval=True)
+    approver.reply(worker.open_ask(task), Verb.APPROVE)
+    run = worker.begin(worker.task(task.id)).run
+    deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
+    assert offices["agent"].controller.propose(run.id, deploy)[1].state is CallState.PENDING
+    with psycopg.connect(as_role("second_approver", of="approver"), autocommit=True) as bert:
+        statement = "UPDATE adjourn.call SET state = 'approved', approved_by = %s WHERE state = 'pending'"
+        with pytest.raises(errors.InsufficientPrivilege):
+            bert.execute(statement, [approver.me.name])
 
 
 def test_what_was_asked_counts_whatever_is_written_beside_it(office: Office, as_role: Roles) -> None:

@@ -202,19 +202,19 @@ class Desk:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
     def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> None:
-        call = step.tx.call(ask.task_id, ask.call or 0)
+        asked = call = step.tx.call(ask.task_id, ask.call or 0)
         if reply.verb is Verb.REJECT:
-            step.move(call, CallMove.REJECT)
+            step.move(asked, CallMove.REJECT)
             return
         if reply.edited is not None:
             from adjourn.controller.edits import edit  # seldom: most calls are approved as they are
 
-            call = edit(step, step.tx.task(ask.task_id), call, reply, by=by.name)
+            call = edit(step, step.tx.task(ask.task_id), asked, reply, by=by.name)
         if trust.runs_as_shown(ask, call, reply):
-            step.move(call, CallMove.APPROVE, approved_by=by.name)
+            step.move(asked, CallMove.APPROVE, body=call.body, digest=call.digest, approved_by=by.name)
             return
         body = trust.body_to_run(step.tx.task(ask.task_id), ask, call, reply)
-        step.move(call, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+        step.move(asked, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
 
     def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
         """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""

@@ -40,11 +40,10 @@ def as_edited(view: View, task: Task, call: Call, reply: Reply) -> tuple[Call, S
 
 
 def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
-    """Put other arguments into a pending call, keep the old ones beside it, and let the task go on with the new."""
+    """Return a call with other arguments, to be saved as it is approved; keep the old, and have the task go on with the new."""
     new, spec = as_edited(step.tx, task, call, reply)
     if new.digest == call.digest:
         raise Misuse("the edited call is the one that was asked for", way_out="approve it without an edit")
-    step.tx.save_call(call, new)
     step.tx.keep_document(task.id, f"{ORIGINAL}{call.tool_call_id}", call.body)
     step.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
     if spec != task.spec:

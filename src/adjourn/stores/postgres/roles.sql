@@ -219,17 +219,45 @@ BEGIN
     END IF;
 END $$;
 
+-- What is decided stays so. Whoever approves a call puts its own name there, and may put other bytes there with it.
+CREATE OR REPLACE FUNCTION adjourn.require_same_call(was adjourn.call, call adjourn.call, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF was.approved_by IS DISTINCT FROM call.approved_by THEN
+        IF was.state != 'pending' OR NOT adjourn.speaks_as('adjourn_approver') THEN
+            PERFORM adjourn.refuse('%s may not decide', session_user);
+        END IF;
+        PERFORM adjourn.require_own_name(call.approved_by, of_table);
+    ELSIF was.digest IS DISTINCT FROM call.digest THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
+    IF was.no != call.no THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
+END $$;
+
+-- What is over stays over. What nobody has decided yet, and what may have run, goes on by an approver's word; or ends, undecided.
+CREATE OR REPLACE FUNCTION adjourn.require_true_move(was adjourn.call, call adjourn.call) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF was.state = call.state THEN
+        RETURN;
+    END IF;
+    IF was.state IN ('rejected', 'expired', 'withdrawn', 'done', 'failed') THEN
+        PERFORM adjourn.refuse('a call that is %s stays so', was.state);
+    END IF;
+    IF NOT adjourn.speaks_as('adjourn_approver')
+        AND (was.state = 'uncertain' OR was.state = 'pending' AND call.state NOT IN ('rejected', 'expired', 'withdrawn')) THEN
+        PERFORM adjourn.refuse('%s may not decide', session_user);
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION adjourn.guard_call() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' AND NOT adjourn.speaks_as('adjourn_approver') AND (OLD.no, OLD.digest) IS DISTINCT FROM (NEW.no, NEW.digest) THEN
-        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    IF TG_OP = 'UPDATE' THEN
+        PERFORM adjourn.require_same_call(OLD, NEW, TG_RELID);
+        PERFORM adjourn.require_true_move(OLD, NEW);
     END IF;
-    IF TG_OP = 'UPDATE' AND NOT adjourn.speaks_as('adjourn_approver')
-        AND ((OLD.state = 'pending' AND NEW.state = 'approved') OR OLD.approved_by IS DISTINCT FROM NEW.approved_by) THEN
-        PERFORM adjourn.refuse('%s may not decide', session_user);
-    END IF;
-    IF NEW.approved_by IS NOT NULL AND (TG_OP = 'INSERT' OR OLD.approved_by IS DISTINCT FROM NEW.approved_by) THEN
+    IF TG_OP = 'INSERT' AND NEW.approved_by IS NOT NULL THEN
         PERFORM adjourn.require_own_approval(NEW, TG_RELID);
     END IF;
     IF NOT (adjourn.is_agent_only() OR adjourn.speaks_as('adjourn_worker')) AND (
@@ -247,6 +275,30 @@ BEGIN
         END IF;
     END IF;
     RETURN NEW;
+END $$;
+
+-- The bytes of a call are those of its digest, and that is what people approve.
+CREATE OR REPLACE FUNCTION adjourn.guard_bytes() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM adjourn.call WHERE no = NEW.no AND digest = sha256(NEW.body)) THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- Whoever approves a command with other words has its task go on with them, and changes nothing else of what a task is. It is looked into at
+-- the end: the words may be written before the approval.
+CREATE OR REPLACE FUNCTION adjourn.guard_spec() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT adjourn.speaks_as('adjourn_worker') AND NOT EXISTS (
+        SELECT 1 FROM adjourn.call WHERE no BETWEEN NEW.no << 20 AND ((NEW.no + 1) << 20) - 1 AND xmin = pg_current_xact_id()::xid
+            AND state = 'approved' AND (approved_by = 'db:' || session_user OR approved_by ~ '^(key|webhook):')
+    ) THEN
+        PERFORM adjourn.refuse('%s may not change what a task is', session_user);
+    END IF;
+    RETURN NULL;
 END $$;
 
 CREATE OR REPLACE FUNCTION adjourn.require_asking(call adjourn.call) RETURNS void LANGUAGE plpgsql AS $$
@@ -293,10 +345,26 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text := CASE TG_OP WHEN 'DELETE' THEN OLD.name ELSE NEW.name END;
 BEGIN
-    IF adjourn.is_agent_only() AND name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%' THEN
-        PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
+    IF adjourn.is_agent_only() THEN
+        PERFORM adjourn.require_running(CASE TG_OP WHEN 'DELETE' THEN OLD.task ELSE NEW.task END);
+        IF name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%' THEN
+            PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
+        END IF;
     END IF;
     RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+END $$;
+
+-- What a run asked for, in its order; whoever hears the answer says that nothing is left open there, and no more.
+CREATE OR REPLACE FUNCTION adjourn.guard_turn() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND (OLD.no, OLD.run, OLD.key, OLD.kind, OLD.thing) IS DISTINCT FROM (NEW.no, NEW.run, NEW.key, NEW.kind, NEW.thing) THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
+    IF adjourn.is_agent_only() THEN
+        PERFORM adjourn.require_running(NEW.run >> 20);
+    END IF;
+    RETURN NEW;
 END $$;
 
 -- Only what has ended is forgotten. A trigger says by how many bits a row's number is longer than its task's.
@@ -321,6 +389,11 @@ END $$;
 
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.ask FOR EACH ROW EXECUTE FUNCTION adjourn.guard_ask();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.call FOR EACH ROW EXECUTE FUNCTION adjourn.guard_call();
+CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.call_body FOR EACH ROW EXECUTE FUNCTION adjourn.guard_bytes();
+CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.turn FOR EACH ROW EXECUTE FUNCTION adjourn.guard_turn();
+DROP TRIGGER IF EXISTS guard ON adjourn.task_spec;  -- one that waits for the end cannot be replaced
+CREATE CONSTRAINT TRIGGER guard AFTER UPDATE ON adjourn.task_spec DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION adjourn.guard_spec();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT ON adjourn.event FOR EACH ROW EXECUTE FUNCTION adjourn.guard_event();
 CREATE OR REPLACE TRIGGER guard_forgetting BEFORE UPDATE ON adjourn.event FOR EACH ROW EXECUTE FUNCTION adjourn.guard_forgetting();
 CREATE OR REPLACE TRIGGER guard BEFORE UPDATE ON adjourn.task FOR EACH ROW EXECUTE FUNCTION adjourn.guard_task();
