@@ -40,11 +40,15 @@ class Pulse:
         return bool(self._places)
 
     def watch(self, run_id: str, place: str, *, deadline: float) -> None:
-        """Hand a shim of a run this deadline, and all later ones."""
-        lease.hand_over(place, deadline)
+        """Hand a shim of a run this deadline, unless there is a later one already, and all later ones."""
         with self._turn:
             self._places.setdefault(run_id, set()).add(place)
-            self._deadlines[run_id] = deadline
+            lease.hand_over(place, self._latest(run_id, deadline))
+
+    def _latest(self, run_id: str, deadline: float) -> float:
+        """Return a run's latest deadline: words that cross on their way bring none forward."""
+        latest = self._deadlines[run_id] = max(deadline, self._deadlines.get(run_id, deadline))
+        return latest
 
     def deadline_of(self, run_id: str) -> float:
         """Return the last deadline that a run's shim was handed."""
@@ -79,11 +83,9 @@ class Pulse:
             return False  # the deadlines stay what they are
         self.trouble = None
         with self._turn:
-            mine = held & self._places.keys()
-            places = [place for run_id in mine for place in self._places[run_id]]
-            self._deadlines |= dict.fromkeys(mine, deadline)
-        for place in places:
-            lease.hand_over(place, deadline)
+            for run_id in held & self._places.keys():
+                for place in self._places[run_id]:
+                    lease.hand_over(place, self._latest(run_id, deadline))
         return True
 
     def _leave(self) -> None:

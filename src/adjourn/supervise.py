@@ -277,7 +277,9 @@ class Supervisor:
             shim.wait(None)
             active.leave()
             return self.end(active)
+        deadline = self._heart.deadline() if self._heart else None
         self._controller.execute(active.run, shim=shim.identity)
+        self._keep_alive(active.run, deadline)  # its lease is a new one: where a database is slow, the first may be over by now
         try:
             shim.open_gate()
         except GateShut:

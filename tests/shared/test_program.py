@@ -18,7 +18,7 @@ from tests.contract.office import DONE, Office
 from tests.e2e.shell import Done, until
 from tests.needs import missing
 from tests.postgres import Server
-from tests.shared.conftest import Machine, login_at
+from tests.shared.conftest import LEASE, Machine, login_at
 from tests.shared.desk import desk
 from tests.shared.proxy import Wire, wire
 from tests.shared.test_faults import name_of
@@ -271,6 +271,20 @@ def test_a_slow_database_is_waited_for_and_that_is_said(wired: tuple[Wire, Machi
     here.adjourn("approve", ask["id"])
     laid.delay = 0.0
     assert here.state(task) == "queued"
+
+
+@pytest.mark.serial
+def test_a_worker_starts_and_keeps_what_it_runs_however_slow_its_database_is(wired: tuple[Wire, Machine], machine: Make) -> None:
+    """For a lease of thirty seconds that is two for each word; the first is over before the gate opens."""
+    laid, here = wired
+    here.worker()
+    laid.delay = LEASE / 15
+    task = machine("near").queue(f"echo begun >> effects; sleep {2 * LEASE}; echo done >> effects")
+    until(lambda: "done" in effects(here), seconds=60, what="it ran to its end")
+    laid.delay = 0.0
+    until(lambda: here.state(task) == "succeeded", what="it is told")
+    assert effects(here) == ["begun", "done"]
+    assert here.log().count(" started") == 1 + 1, here.log()  # the worker, and the run
 
 
 SKEW = (
