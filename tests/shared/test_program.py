@@ -107,6 +107,7 @@ def test_a_read_only_database_can_be_looked_at_and_refuses_the_rest(member: Call
     (ask,) = here.inbox()
     told(here.adjourn("approve", ask["id"], expect=None), code=1, sentence="is read-only", way_out="name the primary server")
     told(here.adjourn("run", "--", "true", expect=None), code=1, sentence="is read-only", way_out="name the primary server")
+    assert re.search("LOOK  database .* is read-only", here.adjourn("doctor", expect=1).out)
     assert owner.state(task) == "waiting"
 
 

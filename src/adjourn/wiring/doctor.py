@@ -164,9 +164,13 @@ def _permissions(root: str) -> Findings:
 
 
 def _database(root: str) -> Findings:
-    from adjourn.wiring.shared import described, described_rights
+    from adjourn.wiring.shared import described, described_rights, is_read_only
 
-    yield _fine("database", f"{described(root)} can be used")
+    if is_read_only(root):
+        sentence = f"{described(root)} is read-only: nothing can be started or decided there"
+        yield _bad("database", sentence, "name the primary server, or wait until it is writable")
+    else:
+        yield _fine("database", f"{described(root)} can be used")
     yield _fine("level", described_rights(root))
 
 

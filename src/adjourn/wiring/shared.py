@@ -190,6 +190,15 @@ def named(place: str) -> str:
     return str(shown(address_of(place).url))
 
 
+def is_read_only(place: str) -> bool:
+    """Say whether the database can be looked at and no more."""
+    store = open_shared(place)
+    try:
+        return store.is_read_only
+    finally:
+        store.close()
+
+
 def described_rights(place: str) -> str:
     """Return who we are there, and how the database tells those who decide from those who ask."""
     store = open_shared(place)

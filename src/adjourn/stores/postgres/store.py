@@ -259,6 +259,13 @@ class PostgresStore:
             ((name, is_guarded, roles),) = self._db.all(SQL["login"])
         return str(name), frozenset(roles) if is_guarded else None
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be changed in it: a standby server, or one that is told so."""
+        with self._translated:
+            ((word,),) = self._db.all(b"SELECT current_setting('transaction_read_only')")
+        return bool(word == "on")
+
     def supervisors(self) -> list[tuple[str, str, bytes]]:
         """Return who is alive, on which host, and what each says of itself."""
         with self._translated:
