@@ -76,6 +76,19 @@ def test_wrong_credentials_are_told_without_the_password(machine: Make, database
     assert "secret" not in done.err
 
 
+def test_a_login_that_may_not_use_this_database_is_refused(machine: Make, postgres: Server) -> None:
+    login = f"stranger_{os.getpid()}"
+    postgres.make_login(login)
+    try:
+        with postgres.empty_database() as url:
+            postgres.do(f"REVOKE CONNECT ON DATABASE {name_of(url)} FROM PUBLIC")
+            here = machine("here")
+            here.environment["ADJOURN_STORE"] = login_at(url, login)
+            told(here.adjourn("inbox", expect=None), code=5, sentence="does not let us in: permission denied", way_out="psql")
+    finally:
+        postgres.do(f"DROP ROLE {login}")
+
+
 @pytest.fixture
 def member(machine: Make, postgres: Server, database: str) -> Iterator[Callable[[str], Machine]]:
     """Return what makes a machine that comes as a role of its own."""

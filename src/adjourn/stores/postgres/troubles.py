@@ -36,14 +36,31 @@ def shown(url: str) -> Named:
 
 
 def _words_of(url: str) -> dict[str, str | int | None]:
+    _require_plain_signs(url)
     try:
         words = conninfo_to_dict(url)
         ports = [int(port) for port in str(words.get("port") or "").split(",") if port]
     except psycopg.ProgrammingError as error:
-        raise _no_url(str(error).partition(': "')[0]) from None  # what is quoted behind may be a part of the password
+        raise _no_url(_without_quotes(str(error))) from None
     except ValueError:
         raise _no_url("its port is no number") from None
     return words if ports else words | {"port": None}  # of several hosts none has a port of its own
+
+
+def _require_plain_signs(url: str) -> None:
+    """Refuse an @ that parts nothing: what follows would be taken for the host, and shown, and is the rest of a password."""
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+    if authority.count("@") > 1 or "@" in path:
+        raise _no_url("an @ that belongs to a user, a password or a name is written as %40, and a / as %2F")
+
+
+def _without_quotes(said: str) -> str:
+    """Leave out what is quoted: it may be a part of the password."""
+    before, _, rest = said.strip().partition('"')
+    if not rest or before.endswith(": "):
+        return before.removesuffix(": ")
+    _, _, after = rest.rpartition('"')
+    return f"{before}it{after}"
 
 
 def _no_url(why: str) -> Misuse:
@@ -153,7 +170,7 @@ def _short(said: str) -> str:
 
 def _is_refusal(error: psycopg.Error, said: str) -> bool:
     """Say whether the server turned us away; at the door its errors have no class of their own."""
-    at_the_door = ("password", "authentication", "pg_hba.conf", 'role "')
+    at_the_door = ("password", "authentication", "pg_hba.conf", 'role "', "permission denied for database")
     return (error.sqlstate or "").startswith("28") or (
         isinstance(error, psycopg.OperationalError) and error.sqlstate is None and any(word in said for word in at_the_door)
     )
