@@ -293,5 +293,17 @@ def test_only_what_reads_inside_the_workspace_passes_without_a_rule(tmp_path: Pa
     assert not _reads(work, "Read", file_path=f"{work}-other/a.txt")
     assert not _reads(work, "Glob", pattern="/etc/*")
     assert not _reads(work, "Grep", pattern="x", path="../")
+    for elsewhere in (
+        "~",
+        "~/a.txt",
+        f" {tmp_path}",
+        f"\t{tmp_path}",
+        f"\u00a0{tmp_path} ",
+        f"\ufeff{tmp_path}",
+        " ~",
+        "\ufeff ~",
+    ):
+        assert not _reads(work, "Grep", pattern="x", path=elsewhere)
+        assert not _reads(work, "Glob", pattern="*", path=elsewhere)
     assert not _reads(work, "Read", file_path=7)
     assert not _reads(work, "Bash", command="ls")
