@@ -1,5 +1,6 @@
 """The parts of the Claude Code runner that need no process: command lines, the stream, batches, questions, sessions."""
 
+import os
 from pathlib import Path
 from uuid import uuid4
 
@@ -274,6 +275,19 @@ def test_a_session_is_resumable_when_what_the_person_said_is_in_it(tmp_path: Pat
     (place / f"{SESSION}.jsonl").write_bytes(said)
     assert session.read(SESSION, session.files_of(SESSION, {"HOME": str(tmp_path)})) == said
     assert session.files_of(SESSION, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "x")}) == []
+
+
+def test_what_stands_in_the_place_of_a_session_and_is_no_file_is_no_session(tmp_path: Path) -> None:
+    """A link that leads nowhere, a directory, a pipe that nobody writes to: the copy in the store takes their place."""
+    for name in ("-link", "-directory", "-pipe"):
+        (tmp_path / ".claude" / "projects" / name).mkdir(parents=True)
+    link, directory, pipe = (
+        tmp_path / ".claude" / "projects" / name / f"{SESSION}.jsonl" for name in ("-link", "-directory", "-pipe")
+    )
+    link.symlink_to("/nowhere")
+    directory.mkdir()
+    os.mkfifo(pipe)
+    assert session.read(SESSION, session.files_of(SESSION, {"HOME": str(tmp_path)})) is None
 
 
 def _reads(place: Path, tool: str, **given: object) -> bool:
