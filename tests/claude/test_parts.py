@@ -196,6 +196,28 @@ def test_a_call_that_comes_after_its_message_was_judged_never_counts() -> None:
     assert [each.call for each in turn.calls] == ["A"]
 
 
+def test_the_name_of_a_call_means_nothing_in_the_next_message() -> None:
+    turns = Turns()
+    for event in (Began("msg_1"), Called("msg_1", "call_0", "Read", {}, is_whole=False), Stopped(), Began("msg_2")):
+        turns.hear(event)
+    assert turns.turn_of("call_0") is None
+    turns.hear(Called("msg_2", "call_0", "Bash", {}, is_whole=False))
+    turn = turns.turn_of("call_0")
+    assert turn is not None
+    assert [called.tool for called in turn.calls] == ["Bash"]
+
+
+def test_two_calls_of_one_message_that_go_by_one_name_never_count() -> None:
+    turns = Turns()
+    turns.hear(Began("msg_1"))
+    for tool in ("Read", "Bash"):
+        turns.hear(Called("msg_1", "call_0", tool, {}, is_whole=False))
+    turns.hear(Stopped())
+    turn = turns.turn_of("call_0")
+    assert turn is not None
+    assert turn.is_abandoned
+
+
 def test_a_message_that_broke_off_never_counts() -> None:
     turns = heard(streamed("message_start", message={"id": "m1"}), called("A"), streamed("message_start", message={"id": "m2"}))
     turn = turns.turn_of("A")

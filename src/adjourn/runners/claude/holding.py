@@ -142,7 +142,7 @@ class Holding:
         turn = self.turns.turn_of(request.tool_use_id)
         if turn is None or turn.is_abandoned:
             return deny(words.broken("it is not known which other calls belong to it"))
-        if request.tool_use_id not in self._held:
+        if not turn.is_judged:
             self._decide(turn, request)
         return self._answer_to_member(request)
 
@@ -160,6 +160,7 @@ class Holding:
         waits = [each for each in requests if _needs_a_person(found[each.tool_use_id])]
         if waits:
             self._pause(requests, leader=waits[0])
+        turn.is_judged = True
 
     def _proposed(self, requests: Sequence[Request]) -> list[Held]:
         """Have the policy judge calls that nobody decided yet. Questions are asked; they have no effect to be judged."""
@@ -225,7 +226,7 @@ class Holding:
         if request.tool_name == ASK_USER:
             return self._with_answers(request, context=context)
         if held.call is None:
-            return self._let_through(request, None, request.tool_input, context=context)
+            return self._let_read(request, context=context)
         match held.call.state:
             case CallState.APPROVED:
                 return self._hand_out(request, held, context=context)
@@ -236,6 +237,12 @@ class Holding:
                 return deny(words.carried_out(held), context=context)
             case _:
                 return deny(words.begun(held.call), context=context)
+
+    def _let_read(self, request: Request, *, context: str | None) -> Answer:
+        """Let through what only reads, if it still does: what ran before it in its message may have put a link in its way."""
+        if not reads_only(request, workspace=self._drive.task.spec.workspace):
+            return deny(words.broken("it would look at something else than when it was judged"))
+        return self._let_through(request, None, request.tool_input, context=context)
 
     def _hand_out(self, request: Request, held: Held, *, context: str | None) -> Answer:
         assert held.call is not None  # noqa: S101 -- whoever calls this has looked
