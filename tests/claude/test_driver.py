@@ -426,6 +426,17 @@ def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: 
     assert fake.lines() == []
 
 
+def test_a_call_that_was_rejected_does_not_run_though_hooks_were_switched_off_meanwhile(fake: Fake) -> None:  # traps 7 and 8
+    """A session that goes on at a call says how it runs only after that call."""
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.shell.adjourn("reject", fake.asks()[0]["id"])
+    fake.faults("asks nobody from the start")
+    done = fake.resume(expect=1)
+    assert "Claude Code does not ask before it makes a call: its hooks are switched off" in done.out
+    assert fake.lines() == []
+
+
 @pytest.mark.parametrize("fault", ["never stops", "keeps no message"])
 def test_a_message_that_never_ends_lets_nothing_through(fake: Fake, fault: str) -> None:
     fake.faults(fault)
