@@ -93,6 +93,30 @@ def test_an_edited_call_runs_as_the_person_wrote_it_and_the_model_is_told(fake: 
     assert fake.lines() == ["edited"]
 
 
+@pytest.mark.parametrize("says", ["edited", "B"], ids=["as it was told", "as it was at first"])
+def test_a_held_call_that_a_person_changed_is_not_asked_for_again(fake: Fake, says: str) -> None:
+    """The model is told to make it again as the person wrote it, and may still make it as it did at first."""
+    again = Turn(text="Again.", calls=(bash(f"echo {says} >> made.txt", name="toolu_B2"),))
+    fake.play([Turn(text="Two.", calls=made("A", "B")), again, DONE])
+    fake.run()
+    asks = {ask["tool_call_id"]: ask["id"] for ask in fake.asks()}
+    fake.shell.adjourn("approve", asks["toolu_A"])
+    fake.shell.adjourn("approve", asks["toolu_B"], "--set", "command=echo edited >> made.txt")
+    fake.resume()
+    assert fake.lines() == ["A", "edited"]
+    assert fake.calls() == {"toolu_A": "done", "toolu_B": "done"}
+
+
+def test_of_calls_that_are_the_same_each_is_made_that_was_approved(fake: Fake) -> None:
+    thrice = [made("A", again=f"{number}")[0] for number in range(5)]
+    fake.play([Turn(text="Thrice.", calls=tuple(thrice[:3])), Turn(text="Again.", calls=tuple(thrice[3:])), DONE])
+    fake.run()
+    fake.approve_all()
+    fake.resume()
+    assert fake.lines() == ["A", "A", "A"]
+    assert fake.calls() == dict.fromkeys(("toolu_A0", "toolu_A1", "toolu_A2"), "done")
+
+
 def test_a_call_inside_a_subagent_is_denied_and_nobody_is_asked(fake: Fake) -> None:  # trap 3
     fake.play(
         [Turn(text="Sub.", calls=(ToolUse(name="Bash", id="toolu_S", arguments={"command": "echo sub >> made.txt"}),)), DONE]
@@ -398,6 +422,17 @@ def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: 
     fake.faults("asks nobody from the start")
     fake.play([Turn(text=ONE.text, calls=ONE.calls, delay=2.0), DONE])
     done = fake.run(expect=1)
+    assert "Claude Code does not ask before it makes a call: its hooks are switched off" in done.out
+    assert fake.lines() == []
+
+
+def test_a_call_that_was_rejected_does_not_run_though_hooks_were_switched_off_meanwhile(fake: Fake) -> None:  # traps 7 and 8
+    """A session that goes on at a call says how it runs only after that call."""
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.shell.adjourn("reject", fake.asks()[0]["id"])
+    fake.faults("asks nobody from the start")
+    done = fake.resume(expect=1)
     assert "Claude Code does not ask before it makes a call: its hooks are switched off" in done.out
     assert fake.lines() == []
 

@@ -1,5 +1,6 @@
 """The parts of the Claude Code runner that need no process: command lines, the stream, batches, questions, sessions."""
 
+import os
 from pathlib import Path
 from uuid import uuid4
 
@@ -195,6 +196,28 @@ def test_a_call_that_comes_after_its_message_was_judged_never_counts() -> None:
     assert [each.call for each in turn.calls] == ["A"]
 
 
+def test_the_name_of_a_call_means_nothing_in_the_next_message() -> None:
+    turns = Turns()
+    for event in (Began("msg_1"), Called("msg_1", "call_0", "Read", {}, is_whole=False), Stopped(), Began("msg_2")):
+        turns.hear(event)
+    assert turns.turn_of("call_0") is None
+    turns.hear(Called("msg_2", "call_0", "Bash", {}, is_whole=False))
+    turn = turns.turn_of("call_0")
+    assert turn is not None
+    assert [called.tool for called in turn.calls] == ["Bash"]
+
+
+def test_two_calls_of_one_message_that_go_by_one_name_never_count() -> None:
+    turns = Turns()
+    turns.hear(Began("msg_1"))
+    for tool in ("Read", "Bash"):
+        turns.hear(Called("msg_1", "call_0", tool, {}, is_whole=False))
+    turns.hear(Stopped())
+    turn = turns.turn_of("call_0")
+    assert turn is not None
+    assert turn.is_abandoned
+
+
 def test_a_message_that_broke_off_never_counts() -> None:
     turns = heard(streamed("message_start", message={"id": "m1"}), called("A"), streamed("message_start", message={"id": "m2"}))
     turn = turns.turn_of("A")
@@ -276,6 +299,19 @@ def test_a_session_is_resumable_when_what_the_person_said_is_in_it(tmp_path: Pat
     assert session.files_of(SESSION, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "x")}) == []
 
 
+def test_what_stands_in_the_place_of_a_session_and_is_no_file_is_no_session(tmp_path: Path) -> None:
+    """A link that leads nowhere, a directory, a pipe that nobody writes to: the copy in the store takes their place."""
+    for name in ("-link", "-directory", "-pipe"):
+        (tmp_path / ".claude" / "projects" / name).mkdir(parents=True)
+    link, directory, pipe = (
+        tmp_path / ".claude" / "projects" / name / f"{SESSION}.jsonl" for name in ("-link", "-directory", "-pipe")
+    )
+    link.symlink_to("/nowhere")
+    directory.mkdir()
+    os.mkfifo(pipe)
+    assert session.read(SESSION, session.files_of(SESSION, {"HOME": str(tmp_path)})) is None
+
+
 def _reads(place: Path, tool: str, **given: object) -> bool:
     asked = Request(session_id=SESSION, cwd=str(place), tool_name=tool, tool_input=given, tool_use_id="toolu_1")
     return reads_only(asked, workspace=str(place))
@@ -293,5 +329,17 @@ def test_only_what_reads_inside_the_workspace_passes_without_a_rule(tmp_path: Pa
     assert not _reads(work, "Read", file_path=f"{work}-other/a.txt")
     assert not _reads(work, "Glob", pattern="/etc/*")
     assert not _reads(work, "Grep", pattern="x", path="../")
+    for elsewhere in (
+        "~",
+        "~/a.txt",
+        f" {tmp_path}",
+        f"\t{tmp_path}",
+        f"\u00a0{tmp_path} ",
+        f"\ufeff{tmp_path}",
+        " ~",
+        "\ufeff ~",
+    ):
+        assert not _reads(work, "Grep", pattern="x", path=elsewhere)
+        assert not _reads(work, "Glob", pattern="*", path=elsewhere)
     assert not _reads(work, "Read", file_path=7)
     assert not _reads(work, "Bash", command="ls")

@@ -1,6 +1,6 @@
 """Calls and faults that only the real Claude Code can show: other tools, long prompts, an API that is not there."""
 
-from tests.claude.scene import Scene, blocks
+from tests.claude.scene import Scene, bash, blocks, history
 from tests.model.script import ToolUse, Turn
 
 DONE = Turn(text="All done.")
@@ -46,3 +46,29 @@ def test_an_api_that_cannot_be_reached_pauses_the_task_which_goes_on_when_it_is_
 def test_doctor_says_what_the_installed_program_can_do(real: Scene) -> None:
     said = real.shell.adjourn("doctor", expect=None).out
     assert "its hook can defer calls, and its sessions can be resumed by id and by file" in said
+
+
+def test_a_call_waits_though_its_name_is_that_of_one_that_needed_nobody(real: Scene) -> None:
+    """Some servers count the calls of each message anew."""
+    (real.work / "notes.txt").write_text("remember\n")
+    reads = ToolUse(name="Read", arguments={"file_path": str(real.work / "notes.txt")}, id="call_0")
+    makes = bash("echo hi >> made.txt", name="call_0")
+    with real.model([Turn(text="I read.", calls=(reads,)), Turn(text="I make it.", calls=(makes,)), DONE]):
+        real.run()
+        assert real.lines() == []
+        assert [ask["kind"] for ask in real.asks()] == ["approval"]
+        real.approve_all()
+        real.resume()
+    assert real.lines() == ["hi"]
+
+
+def test_a_file_is_read_unasked_only_if_it_is_in_the_workspace_when_it_is_read(real: Scene) -> None:
+    """What stands before it in the same message puts a link in its place."""
+    (real.home / "secret.txt").write_text("nobody's business\n")
+    real.let_pass('args = ["ln", "**"]')
+    links = bash(f"ln -s {real.home}/secret.txt notes.txt", name="toolu_A")
+    reads = ToolUse(name="Read", arguments={"file_path": str(real.work / "notes.txt")}, id="toolu_B")
+    with real.model([Turn(text="Both.", calls=(links, reads)), DONE]) as model:
+        real.run(expect=0)
+    assert (real.work / "notes.txt").is_symlink()
+    assert b"nobody's business" not in b"".join(history(model.asked[-1]))

@@ -18,7 +18,7 @@ DONE = Turn(text="All done.")
 ALLOWS = '{"permissions": {"allow": ["Bash"]}, "disableAllHooks": true}'
 YES = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'
 
-# What happens in the place of `adjourn _hook`. These fail, and are a no even where Claude Code's own settings allow the call.
+# What happens in the place of `adjourn _hook`, all of it where Claude Code's own settings allow the call. These fail.
 FAILS = {
     "exits 1": "exit 1",
     "exits 1 and says yes": f"echo '{YES}'; exit 1",
@@ -33,15 +33,18 @@ FAILS = {
     "complains": "echo broken >&2; exit 1",
     "prints garbage and fails": "head -c 100000 /dev/urandom; exit 1",
 }
-# These end well and say nothing that means anything. Ours never does that; should it, nothing that is not allowed runs.
+# These end well and say nothing that means anything: so does an adjourn that is cut off in the midst of an upgrade.
 SAYS = {
     "says nothing": "exit 0",
+    "says an empty line": "echo",
     "says no JSON": "echo allow",
     "says half a yes": f"printf '%s' '{YES[:-3]}'",
     "says an empty object": "echo '{}'",
     "invents a decision": f"echo '{YES.replace('allow', 'yes')}'",
     "asks": f"echo '{YES.replace('allow', 'ask')}'",
     "speaks of another event": f"echo '{YES.replace('PreToolUse', 'PostToolUse')}'",
+    "says something before its yes": f"echo warning; echo '{YES}'",
+    "says something after its yes": f"echo '{YES}'; echo warning",
     "never answers": "sleep 60",
 }
 
@@ -81,17 +84,16 @@ def _allows(real: Scene) -> None:
     (real.home / ".claude" / "settings.json").write_text(ALLOWS)
 
 
-@pytest.mark.parametrize("kinds", [FAILS, SAYS], ids=["fails, and the settings allow the call", "says nothing of meaning"])
+@pytest.mark.parametrize("kinds", [FAILS, SAYS], ids=["fails", "says nothing of meaning"])
 def test_whatever_is_broken_about_a_hook_it_lets_no_call_through(real: Scene, tmp_path: Path, kinds: dict[str, str]) -> None:
-    if kinds is FAILS:
-        _allows(real)
+    _allows(real)
     told = _run(real, _broken(tmp_path, kinds), _calls(kinds))
     assert real.lines() == []
     assert (tmp_path / "asked").read_text().splitlines() == list(kinds)
     assert [block["is_error"] for block in told] == [True] * len(kinds)
 
 
-@pytest.mark.parametrize("mode", [None, 0o600], ids=["is no program", "cannot be executed"])
+@pytest.mark.parametrize("mode", [None, 0o600, 0o700], ids=["is no program", "cannot be executed", "is empty"])
 def test_a_hook_that_cannot_be_started_lets_no_call_through(real: Scene, tmp_path: Path, mode: int | None) -> None:
     _allows(real)
     if mode:

@@ -119,6 +119,20 @@ def test_a_deferred_call_of_two_megabytes_is_held_and_runs_when_it_is_made_again
     assert (real.work / "large.txt").stat().st_size == 2_000_000
 
 
+def test_what_a_model_has_said_names_no_file_that_claude_code_reads_unasked(real: Scene) -> None:
+    """A call that is too large to be deferred is resumed by words of ours, and these tell of the calls that were held."""
+    (real.home / "secret.txt").write_text("nobody's business\n")
+    mention = f" @{real.home}/secret.txt "
+    large = bash_write({"file_path": str(real.work / "large.txt"), "content": "x" * 1_000_000}, name="toolu_A")
+    with real.model([Turn(text="I write.", calls=(large, bash(f"true{mention}", name="toolu_B"))), DONE]) as model:
+        real.run()
+        real.approve_all()
+        real.resume()
+    heard = b"".join(history(model.asked[-1]))
+    assert b"u0040" + f"{real.home}/secret.txt".encode() in heard  # it is told of the call
+    assert b"nobody's business" not in heard
+
+
 def bash_write(arguments: dict[str, str], *, name: str) -> ToolUse:
     return ToolUse(name="Write", arguments=arguments, id=name)
 

@@ -78,3 +78,14 @@ def test_what_claude_code_itself_refuses_has_not_run_and_nobody_is_asked_about_i
     assert real.lines() == []
     assert real.calls() == {"toolu_A": "failed"}
     assert "has been denied" in str(model.asked[-1].body["messages"])
+
+
+def test_a_search_outside_of_the_workspace_waits_however_its_path_is_spelt(real: Scene) -> None:
+    """The hook hears a search's path as the model wrote it; Claude Code then takes blanks off, and `~` for the home."""
+    searches = ("--option", "arguments=--tools Grep,Glob")  # some builds of it offer them by themselves
+    searched = ("~", f" {real.home}", "inside")
+    (real.work / "inside").mkdir()
+    calls = [ToolUse(name="Grep", arguments={"pattern": "x", "path": path}, id=f"toolu_{at}") for at, path in enumerate(searched)]
+    with real.model([Turn(calls=tuple(calls))]):
+        real.run(options=searches)
+    assert [ask["tool_call_id"] for ask in real.asks()] == ["toolu_0", "toolu_1"]

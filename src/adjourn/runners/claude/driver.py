@@ -111,6 +111,7 @@ class ClaudeDriver:
         told = [words.DECIDED, news] if news else []
         if made := self._holding.made_before():
             told += [made] if news else [words.PAUSED, made]
+        told = [words.naming_no_file(each) for each in told]
         told += [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback[self._holding.progress.reviews :]]
         return "\n\n".join(told) or words.PAUSED
 

@@ -13,6 +13,7 @@ _READ_ONLY = frozenset(
     {"Glob", "Grep", "LS", "ListAgents", "NotebookRead", "Read", "StructuredOutput", "TodoRead", "TodoWrite", "ToolSearch"}
 )
 _PATHS = ("file_path", "notebook_path", "path")
+_BYTE_ORDER_MARK = "\ufeff"  # a blank to JavaScript
 _TYPES: dict[type[object], str] = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
@@ -37,7 +38,14 @@ def reads_only(request: Request, *, workspace: str) -> bool:
         return False
     names = (*_PATHS, "pattern") if request.tool_name == "Glob" else _PATHS
     paths = [request.tool_input[name] for name in names if name in request.tool_input]
-    return all(isinstance(path, str) and _is_inside(os.path.join(request.cwd, path), workspace) for path in paths)
+    return all(
+        isinstance(path, str) and _is_plain(path) and _is_inside(os.path.join(request.cwd, path), workspace) for path in paths
+    )
+
+
+def _is_plain(path: str) -> bool:
+    """Say whether a path means what it says: Claude Code takes blanks off its ends, and `~` for the home."""
+    return path == path.strip().strip(_BYTE_ORDER_MARK) and not path.startswith("~")
 
 
 def _is_inside(path: str, directory: str) -> bool:

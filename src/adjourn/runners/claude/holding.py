@@ -26,6 +26,8 @@ PATIENCE_WITH_OTHERS = 600.0  # and other hooks, to end: as much as Claude Code 
 _MANY = 20  # calls to remember before it is looked whether that is needed
 LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred call again that is much larger
 
+_AND = " "  # between the fingerprint of a call and the name of a second one of the same message that is the same
+
 _REFUSED = frozenset({CallState.REJECTED, CallState.EXPIRED})
 _BEGUN = frozenset({CallState.CLAIMED, CallState.EXECUTING, CallState.UNCERTAIN})
 
@@ -140,7 +142,7 @@ class Holding:
         turn = self.turns.turn_of(request.tool_use_id)
         if turn is None or turn.is_abandoned:
             return deny(words.broken("it is not known which other calls belong to it"))
-        if request.tool_use_id not in self._held:
+        if not turn.is_judged:
             self._decide(turn, request)
         return self._answer_to_member(request)
 
@@ -150,7 +152,7 @@ class Holding:
         """Put all calls of a message before the policy, in one moment."""
         asked = {waiting.request.tool_use_id: waiting.request for waiting in self._waiting} | {request.tool_use_id: request}
         requests = [_as_asked(called, asked.get(called.call), like=request) for called in turn.calls]
-        found = {each.tool_use_id: self._found_again(each, called) for each, called in zip(requests, turn.calls, strict=True)}
+        found = self._found_again(requests, turn.calls)
         new = [each for each in requests if found[each.tool_use_id] is None]
         for each, held in zip(new, self._proposed(new), strict=True):
             found[each.tool_use_id] = held
@@ -158,6 +160,7 @@ class Holding:
         waits = [each for each in requests if _needs_a_person(found[each.tool_use_id])]
         if waits:
             self._pause(requests, leader=waits[0])
+        turn.is_judged = True
 
     def _proposed(self, requests: Sequence[Request]) -> list[Held]:
         """Have the policy judge calls that nobody decided yet. Questions are asked; they have no effect to be judged."""
@@ -176,28 +179,36 @@ class Holding:
             editable=editable(arguments),
         )
 
-    def _found_again(self, request: Request, called: Called) -> Held | None:
-        """Return a call that was decided while it was held, if the model makes it again as it was told to; each counts once."""
-        raw = msgspec.structs.replace(request, tool_input=called.arguments)
-        for each in (request, raw):
-            mark = fingerprint(each, workspace=self._drive.task.spec.workspace)
-            name = self.progress.untold.get(mark)
-            held = self._drive.held(name) if name else None
-            if held and held.call and held.call.state in {CallState.APPROVED, *_REFUSED, *_BEGUN}:
-                return held
-        return None
+    def _found_again(self, requests: Sequence[Request], calls: Sequence[Called]) -> dict[str, Held | None]:
+        """Find the calls that were decided while they were held, where the model makes them again; each counts once."""
+        found: dict[str, Held | None] = {}
+        left = [held for name in self.progress.untold.values() if (held := self._drive.held(name)) and _is_decided(held)]
+        for request, called in zip(requests, calls, strict=True):
+            raw = msgspec.structs.replace(request, tool_input=called.arguments)
+            held = self._same_among(left, request) or self._same_among(left, raw)
+            found[request.tool_use_id] = held
+            left = [other for other in left if other is not held]
+        return found
+
+    def _same_among(self, decided: Sequence[Held], request: Request) -> Held | None:
+        """Return the call that this is: as it was made at first, or as a person has changed it and the model was told."""
+        mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
+        names = {name for other, name in self.progress.untold.items() if other.partition(_AND)[0] == mark}
+        same = (held for held in decided if held.call and (held.call.tool_call_id in names or held.call.digest == mark))
+        return next(same, None)
 
     def _pause(self, requests: Sequence[Request], *, leader: Request) -> None:
         """Write down what is held, and that the session stops at the first call that needs a person."""
         workspace = self._drive.task.spec.workspace
         calls = {each.tool_use_id: held.call for each in requests if (held := self._held.get(each.tool_use_id)) and held.call}
-        marks = {
-            fingerprint(each, workspace=workspace): calls[each.tool_use_id] for each in requests if each.tool_use_id in calls
-        }
+        marks: dict[str, str] = {}
+        for each in (each for each in requests if each.tool_use_id in calls):
+            mark, name = fingerprint(each, workspace=workspace), calls[each.tool_use_id].tool_call_id
+            marks[f"{mark}{_AND}{name}" if mark in marks else mark] = name
         self.keep(
             deferred=leader.tool_use_id if _fits(leader) else None,
             calls={name: call.tool_call_id for name, call in calls.items()},
-            untold=self.progress.untold | {mark: call.tool_call_id for mark, call in marks.items()},
+            untold=self.progress.untold | marks,
         )
         self.is_pausing = True
 
@@ -215,7 +226,7 @@ class Holding:
         if request.tool_name == ASK_USER:
             return self._with_answers(request, context=context)
         if held.call is None:
-            return self._let_through(request, None, request.tool_input, context=context)
+            return self._let_read(request, context=context)
         match held.call.state:
             case CallState.APPROVED:
                 return self._hand_out(request, held, context=context)
@@ -226,6 +237,12 @@ class Holding:
                 return deny(words.carried_out(held), context=context)
             case _:
                 return deny(words.begun(held.call), context=context)
+
+    def _let_read(self, request: Request, *, context: str | None) -> Answer:
+        """Let through what only reads, if it still does: what ran before it in its message may have put a link in its way."""
+        if not reads_only(request, workspace=self._drive.task.spec.workspace):
+            return deny(words.broken("it would look at something else than when it was judged"))
+        return self._let_through(request, None, request.tool_input, context=context)
 
     def _hand_out(self, request: Request, held: Held, *, context: str | None) -> Answer:
         assert held.call is not None  # noqa: S101 -- whoever calls this has looked
@@ -409,6 +426,10 @@ def _as_asked(called: Called, asked: Request | None, *, like: Request) -> Reques
 
 def _needs_a_person(held: Held | None) -> bool:
     return held is not None and held.ask is not None and held.ask.is_open
+
+
+def _is_decided(held: Held) -> bool:
+    return held.call is not None and held.call.state in {CallState.APPROVED, *_REFUSED, *_BEGUN}
 
 
 def _fits(request: Request) -> bool:

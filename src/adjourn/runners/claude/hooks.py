@@ -1,7 +1,7 @@
 """The hooks that Claude Code runs: whether ours are among them, and whether those of others have had their say."""
 
 from adjourn.runners.claude.setup import LISTENS
-from adjourn.runners.claude.stream import Began, Called, Event, HookBegan, HookEnded, Init
+from adjourn.runners.claude.stream import Began, Called, Event, HookBegan, HookEnded, Init, Starts
 
 _BEFORE_A_CALL = "PreToolUse"
 
@@ -22,7 +22,7 @@ class Hooks:
                 self._running.add(name)
             case HookEnded():
                 self._end(event)
-            case Init() | Began() | Called():
+            case Starts(state="started") | Init() | Began() | Called():
                 self.are_off = not self._are_on
             case _:
                 pass

@@ -19,7 +19,14 @@ def files_of(session: str, environment: Mapping[str, str]) -> list[str]:
     """Return where the program keeps the session, newest first; it may have been run in several directories."""
     home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
     found = glob.glob(os.path.join(glob.escape(home), "projects", "*", f"{session}.jsonl"))
-    return sorted(found, key=os.path.getmtime, reverse=True)
+    return sorted(filter(os.path.isfile, found), key=_changed_at, reverse=True)
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.path.getmtime(path)
+    except OSError:
+        return 0.0  # it has just been taken away
 
 
 def read(session: str, paths: list[str]) -> bytes | None:

@@ -24,6 +24,7 @@ _READS_ITS_MEMORY = {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
 _WITHOUT_HOOKS = ("CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE")  # each switches hooks off, and whoever sets variables can say it
 _OF_AN_OUTER_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", *_WITHOUT_HOOKS)
 _OF_ANOTHER_RESUME = "CLAUDE_CODE_RESUME_"
+_SAYS = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"'  # how every answer of ours begins
 LISTENS = "adjourn holds the calls of this session"  # what a hook of ours says before anything else happens
 
 # Settings of the workspace run commands by themselves and change calls that were approved. Its memory is words, and is read.
@@ -193,8 +194,14 @@ def settings(hook: str) -> str:
 
 
 def hook_command(adjourn: str) -> str:
-    """Return the hook's command: whatever becomes of it, a failure ends in exit code 2, which alone always blocks."""
-    return f"{shlex.quote(adjourn)} _hook || exit 2"
+    """Return the hook's command: whatever becomes of it, all but a whole decision ends in exit code 2, which alone always blocks.
+
+    Claude Code takes silence, and words that it cannot read, for no opinion: its own allow rules would count.
+    """
+    decisions = "|".join(f"'{_SAYS}{decision}\"'*'}}'" for decision in ("allow", "deny", "defer"))
+    return (
+        f'answer=$({shlex.quote(adjourn)} _hook) && case $answer in {decisions}) printf %s "$answer";; *) false;; esac || exit 2'
+    )
 
 
 def environment(setup: Setup, inherited: Mapping[str, str]) -> dict[str, str]:

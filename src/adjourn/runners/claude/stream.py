@@ -59,6 +59,12 @@ class Init(msgspec.Struct, frozen=True, kw_only=True):
     permission_mode: str = msgspec.field(name="permissionMode", default="")
 
 
+class Starts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program was started for begins: where a session stopped at a call, that call is next."""
+
+    state: str = ""
+
+
 class HookBegan(msgspec.Struct, frozen=True, kw_only=True):
     """A hook runs, ours or another."""
 
@@ -112,7 +118,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return is_of_the_api or self.stop_reason == "tool_deferred_unavailable"
 
 
-Event = Began | Called | Stopped | Said | Returned | HookBegan | HookEnded | Init | Result
+Event = Began | Called | Stopped | Said | Returned | Starts | HookBegan | HookEnded | Init | Result
 _OF_SYSTEM: dict[str | None, type[HookBegan | HookEnded | Init]] = {
     "hook_started": HookBegan,
     "hook_response": HookEnded,
@@ -172,6 +178,8 @@ def _events(read: _Line, line: bytes) -> Iterator[Event]:
             yield from _of_user(msgspec.json.decode(read.message, type=_Message))
         case "system" if read.subtype in _OF_SYSTEM:
             yield msgspec.json.decode(line, type=_OF_SYSTEM[read.subtype])
+        case "command_lifecycle":
+            yield msgspec.json.decode(line, type=Starts)
         case "result":
             yield msgspec.json.decode(line, type=Result)
         case _:

@@ -16,6 +16,7 @@ class Turn:
         self.calls: list[Called] = []
         self.is_stopped = False
         self.is_abandoned = False  # nobody can tell what else belongs to it: its calls never count
+        self.is_judged = False
 
     @property
     def is_settled(self) -> bool:
@@ -31,6 +32,14 @@ class Turn:
     def knows(self, call: str) -> bool:
         """Say whether a call is one of it."""
         return any(known.call == call for known in self.calls)
+
+    def add(self, called: Called) -> None:
+        """Take in one of its calls, which may be told twice. Two that go by one name cannot be told apart, so neither counts."""
+        known = next((known for known in self.calls if known.call == called.call), None)
+        if known is None:
+            self.calls.append(called)
+        elif (known.tool, known.arguments) != (called.tool, called.arguments):
+            self.is_abandoned = True
 
 
 class Turns:
@@ -67,6 +76,8 @@ class Turns:
     def _begin(self, message: str, *, streams: bool) -> Turn:
         if self._current and not self._current.is_stopped:
             self._current.is_abandoned = True
+        # A message begins when all calls before it have ended. Their names may come again: some servers count anew in each.
+        self._turn_of = {call: turn for call, turn in self._turn_of.items() if turn.is_abandoned}
         self._current = Turn(message, streams=streams)
         self.count += 1
         return self._current
@@ -81,6 +92,5 @@ class Turns:
         return turn
 
     def _add(self, called: Called, turn: Turn) -> None:
-        if not turn.knows(called.call):
-            turn.calls.append(called)
+        turn.add(called)
         self._turn_of[called.call] = turn

@@ -33,6 +33,14 @@ UNANSWERED = "Not answered: nobody has answered these questions. Ask them again 
 DECIDED = "A person has decided about the calls that were held. Continue with the task."
 
 
+def naming_no_file(text: str) -> str:
+    """Return words for a prompt in which nothing that a model or a tool has said is taken for `@path`.
+
+    Claude Code reads such a file, wherever it is, and asks nobody. In what is JSON it means the same as before.
+    """
+    return text.replace("@", "\\u0040")
+
+
 def broken(why: str) -> str:
     """Say that a call was not judged."""
     return f"Not run: adjourn could not judge this call: {why}"
