@@ -145,6 +145,31 @@ def test_an_approval_is_kept_while_another_call_is_asked_about(real: Scene) -> N
     assert sorted(real.lines()) == ["1", "2"]
 
 
+def test_calls_that_are_the_same_have_an_approval_each(real: Scene) -> None:
+    """Two of them run twice, and the third is asked about."""
+    turns = [Turn(calls=tuple(shell("echo hi >> made.txt", name=name) for name in names)) for names in ("AB", "CD", "E")]
+    with real.model([*turns, DONE]):
+        real.run()
+        real.approve_all()
+        real.resume(expect=10)
+        assert real.lines() == ["hi", "hi"]
+        assert [ask["tool_call_id"] for ask in real.asks()] == ["E"]
+
+
+def test_an_approval_that_the_model_has_not_used_yet_outlives_another_pause(real: Scene) -> None:
+    """It was told that it may repeat both, and asks for a third before the second."""
+    one, two, three = (f"echo {n} >> made.txt" for n in (1, 2, 3))
+    both = Turn(calls=(shell(one, name="A"), shell(two, name="B")))
+    with real.model([both, *(Turn(calls=(shell(line),)) for line in (one, three, three, two)), DONE]):
+        real.run()
+        real.approve_all()
+        real.resume(expect=10)
+        assert real.lines() == ["1"]
+        real.approve_all()
+        real.resume()
+    assert real.lines() == ["1", "3", "2"]
+
+
 # --- scripts that make calls of their own ----------------------------------------------------------------------------------
 
 SCRIPT = """

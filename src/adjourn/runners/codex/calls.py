@@ -62,16 +62,15 @@ class Calls:
     def _approved_or_put(self, wanted: Sequence[Wanted], rollout: Rollout) -> list[Call]:
         """Return the call of each: one that was approved before and is repeated now, or a new one."""
         approved = self._approved_before()
-        repeated = {each.item: approved.pop(_fingerprint(each.body), None) for each in wanted}
+        repeated = {each.item: _taken(approved, each.body) for each in wanted}
         new = [each for each in wanted if repeated[each.item] is None]
         held = self._drive.propose([self._proposed(each, rollout) for each in new]) if new else []
         put = iter([each.call for each in held if each.call])
         return [repeated[each.item] or next(put) for each in wanted]
 
-    def _approved_before(self) -> dict[bytes, Call]:
+    def _approved_before(self) -> list[Call]:
         found = [self._drive.held(name) for name in self._keeper.memory.told]
-        calls = [held.call for held in found if held and held.call]
-        return {_fingerprint(call.body): call for call in calls if call.state is CallState.APPROVED}
+        return [held.call for held in found if held and held.call and held.call.state is CallState.APPROVED]
 
     def _proposed(self, wanted: Wanted, rollout: Rollout) -> Proposed:
         cell = rollout.call_of(wanted.item)
@@ -109,6 +108,11 @@ class Calls:
         """Whether Codex makes calls now of which nobody has heard what became."""
         return bool(self._handed)
 
+    @property
+    def may_be_repeated(self) -> tuple[str, ...]:
+        """The names of the calls that Codex was told to repeat, and has not yet."""
+        return tuple(call.tool_call_id for call in self._approved_before())
+
     def close_refused(self, rollout: Rollout, begun: Container[str]) -> None:
         """Close the calls that Codex itself did not make after all, say a patch that does not fit: nothing was begun of them."""
         for item in [name for name in self._handed if name not in begun]:
@@ -144,6 +148,14 @@ def _editable(arguments: Mapping[str, object]) -> bytes | None:
     properties = fixed | {"command": {"type": "string"}}
     schema = {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False}
     return msgspec.json.encode(schema)
+
+
+def _taken(approved: list[Call], body: bytes) -> Call | None:
+    """Take an approved call that is the same out of the list: of several that are, each has an approval of its own."""
+    found = next((call for call in approved if _fingerprint(call.body) == _fingerprint(body)), None)
+    if found:
+        approved.remove(found)
+    return found
 
 
 def _fingerprint(body: bytes) -> bytes:

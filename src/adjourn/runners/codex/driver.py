@@ -130,7 +130,8 @@ class CodexDriver:
         live.thread.tell_outputs(deliveries.outputs(live.rollout))
         wanted = [f"{WANTS_CHANGES} {words}" for words in self._drive.feedback[-1:]]
         text = "\n\n".join([*filter(None, [deliveries.in_words(live.rollout)]), *wanted]) or None
-        self._keeper.remember(put=(), ran=(), queried=(), told=deliveries.approved)
+        told = dict.fromkeys((*self._calls.may_be_repeated, *deliveries.approved))
+        self._keeper.remember(put=(), ran=(), queried=(), told=tuple(told))
         live.thread.begin_turn(text)
         return True
 
