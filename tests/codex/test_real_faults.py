@@ -1,6 +1,7 @@
 """What can go wrong around the real Codex is told in a sentence, and leaves nothing running and nothing done twice."""
 
 import socket
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.codex.scene import Scene, outputs, patch, shell
+from tests.codex.scene import SCRIPTING_MODEL, Scene, outputs, patch, said, shell
 from tests.codex.test_real_pause import interrupted, started, without_noise
 from tests.contract.disks import fill, small_disk
 from tests.e2e.shell import until
@@ -135,6 +136,38 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on_as_if_nothing_ha
         first, *others = [without_noise(request.body) for request in model.requests if request.turn == 1]
     assert others == [first, first]
     assert real.lines() == ["hi"]
+
+
+_DIES = """#!{python}
+import os, subprocess, sys
+words = ["{codex}", *sys.argv[1:]]
+if sys.argv[1] != "app-server":
+    os.execv(words[0], words)
+codex = subprocess.Popen(words, stdin=subprocess.PIPE)
+for line in sys.stdin.buffer:
+    if b'"turn/start"' in line and os.path.exists("{mark}"):
+        os.unlink("{mark}")
+        codex.kill()
+        os.kill(os.getpid(), 9)
+    codex.stdin.write(line)
+    codex.stdin.flush()
+"""
+
+
+def test_an_answer_is_told_in_the_next_run_where_codex_dies_before_it_has_heard_it(real: Scene) -> None:
+    program, mark = real.home / "codex", real.home / "dies"
+    codex = real.shell.environment["ADJOURN_CODEX"]
+    program.write_text(_DIES.format(python=sys.executable, codex=codex, mark=mark))
+    program.chmod(0o700)
+    real.shell.environment["ADJOURN_CODEX"] = str(program)
+    asked = {"questions": [{"title": "Which database?", "options": ["SQLite", "Postgres"]}]}
+    asks = Turn(calls=(ToolUse(name="request_user_input_async", arguments=asked, id="call_Q"),))
+    with real.model([asks, Turn(text="I go on meanwhile."), DONE], model=SCRIPTING_MODEL) as model:
+        real.run()
+        mark.touch()
+        assert "by signal 9" in real.resume("SQLite", expect=10).out
+        real.resume()
+    assert "Answer: SQLite" in str(said(model.asked[-1])[-1])
 
 
 def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scene, tmp_path: Path) -> None:

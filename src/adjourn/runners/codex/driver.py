@@ -128,12 +128,19 @@ class CodexDriver:
             return False
         deliveries = self._deliveries()
         live.thread.tell_outputs(deliveries.outputs(live.rollout))
-        wanted = [f"{WANTS_CHANGES} {words}" for words in self._drive.feedback[-1:]]
-        text = "\n\n".join([*filter(None, [deliveries.in_words(live.rollout)]), *wanted]) or None
+        words = [deliveries.in_words(live.rollout), self._wish(live.rollout)]
+        live.thread.begin_turn("\n\n".join(filter(None, words)) or None)
+        # Not before: what is forgotten here was said, or whoever is killed now leaves it to be said by the next.
         told = dict.fromkeys((*self._calls.may_be_repeated, *deliveries.approved))
         self._keeper.remember(put=(), ran=(), queried=(), told=tuple(told))
-        live.thread.begin_turn(text)
         return True
+
+    def _wish(self, rollout: Rollout) -> str | None:
+        """Return what the newest reviewer wants changed, if that was not said yet; the same may have been wanted before."""
+        wishes = [f"{WANTS_CHANGES} {words}" for words in self._drive.feedback]
+        newest = wishes[-1] if wishes else ""
+        said = sum(text.endswith(newest) for text in rollout.heard)
+        return newest if said < wishes.count(newest) else None
 
     def _execute(self, thread: Thread) -> bool:
         """Run what was approved, if that is how approved calls come to run; say whether no person has to be asked again."""

@@ -103,6 +103,7 @@ class Rollout:
         self.usage = Usage()  # of all answers that were written down; a Codex that writes none down leaves it at nothing
         self.answers = 0
         self.has_prompt = False
+        self.heard: list[str] = []  # what people have said in it
         self.shell = "bash"  # which one reads commands, unless they say otherwise
         self.closed: dict[str, str] = {}  # what the model was told of its calls, in brief
         self.aborted: frozenset[str] = frozenset()  # calls that Codex closed by itself when it was stopped
@@ -155,6 +156,7 @@ class Rollout:
 
     def _take_words(self, texts: list[str]) -> None:
         self.has_prompt |= self._prompt in texts
+        self.heard += texts
         for text in texts:
             found = _SHELL.search(text) if text.startswith("<environment_context>") else None
             self.shell = found.group(1) if found else self.shell
