@@ -73,7 +73,15 @@ def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
 
 
 def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real: Scene) -> None:
-    unfit = ("colour=red", "sandbox=none", "silence=0", "arguments=--last", "arguments=-c approval_policy=never", "arguments='")
+    unfit = (
+        "colour=red",
+        "sandbox=none",
+        "silence=0",
+        "wait=-1",
+        "arguments=--last",
+        "arguments=-c approval_policy=never",
+        "arguments='",
+    )
     for option in unfit:
         real.shell.adjourn("run", "--runner", "codex", "--option", option, "do it", expect=2)
     assert real.shell.json("tasks")["tasks"] == []

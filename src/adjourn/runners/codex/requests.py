@@ -1,5 +1,6 @@
 """What Codex asks of whoever drives it, read once and turned into calls and questions."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ QUESTIONS = "item/tool/requestUserInput"
 SHELL_TOOL = "shell"
 PATCH_TOOL = "apply_patch"
 _SHELL_TEXT = ("-c", "-lc")
+_PATCHES = re.compile(r"\s*(cd\s+\S+\s*&&\s*)?apply_?patch\s")
 _TOOLS = {"Bash": SHELL_TOOL}
 _HARMLESS = frozenset({"create_goal", "get_goal", "request_user_input_async", "tool_search", "update_goal", "update_plan"})
 
@@ -43,9 +45,16 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     def covers(self, asked: "Wanted") -> bool:
         """Say whether a later request for the same item is for what a hook was asked about, and for nothing more."""
+        if asked.tool == PATCH_TOOL and self.applies_patch:
+            return True  # Codex sees through the shell, and makes the change itself
         if asked.tool != SHELL_TOOL or self.tool != SHELL_TOOL:
             return asked.tool == self.tool and (asked.tool == PATCH_TOOL or asked.arguments == self.arguments)
         return _essence(asked.arguments) == _essence(self.arguments)
+
+    @property
+    def applies_patch(self) -> bool:
+        """Whether it changes files, as a call of that tool or as a command of that name."""
+        return self.tool == PATCH_TOOL or (self.tool == SHELL_TOOL and is_patch(self.arguments.get("command")))
 
     def answer(self, *, yes: bool) -> "Reply":
         """Return the reply to the request."""
@@ -166,6 +175,11 @@ def shell_arguments(command: str) -> dict[str, Any]:
     if len(words) == len(("bash", "-lc", "text")) and words[1] in _SHELL_TEXT:
         return {"command": words[2], "shell": list(words[:2])}
     return {"command": list(words)}
+
+
+def is_patch(command: object) -> bool:
+    """Say whether a command is one that Codex does not give to the shell: it applies the patch in it by itself."""
+    return isinstance(command, str) and _PATCHES.match(command) is not None
 
 
 def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
