@@ -189,8 +189,9 @@ def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scen
             filler = fill(disk)
             _, err = process.communicate(timeout=60)
             assert process.returncode == 1
-            assert b"is full\n  try: free some space" in err
+            assert b"is full; task " in err
             filler.unlink()
+            assert f"  try: adjourn show {real.task}" in err.decode()
             assert real.lines() == []
             assert "It cannot go on for now: the store could not be written to while it ran" in real.shown()
             real.resume()
