@@ -72,6 +72,17 @@ def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
     assert "@openai/codex" in done.err
 
 
+@pytest.mark.parametrize("setting", ["this is not TOML", 'approval_policy = "untrusted"'])
+def test_settings_that_codex_does_not_take_are_named_as_it_names_them(real: Scene, setting: str) -> None:
+    with real.model([DONE]) as model:
+        file = real.codex_home / "config.toml"
+        file.write_text(f"{setting}\n{file.read_text()}")
+        told = real.run(expect=1).err
+    assert ("config.toml:1:6" if "TOML" in setting else "no longer supported; remove this setting") in told
+    assert "without asking the hook" not in told
+    assert model.requests == []
+
+
 def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real: Scene) -> None:
     unfit = (
         "colour=red",

@@ -1,6 +1,5 @@
 """Drives Codex through one run of a task: starts or resumes its thread, holds its calls, and leaves when a person is needed."""
 
-import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +27,7 @@ from adjourn.runners.codex.setup import OnApprove, Way, setup_of
 from adjourn.runners.codex.thread import InUse, NoAppServer, Thread
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 
-_COMPLAINT = 2000
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> int:
@@ -280,7 +277,7 @@ class CodexDriver:
         """Say what went wrong, with the last words of Codex if it left without a word."""
         if isinstance(error, AdjournError):
             return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
-        said = last_line(self._launch.complaints)
+        said = self._launch.complaint
         what = "Codex did not answer in time"
         if isinstance(error, Gone):
             what = f"Codex left before its turn ended{_how(error.code)}"
@@ -321,13 +318,3 @@ def _say(text: str) -> None:
 def _complain(text: str) -> None:
     sys.stderr.write(block(text) + "\n")
     sys.stderr.flush()
-
-
-def last_line(path: str) -> str:
-    """Return the last line of a file that says something, without colours."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file.read()[-_COMPLAINT:].splitlines() if line.strip()]
-    except FileNotFoundError:
-        return ""
-    return _COLOUR.sub("", lines[-1]) if lines else ""
