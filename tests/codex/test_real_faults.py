@@ -60,6 +60,21 @@ def test_a_call_that_codex_itself_refuses_has_not_run_and_nobody_is_asked_about_
     assert "Unknown process" in told["call_C"]
 
 
+def test_calls_of_two_megabytes_are_asked_about_and_made_or_refused_in_time(real: Scene) -> None:
+    """A change of files is made; a command of that length no kernel takes, which the model reads."""
+    change, line = "*** Add File: made.txt\n" + "\n".join(["+a line"] * 290_000), f": {'x' * 2_000_000}"
+    turns = [Turn(calls=(call,)) for n in "AB" for call in (patch(change, name=f"patch_{n}"), shell(line, name=f"line_{n}"))]
+    with real.model([turns[0], turns[2], turns[1], turns[3], DONE]) as model:
+        real.run()
+        real.approve_all()
+        real.resume(expect=10)
+        assert len(real.lines()) == 290_000
+        real.approve_all()
+        real.resume()
+    assert real.calls() == {"patch_A": "done", "line_A": "failed"}
+    assert "Argument list too long" in outputs(model.asked[-1])["line_B"]
+
+
 def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
     with real.model([Turn(text="At last.", delay=30.0)]):
         done = real.run(options=("--option", "silence=2"))

@@ -1,7 +1,6 @@
 """What Codex asks of whoever drives it, read once and turned into calls and questions."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,11 @@ SHELL_TOOL = "shell"
 PATCH_TOOL = "apply_patch"
 _SHELL_TEXT = ("-c", "-lc")
 _PATCHES = re.compile(r"\s*(cd\s+\S+\s*&&\s*)?apply_?patch\s")
+_PIECE = re.compile(
+    r"""'(?P<single>[^']*)'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"|\\(?P<one>.)|(?P<plain>[^ \t\r\n'"\\]+)|(?P<blank>[ \t\r\n]+)""",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"""\\(["\\])""")
 _TOOLS = {"Bash": SHELL_TOOL}
 _HARMLESS = frozenset({"create_goal", "get_goal", "request_user_input_async", "tool_search", "update_goal", "update_plan"})
 
@@ -189,11 +193,24 @@ def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def words_of(command: str) -> Sequence[str]:
-    """Return the words of a command line as Codex quotes them."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return [command]
+    """Return the words of a command line as Codex quotes them: those of `shlex.split`, however many there are."""
+    words: list[list[str]] = []
+    at, is_between = 0, True
+    while piece := _PIECE.match(command, at):
+        at = piece.end()
+        if piece["blank"]:
+            is_between = True
+            continue
+        words += [[]] if is_between else []
+        is_between = False
+        words[-1].append(_meant(piece))
+    return ["".join(word) for word in words] if at == len(command) else [command]
+
+
+def _meant(piece: re.Match[str]) -> str:
+    if piece["double"] is not None:
+        return _ESCAPED.sub(r"\1", piece["double"])
+    return next(text for text in (piece["single"], piece["one"], piece["plain"]) if text is not None)
 
 
 def _change(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
