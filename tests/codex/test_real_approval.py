@@ -145,6 +145,91 @@ def test_an_approval_is_kept_while_another_call_is_asked_about(real: Scene) -> N
     assert sorted(real.lines()) == ["1", "2"]
 
 
+def test_calls_that_are_the_same_have_an_approval_each(real: Scene) -> None:
+    """Two of them run twice, and the third is asked about."""
+    turns = [Turn(calls=tuple(shell("echo hi >> made.txt", name=name) for name in names)) for names in ("AB", "CD", "E")]
+    with real.model([*turns, DONE]):
+        real.run()
+        real.approve_all()
+        real.resume(expect=10)
+        assert real.lines() == ["hi", "hi"]
+        assert [ask["tool_call_id"] for ask in real.asks()] == ["E"]
+
+
+def test_an_approval_that_the_model_has_not_used_yet_outlives_another_pause(real: Scene) -> None:
+    """It was told that it may repeat both, and asks for a third before the second."""
+    one, two, three = (f"echo {n} >> made.txt" for n in (1, 2, 3))
+    both = Turn(calls=(shell(one, name="A"), shell(two, name="B")))
+    with real.model([both, *(Turn(calls=(shell(line),)) for line in (one, three, three, two)), DONE]):
+        real.run()
+        real.approve_all()
+        real.resume(expect=10)
+        assert real.lines() == ["1"]
+        real.approve_all()
+        real.resume()
+    assert real.lines() == ["1", "3", "2"]
+
+
+APPLIES = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\nEOF\n"
+
+
+@pytest.mark.parametrize("options", [(), EXECUTE, ("--option", "way=exec")], ids=["repeat", "execute", "exec"])
+def test_a_patch_that_is_written_as_a_command_is_applied_once_it_is_approved(real: Scene, options: tuple[str, ...]) -> None:
+    """Codex asks about a command, and then about a change of files."""
+    with real.model([Turn(calls=(shell(APPLIES, name="call_A"),)), Turn(calls=(shell(APPLIES, name="call_B"),)), DONE]):
+        real.run(options=options)
+        assert "hello" in real.shown()
+        assert not (real.work / "new.txt").exists()
+        real.approve_all()
+        real.resume()
+    assert (real.work / "new.txt").read_text() == "hello\n"
+    assert real.calls() == {"call_A": "done"}
+
+
+# --- commands that run on while the model goes on --------------------------------------------------------------------------
+
+
+def _left_running(line: str) -> Turn:
+    return Turn(calls=(shell(line, name="call_Z", yield_time_ms=300),))
+
+
+RUNS_ON = '[[rule]]\ntool = "shell"\nargs = ["./slow.sh", "**"]\naction = "auto"\n'
+
+
+@pytest.mark.parametrize("way", ["app-server", "exec"])
+def test_a_command_that_still_runs_may_end_before_codex_leaves_for_a_person(real: Scene, way: str) -> None:
+    real.allow(RUNS_ON)
+    real.shell.script("sleep 3; echo slow >> made.txt", name="slow.sh")
+    with real.model([_left_running("./slow.sh"), MAKES, AGAIN, DONE]):
+        real.run(options=("--option", f"way={way}"))
+        assert real.lines() == ["slow"]
+        assert [ask["kind"] for ask in real.asks()] == ["approval"]
+        assert real.calls() == {"call_Z": "done", "call_A": "pending"}
+
+
+@pytest.mark.parametrize("way", ["app-server", "exec"])
+def test_one_that_does_not_end_is_ended_and_the_model_hears_of_it(real: Scene, way: str) -> None:
+    real.allow(RUNS_ON)
+    real.shell.script("sleep 60; echo slow >> made.txt", name="slow.sh")
+    with real.model([_left_running("./slow.sh"), MAKES, AGAIN, DONE]) as model:
+        real.run(options=("--option", f"way={way}", "--option", "wait=1"))
+        assert [ask["kind"] for ask in real.asks()] == ["approval"]
+        assert real.calls() == {"call_Z": "failed", "call_A": "pending"}
+        real.approve_all()
+        real.resume()
+    assert real.lines() == ["hi"]
+    assert "`./slow.sh`: Ended: the run left for a person" in str(said(model.asked[2])[-1])
+
+
+@pytest.mark.parametrize("way", ["app-server", "exec"])
+def test_one_that_runs_when_codex_is_done_ends_with_it_and_the_task_is_done(real: Scene, way: str) -> None:
+    with real.model([_left_running("sleep 60"), DONE]):
+        done = real.shell.adjourn("run", "--runner", "codex", "--option", f"way={way}", "do it")
+    assert done.out == "All done.\n"
+    assert real.calls() == {"call_Z": "failed"}
+    assert "`sleep 60`: Ended with the run: this command was still running when Codex was done" in done.err
+
+
 # --- scripts that make calls of their own ----------------------------------------------------------------------------------
 
 SCRIPT = """

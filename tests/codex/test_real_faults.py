@@ -1,6 +1,7 @@
 """What can go wrong around the real Codex is told in a sentence, and leaves nothing running and nothing done twice."""
 
 import socket
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.codex.scene import Scene, outputs, patch, shell
+from tests.codex.scene import SCRIPTING_MODEL, Scene, outputs, patch, said, shell
 from tests.codex.test_real_pause import interrupted, started, without_noise
 from tests.contract.disks import fill, small_disk
 from tests.e2e.shell import until
@@ -59,6 +60,21 @@ def test_a_call_that_codex_itself_refuses_has_not_run_and_nobody_is_asked_about_
     assert "Unknown process" in told["call_C"]
 
 
+def test_calls_of_two_megabytes_are_asked_about_and_made_or_refused_in_time(real: Scene) -> None:
+    """A change of files is made; a command of that length no kernel takes, which the model reads."""
+    change, line = "*** Add File: made.txt\n" + "\n".join(["+a line"] * 290_000), f": {'x' * 2_000_000}"
+    turns = [Turn(calls=(call,)) for n in "AB" for call in (patch(change, name=f"patch_{n}"), shell(line, name=f"line_{n}"))]
+    with real.model([turns[0], turns[2], turns[1], turns[3], DONE]) as model:
+        real.run()
+        real.approve_all()
+        real.resume(expect=10)
+        assert len(real.lines()) == 290_000
+        real.approve_all()
+        real.resume()
+    assert real.calls() == {"patch_A": "done", "line_A": "failed"}
+    assert "Argument list too long" in outputs(model.asked[-1])["line_B"]
+
+
 def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
     with real.model([Turn(text="At last.", delay=30.0)]):
         done = real.run(options=("--option", "silence=2"))
@@ -71,8 +87,27 @@ def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
     assert "@openai/codex" in done.err
 
 
+@pytest.mark.parametrize("setting", ["this is not TOML", 'approval_policy = "untrusted"'])
+def test_settings_that_codex_does_not_take_are_named_as_it_names_them(real: Scene, setting: str) -> None:
+    with real.model([DONE]) as model:
+        file = real.codex_home / "config.toml"
+        file.write_text(f"{setting}\n{file.read_text()}")
+        told = real.run(expect=1).err
+    assert ("config.toml:1:6" if "TOML" in setting else "no longer supported; remove this setting") in told
+    assert "without asking the hook" not in told
+    assert model.requests == []
+
+
 def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real: Scene) -> None:
-    unfit = ("colour=red", "sandbox=none", "silence=0", "arguments=--last", "arguments=-c approval_policy=never", "arguments='")
+    unfit = (
+        "colour=red",
+        "sandbox=none",
+        "silence=0",
+        "wait=-1",
+        "arguments=--last",
+        "arguments=-c approval_policy=never",
+        "arguments='",
+    )
     for option in unfit:
         real.shell.adjourn("run", "--runner", "codex", "--option", option, "do it", expect=2)
     assert real.shell.json("tasks")["tasks"] == []
@@ -137,6 +172,38 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on_as_if_nothing_ha
     assert real.lines() == ["hi"]
 
 
+_DIES = """#!{python}
+import os, subprocess, sys
+words = ["{codex}", *sys.argv[1:]]
+if sys.argv[1] != "app-server":
+    os.execv(words[0], words)
+codex = subprocess.Popen(words, stdin=subprocess.PIPE)
+for line in sys.stdin.buffer:
+    if b'"turn/start"' in line and os.path.exists("{mark}"):
+        os.unlink("{mark}")
+        codex.kill()
+        os.kill(os.getpid(), 9)
+    codex.stdin.write(line)
+    codex.stdin.flush()
+"""
+
+
+def test_an_answer_is_told_in_the_next_run_where_codex_dies_before_it_has_heard_it(real: Scene) -> None:
+    program, mark = real.home / "codex", real.home / "dies"
+    codex = real.shell.environment["ADJOURN_CODEX"]
+    program.write_text(_DIES.format(python=sys.executable, codex=codex, mark=mark))
+    program.chmod(0o700)
+    real.shell.environment["ADJOURN_CODEX"] = str(program)
+    asked = {"questions": [{"title": "Which database?", "options": ["SQLite", "Postgres"]}]}
+    asks = Turn(calls=(ToolUse(name="request_user_input_async", arguments=asked, id="call_Q"),))
+    with real.model([asks, Turn(text="I go on meanwhile."), DONE], model=SCRIPTING_MODEL) as model:
+        real.run()
+        mark.touch()
+        assert "by signal 9" in real.resume("SQLite", expect=10).out
+        real.resume()
+    assert "Answer: SQLite" in str(said(model.asked[-1])[-1])
+
+
 def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scene, tmp_path: Path) -> None:
     """Nothing runs that cannot be written down; with room again, the thread goes on."""
     with small_disk(tmp_path / "disk", kilobytes=4_000) as disk:
@@ -148,8 +215,9 @@ def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scen
             filler = fill(disk)
             _, err = process.communicate(timeout=60)
             assert process.returncode == 1
-            assert b"is full\n  try: free some space" in err
+            assert b"is full; task " in err
             filler.unlink()
+            assert f"  try: adjourn show {real.task}" in err.decode()
             assert real.lines() == []
             assert "It cannot go on for now: the store could not be written to while it ran" in real.shown()
             real.resume()

@@ -247,6 +247,16 @@ def test_a_tool_that_a_plugin_brings_waits_at_the_hook_and_is_not_to_be_had_wher
         assert real.lines("trace.txt") == ["look x"]
 
 
+def test_a_model_that_calls_two_calls_by_one_name_gets_no_second_one_for_one_approval(real: Scene) -> None:
+    """A tool of a plugin is asked about at the hook alone, so that nothing else would tell them apart."""
+    with real.model([*(Turn(calls=(tool("look", "x", name_of_call=name),)) for name in "ABB"), DONE]):
+        install_plugin(real)
+        real.run()
+        real.approve_all()
+        real.resume(expect=10)
+        assert real.lines("trace.txt") == ["look x"]
+
+
 def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) -> None:  # though nobody has to be asked
     slowly = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), delay=1.5)
     with real.model([slowly, DONE]) as model:

@@ -47,6 +47,19 @@ def test_ctrl_c_during_a_model_call_leaves_the_request_as_it_was(real: Scene) ->
     assert without_noise(after) == without_noise(before)
 
 
+def test_what_a_command_printed_is_not_told_again_after_a_pause(real: Scene) -> None:
+    """Not even where it says of itself what Codex says of a call that was stopped."""
+    prints = Turn(calls=(shell("echo merge aborted", name="call_A"),))
+    with real.model([prints, SLOW]) as model:
+        process = started(real)
+        until(lambda: model.requests[-1:] != [] and model.requests[-1].turn == 1, what="the model is asked again")
+        until(real.is_saved, what="the thread is on disk")
+        interrupted(process)
+        real.resume()
+        before, after = [request.body for request in model.requests if request.turn == 1]
+    assert without_noise(after) == without_noise(before)
+
+
 def without_noise(body: dict[str, object]) -> dict[str, object]:
     """Leave out what names the connection and not the conversation."""
     return {key: value for key, value in body.items() if key != "client_metadata"}

@@ -39,10 +39,17 @@ def test_a_call_is_open_until_it_has_an_output(tmp_path: Path) -> None:
     assert rollout(tmp_path, line(PROMPT), line(CALL), line(closed)).open_calls == []
 
 
-@pytest.mark.parametrize("output", ["aborted", "aborted by user", [{"type": "input_text", "text": "aborted by user after 3s"}]])
+ABORTED = ("aborted", "aborted by user", "Wall time: 0.6 seconds\naborted by user", "aborted by user after 1.0s")
+ENDED = ("Process exited with code 0\nOutput:\nmerge aborted\n", "aborted by user after 3s, it printed", "not aborted", None)
+IN_PARTS = [{"type": "input_text", "text": "aborted by user after 3s"}]
+
+
+@pytest.mark.parametrize("output", [*ABORTED, IN_PARTS, *ENDED])
 def test_a_call_that_codex_closed_when_it_was_stopped_is_known(tmp_path: Path, output: object) -> None:
+    """A call that ended by itself is not taken for one, whatever it printed."""
     closed = {"type": "function_call_output", "call_id": "call_A", "output": output}
-    assert rollout(tmp_path, line(PROMPT), line(CALL), line(closed)).aborted == {"call_A"}
+    expected = set() if output in ENDED else {"call_A"}
+    assert rollout(tmp_path, line(PROMPT), line(CALL), line(closed)).aborted == expected
 
 
 def test_an_answer_is_whole_when_its_tokens_were_counted(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import pytest
 from tests.agent.desk import desk
 from tests.claude.scene import Scene as ClaudeScene
 from tests.codex.scene import Scene as CodexScene
+from tests.codex.scene import shell as codex_shell
 from tests.e2e.shell import Shell
-from tests.model.script import Turn
+from tests.model.script import ToolUse, Turn
 from tests.model.server import Model
 from tests.programs import program
 
@@ -79,6 +80,30 @@ def test_what_is_to_change_is_told_in_the_session_that_was_reviewed(stage: Stage
         shell.adjourn("execute")
         assert shell.lines("effects") == ["after"]
         assert "Never asked for." not in shell.adjourn("logs", review["task_id"]).out
+
+
+@pytest.mark.parametrize("runner", ["claude", "codex"])
+def test_what_is_to_change_is_told_once_however_often_the_task_pauses_over_it(tmp_path: Path, runner: str) -> None:
+    """Here at calls that wait for an approval; and once more if a reviewer says it once more."""
+    scene = CodexScene(tmp_path, program("codex")) if runner == "codex" else ClaudeScene(tmp_path, program("claude"))
+    wants = [Turn(calls=(_call(runner, name),)) for name in ("call_A", "call_B")]
+    with scene.model([TURNS[0], *wants, Turn(text="Blue."), Turn(text="Bluer.")]) as model:
+        (scene.work / "plan.toml").write_text(f"pause_on_approval = true\n{PLAN.format(runner=runner)}")
+        scene.shell.adjourn("execute", expect=10)
+        for times, more in enumerate((True, False), start=1):
+            scene.shell.adjourn("answer", scene.asks()[0]["id"], "request changes: make it blue")
+            scene.shell.adjourn("execute", expect=10)
+            while more and scene.asks()[0]["kind"] == "approval":
+                scene.approve_all()
+                scene.shell.adjourn("execute", expect=10)
+            assert json.dumps(model.asked[-1].body).count("make it blue") == times
+    assert set(scene.lines()) == {"hi"}
+    assert scene.shell.end() == {}
+
+
+def _call(runner: str, name: str) -> ToolUse:
+    line = "echo hi >> made.txt"
+    return codex_shell(line, name=name) if runner == "codex" else ToolUse(name="Bash", arguments={"command": line}, id=name)
 
 
 def test_settings_of_a_runner_stand_in_the_plan(tmp_path: Path) -> None:

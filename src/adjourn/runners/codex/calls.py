@@ -12,7 +12,7 @@ from adjourn.runners.codex import words
 from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.keeping import Keeper
 from adjourn.runners.codex.memory import Put, Ran
-from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Wanted
+from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Wanted, is_patch
 from adjourn.runners.codex.rollout import Details, Rollout
 from adjourn.runners.codex.thread import Thread
 
@@ -62,16 +62,15 @@ class Calls:
     def _approved_or_put(self, wanted: Sequence[Wanted], rollout: Rollout) -> list[Call]:
         """Return the call of each: one that was approved before and is repeated now, or a new one."""
         approved = self._approved_before()
-        repeated = {each.item: approved.pop(_fingerprint(each.body), None) for each in wanted}
+        repeated = {each.item: _taken(approved, each.body) for each in wanted}
         new = [each for each in wanted if repeated[each.item] is None]
         held = self._drive.propose([self._proposed(each, rollout) for each in new]) if new else []
         put = iter([each.call for each in held if each.call])
         return [repeated[each.item] or next(put) for each in wanted]
 
-    def _approved_before(self) -> dict[bytes, Call]:
+    def _approved_before(self) -> list[Call]:
         found = [self._drive.held(name) for name in self._keeper.memory.told]
-        calls = [held.call for held in found if held and held.call]
-        return {_fingerprint(call.body): call for call in calls if call.state is CallState.APPROVED}
+        return [held.call for held in found if held and held.call and held.call.state is CallState.APPROVED]
 
     def _proposed(self, wanted: Wanted, rollout: Rollout) -> Proposed:
         cell = rollout.call_of(wanted.item)
@@ -109,6 +108,11 @@ class Calls:
         """Whether Codex makes calls now of which nobody has heard what became."""
         return bool(self._handed)
 
+    @property
+    def may_be_repeated(self) -> tuple[str, ...]:
+        """The names of the calls that Codex was told to repeat, and has not yet."""
+        return tuple(call.tool_call_id for call in self._approved_before())
+
     def close_refused(self, rollout: Rollout, begun: Container[str]) -> None:
         """Close the calls that Codex itself did not make after all, say a patch that does not fit: nothing was begun of them."""
         for item in [name for name in self._handed if name not in begun]:
@@ -117,11 +121,25 @@ class Calls:
             if told is not None and _RUNS_ON not in told and call not in rollout.aborted:
                 self._close(item, CallResult(ok=False, error=words.REFUSED, output=told))
 
-    def cut_off(self, printed: Mapping[str, str]) -> None:
-        """Close the calls that were being made when somebody paused the run."""
-        for item in list(self._handed):
+    def running(self, rollout: Rollout, items: Mapping[str, Item]) -> list[str]:
+        """Return the calls that are known to run still, some of them while the model has gone on."""
+        return [name for name in self._handed if _runs(items.get(name)) or _RUNS_ON in self._told_of(name, rollout)]
+
+    def _told_of(self, item: str, rollout: Rollout) -> str:
+        return rollout.closed.get(self._call_of.get(item, item), "")
+
+    def cut_off(
+        self, rollout: Rollout, printed: Mapping[str, str], *, names: Sequence[str] | None = None, why: str
+    ) -> list[Call]:
+        """Close calls that were being made when the run ended: all, or these; the model hears of each when it goes on."""
+        cut_off = {item: self._handed[item] for item in (self._handed if names is None else names)}
+        # Where the model has gone on meanwhile, no output can tell it.
+        untold = [call.tool_call_id for item, call in cut_off.items() if self._told_of(item, rollout)]
+        self._keeper.remember(cut=(*self._keeper.memory.cut, *untold))
+        for item in cut_off:
             output, left_out = cut(printed.get(item, ""))
-            self._close(item, CallResult(ok=False, error=words.INTERRUPTED, output=output, left_out=left_out))
+            self._close(item, CallResult(ok=False, error=why, output=output, left_out=left_out))
+        return list(cut_off.values())
 
     def _close(self, item: str, result: CallResult) -> None:
         self._drive.close(self._handed.pop(item), result)
@@ -146,6 +164,14 @@ def _editable(arguments: Mapping[str, object]) -> bytes | None:
     return msgspec.json.encode(schema)
 
 
+def _taken(approved: list[Call], body: bytes) -> Call | None:
+    """Take an approved call that is the same out of the list: of several that are, each has an approval of its own."""
+    found = next((call for call in approved if _fingerprint(call.body) == _fingerprint(body)), None)
+    if found:
+        approved.remove(found)
+    return found
+
+
 def _fingerprint(body: bytes) -> bytes:
     """Return what two requests for the same call have in common."""
     parts = msgspec.json.decode(body)
@@ -154,7 +180,9 @@ def _fingerprint(body: bytes) -> bytes:
 
 def _can_execute(thread: Thread, call: Call) -> bool:
     """Say whether a call can be made without the model; one that cannot is left to be repeated."""
-    return len(call.body) <= _LONGEST if call.tool in _EXECUTABLE else thread.has_tool(call.tool)
+    if call.tool not in _EXECUTABLE:
+        return thread.has_tool(call.tool)
+    return len(call.body) <= _LONGEST and not is_patch(arguments_of(call.body).get("command"))
 
 
 def _executed(thread: Thread, call: Call) -> CallResult:
@@ -169,6 +197,10 @@ def _executed(thread: Thread, call: Call) -> CallResult:
             return thread.execute([thread.binary, _APPLIES_PATCH, text], cwd=cwd, is_sandboxed=True)
         case _:
             return CallResult(ok=False, error="it cannot be executed: its words cannot be read")
+
+
+def _runs(item: Item | None) -> bool:
+    return item is not None and item.is_under_way
 
 
 def _result(item: Item) -> CallResult:

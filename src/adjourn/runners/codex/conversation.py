@@ -154,7 +154,7 @@ class Conversation:
         match request:
             case Strange() | Harmless():
                 self._thread.answer(request.answer())
-            case Wanted(item=item) if item in self._let:
+            case Wanted(item=item) if item in self._let and request.method != HOOK:  # a hook is always a call of its own
                 self._granted.add(item)
                 self._thread.answer(request.answer(yes=self._let.pop(item).covers(request)))
             case Questions(given=dict()) if not self.hears_questions_at_hooks:

@@ -23,6 +23,7 @@ class Deliveries:
         known = [(put, drive.held(put.name)) for put in memory.put]
         names = {put.name for put in memory.put}
         batch = [(_put(held.call), held) for held in drive.batch() if held.call and held.call.tool_call_id not in names]
+        self._cut = [held for name in memory.cut if (held := drive.held(name))]
         self.parts: list[Part] = [*((put, held) for put, held in known if held), *batch]
 
     @property
@@ -47,9 +48,10 @@ class Deliveries:
         return words.NOT_ASKED if call.name in ASKED_ABOUT else words.INTERRUPTED
 
     def in_words(self, rollout: Rollout) -> str | None:
-        """Return what cannot be told as an output, because Codex closed the call itself when it was stopped."""
+        """Return what cannot be told as an output, for the call is closed: by Codex when it was stopped, or as it ran on."""
         closed = [_told(part) for part in self.parts if part[0].call in rollout.aborted]
-        lines = [f"{line}: {text}" for line, text in closed]
+        cut = [(words.line_of(held.call), words.call_told(held)) for held in self._cut if held.call]
+        lines = [f"{line}: {text}" for line, text in (*closed, *cut)]
         lines += self._answers_in_words(rollout.aborted)
         return "\n\n".join(lines) or None
 

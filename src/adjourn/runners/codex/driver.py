@@ -1,7 +1,7 @@
 """Drives Codex through one run of a task: starts or resumes its thread, holds its calls, and leaves when a person is needed."""
 
-import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -11,6 +11,7 @@ from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.render import block
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
+from adjourn.runners.codex import words
 from adjourn.runners.codex.calls import Calls
 from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
 from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
@@ -26,9 +27,7 @@ from adjourn.runners.codex.setup import OnApprove, Way, setup_of
 from adjourn.runners.codex.thread import InUse, NoAppServer, Thread
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 
-_COMPLAINT = 2000
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> int:
@@ -128,11 +127,19 @@ class CodexDriver:
             return False
         deliveries = self._deliveries()
         live.thread.tell_outputs(deliveries.outputs(live.rollout))
-        wanted = [f"{WANTS_CHANGES} {words}" for words in self._drive.feedback[-1:]]
-        text = "\n\n".join([*filter(None, [deliveries.in_words(live.rollout)]), *wanted]) or None
-        self._keeper.remember(put=(), ran=(), queried=(), told=deliveries.approved)
-        live.thread.begin_turn(text)
+        said = [deliveries.in_words(live.rollout), self._wish(live.rollout)]
+        live.thread.begin_turn("\n\n".join(filter(None, said)) or None)
+        # Not before: what is forgotten here was said, or whoever is killed now leaves it to be said by the next.
+        told = dict.fromkeys((*self._calls.may_be_repeated, *deliveries.approved))
+        self._keeper.remember(put=(), cut=(), ran=(), queried=(), told=tuple(told))
         return True
+
+    def _wish(self, rollout: Rollout) -> str | None:
+        """Return what the newest reviewer wants changed, if that was not said yet; the same may have been wanted before."""
+        wishes = [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback]
+        newest = wishes[-1] if wishes else ""
+        said = sum(text.endswith(newest) for text in rollout.heard)
+        return newest if said < wishes.count(newest) else None
 
     def _execute(self, thread: Thread) -> bool:
         """Run what was approved, if that is how approved calls come to run; say whether no person has to be asked again."""
@@ -179,7 +186,7 @@ class CodexDriver:
         """Leave if a person is needed; else open the thread again, to tell Codex what it may not do."""
         if any(ask.is_open for ask in self._drive.asks()):
             return self._leave(live)
-        self._stop(live)
+        self._stop_in_time(live)
         return None
 
     def _take_ended(self, live: _Live, item: Item) -> None:
@@ -206,20 +213,45 @@ class CodexDriver:
         return self._end(live, last_words)
 
     def _leave(self, live: _Live) -> int:
-        self._stop(live)
+        self._stop_in_time(live)
         self._keeper.report(live.talk.message)
         return exits.PAUSED
+
+    def _stop_in_time(self, live: _Live) -> None:
+        """End Codex when what still runs has ended, or has had its time."""
+        self._let_end(live)
+        running = self._calls.running(live.rollout.read_on(), live.talk.items)
+        self._stop(live)
+        self._cut_off(live, running, why=words.LEFT)
+
+    def _cut_off(self, live: _Live, running: Sequence[str], *, why: str) -> None:
+        """Close what was ended along with Codex, and say so."""
+        for call in self._calls.cut_off(live.rollout, live.talk.printed, names=running, why=why):
+            _complain(f"{words.line_of(call)}: {why}")
+
+    def _let_end(self, live: _Live) -> None:
+        """Wait for what still runs: a pause would cut it off. What Codex asks for meanwhile it asks for again."""
+        began, is_told = time.monotonic(), False
+        while self._calls.running(live.rollout.read_on(), live.talk.items) and time.monotonic() < began + self._setup.wait:
+            if not is_told:
+                _complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
+            is_told = True
+            event = live.talk.next(patience=_GLANCE)
+            if isinstance(event, Ended):
+                self._take_ended(live, event.item)
 
     def _stop(self, live: _Live) -> None:
         """End Codex at once: it must not get to write down that somebody stopped it."""
         live.thread.kill()
         self._put_away(live)
 
-    def _end(self, live: _Live, words: str | None) -> int:
+    def _end(self, live: _Live, message: str | None) -> int:
+        running = self._calls.running(live.rollout.read_on(), live.talk.items)
         live.thread.close()
         self._put_away(live)
+        self._cut_off(live, running, why=words.DONE_BEFORE)
         self._keeper.remember(reviews=len(self._drive.feedback))
-        self._keeper.report(words)
+        self._keeper.report(message)
         return exits.COMPLETED
 
     def _put_away(self, live: _Live) -> None:
@@ -237,7 +269,7 @@ class CodexDriver:
         live = self._live
         if live:
             self._stop(live)
-            self._calls.cut_off(live.talk.printed)
+            self._calls.cut_off(live.rollout, live.talk.printed, why=words.INTERRUPTED)
             self._keeper.report(live.talk.message)
         return INTERRUPTED
 
@@ -245,7 +277,7 @@ class CodexDriver:
         """Say what went wrong, with the last words of Codex if it left without a word."""
         if isinstance(error, AdjournError):
             return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
-        said = last_line(self._launch.complaints)
+        said = self._launch.complaint
         what = "Codex did not answer in time"
         if isinstance(error, Gone):
             what = f"Codex left before its turn ended{_how(error.code)}"
@@ -270,7 +302,7 @@ class CodexDriver:
         if self._live:
             self._stop(self._live)
         self._keeper.report(sentence)
-        sys.stderr.write(block(sentence) + "\n")
+        _complain(sentence)
         return exits.FAILED
 
 
@@ -283,11 +315,6 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def last_line(path: str) -> str:
-    """Return the last line of a file that says something, without colours."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file.read()[-_COMPLAINT:].splitlines() if line.strip()]
-    except FileNotFoundError:
-        return ""
-    return _COLOUR.sub("", lines[-1]) if lines else ""
+def _complain(text: str) -> None:
+    sys.stderr.write(block(text) + "\n")
+    sys.stderr.flush()

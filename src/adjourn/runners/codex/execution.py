@@ -14,7 +14,7 @@ from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.memory import Usage
 from adjourn.runners.codex.rehearsal import rehearse
-from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Reply, Wanted, shell_arguments
+from adjourn.runners.codex.requests import SHELL_TOOL, Reply, Wanted, shell_arguments
 from adjourn.runners.codex.rollout import path_of
 from adjourn.runners.hook import Answer
 
@@ -182,7 +182,7 @@ def _is_of(wanted: Wanted, ended: _Ended) -> bool:
         case "command_execution":
             return wanted.tool == SHELL_TOOL and shell_arguments(ended.command)["command"] == wanted.arguments["command"]
         case "file_change":
-            return wanted.tool == PATCH_TOOL
+            return wanted.applies_patch
         case _:
             return wanted.tool == f"mcp__{ended.server}__{ended.tool}"
 

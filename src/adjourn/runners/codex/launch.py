@@ -1,6 +1,7 @@
 """All that is needed to start Codex for a run, by whichever of its two ways in."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
@@ -9,6 +10,10 @@ from adjourn.runners.codex.channel import Channel, Hooks, Interrupts
 from adjourn.runners.codex.setup import Setup
 
 COMPLAINTS = "codex.stderr"
+_NEWEST = 4_000  # characters
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_HEAD = re.compile(r"^\S+Z +[A-Z]+ +[\w:]+: ")  # when it was said, how loud, and by which part
+_BESIDE = re.compile(r"^(Stack backtrace:|\d+: |WARNING: )|could not find bubblewrap")  # what it says, and means nothing here
 
 
 class Launch:
@@ -49,6 +54,17 @@ class Launch:
     def complaints(self) -> str:
         """The file that gets what Codex writes to its stderr."""
         return os.path.join(self.place, COMPLAINTS)
+
+    @property
+    def complaint(self) -> str:
+        """The last thing that Codex complained of, if anything."""
+        try:
+            with open(self.complaints, encoding="utf-8", errors="replace") as file:
+                lines = [_COLOUR.sub("", line).strip() for line in file.read()[-_NEWEST:].splitlines()]
+        except FileNotFoundError:
+            return ""
+        said = [_HEAD.sub("", line) for line in lines if line and not _BESIDE.search(line)]
+        return said[-1] if said else ""
 
     def start(self, *words: str, hooks: Hooks, is_spoken_to: bool = True, also: Mapping[str, str] | None = None) -> Channel:
         """Start the program with these words, and also with these variables."""

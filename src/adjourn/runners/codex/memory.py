@@ -68,6 +68,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     answers: int = 0  # of the model
     put: tuple[Put, ...] = ()
     told: tuple[str, ...] = ()  # calls of which Codex was told that they were approved, and that it shall repeat them
+    cut: tuple[str, ...] = ()  # calls that were ended while the model had gone on
     ran: tuple[Ran, ...] = ()
     queried: tuple[Queried, ...] = ()
     keys: tuple[str, ...] = ()  # of all questions so far: no two share one

@@ -27,21 +27,27 @@ def rehearse(launch: Launch) -> None:
     """Refuse a Codex that makes a call without asking the hook: it would make every call so, and nothing else stops it."""
     if launch.is_rehearsed:
         return
-    hooks = Hooks(launch.place, seal=launch.seal)
+    hooks, made = Hooks(launch.place, seal=launch.seal), threading.Event()
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        threading.Thread(target=_play, args=(listener,), daemon=True).start()
+        threading.Thread(target=_play, args=(listener, made), daemon=True).start()
         turn = launch.start(*_words(launch, listener.getsockname()[1]), hooks=hooks, is_spoken_to=False, also=_NO_PROXY)
         try:
             while not _is_ours(turn.next(_PATIENCE)):
                 pass
         except (Gone, Silent):
-            why = "Codex made a call without asking the hook at which its calls wait"
-            raise AdjournError(why, way_out=hook.SWITCHED_OFF) from None
+            raise _failed(launch, made=made.is_set()) from None
         finally:
             turn.kill()
             hooks.close()
             listener.shutdown(socket.SHUT_RDWR)  # wakes the model
     launch.is_rehearsed = True
+
+
+def _failed(launch: Launch, *, made: bool) -> AdjournError:
+    if made:
+        return AdjournError("Codex made a call without asking the hook at which its calls wait", way_out=hook.SWITCHED_OFF)
+    why = "Codex could not be tried out before it speaks with its model"
+    return AdjournError(": ".join(filter(None, [why, launch.complaint])), way_out="put its own settings in order")
 
 
 def _words(launch: Launch, port: int) -> list[str]:
@@ -56,13 +62,16 @@ def _is_ours(message: Message) -> bool:
     return message.method == HOOK and msgspec.json.decode(message.params, type=Request).tool_use_id == _CALL
 
 
-def _play(listener: socket.socket) -> None:
-    """Answer each request until nobody listens any more: first with the call, then with the end."""
+def _play(listener: socket.socket, made: threading.Event) -> None:
+    """Answer each request until nobody listens any more: first with the call, then with the end; note when it was made."""
     with suppress(OSError):
         while True:
             line, _ = listener.accept()
             with closing(line), suppress(OSError):
-                line.sendall(_answer(_heard(line)))
+                request = _heard(line)
+                if _CALL.encode() in request:
+                    made.set()
+                line.sendall(_answer(request))
 
 
 def _heard(line: socket.socket) -> bytes:

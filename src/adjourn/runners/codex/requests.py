@@ -1,6 +1,6 @@
 """What Codex asks of whoever drives it, read once and turned into calls and questions."""
 
-import shlex
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +19,12 @@ QUESTIONS = "item/tool/requestUserInput"
 SHELL_TOOL = "shell"
 PATCH_TOOL = "apply_patch"
 _SHELL_TEXT = ("-c", "-lc")
+_PATCHES = re.compile(r"\s*(cd\s+\S+\s*&&\s*)?apply_?patch\s")
+_PIECE = re.compile(
+    r"""'(?P<single>[^']*)'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"|\\(?P<one>.)|(?P<plain>[^ \t\r\n'"\\]+)|(?P<blank>[ \t\r\n]+)""",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"""\\(["\\])""")
 _TOOLS = {"Bash": SHELL_TOOL}
 _HARMLESS = frozenset({"create_goal", "get_goal", "request_user_input_async", "tool_search", "update_goal", "update_plan"})
 
@@ -43,9 +49,16 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     def covers(self, asked: "Wanted") -> bool:
         """Say whether a later request for the same item is for what a hook was asked about, and for nothing more."""
+        if asked.tool == PATCH_TOOL and self.applies_patch:
+            return True  # Codex sees through the shell, and makes the change itself
         if asked.tool != SHELL_TOOL or self.tool != SHELL_TOOL:
             return asked.tool == self.tool and (asked.tool == PATCH_TOOL or asked.arguments == self.arguments)
         return _essence(asked.arguments) == _essence(self.arguments)
+
+    @property
+    def applies_patch(self) -> bool:
+        """Whether it changes files, as a call of that tool or as a command of that name."""
+        return self.tool == PATCH_TOOL or (self.tool == SHELL_TOOL and is_patch(self.arguments.get("command")))
 
     def answer(self, *, yes: bool) -> "Reply":
         """Return the reply to the request."""
@@ -168,6 +181,11 @@ def shell_arguments(command: str) -> dict[str, Any]:
     return {"command": list(words)}
 
 
+def is_patch(command: object) -> bool:
+    """Say whether a command is one that Codex does not give to the shell: it applies the patch in it by itself."""
+    return isinstance(command, str) and _PATCHES.match(command) is not None
+
+
 def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
     """Return what makes two commands the same, however the shell is written."""
     shell, *option = arguments.get("shell") or ("",)
@@ -175,11 +193,24 @@ def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def words_of(command: str) -> Sequence[str]:
-    """Return the words of a command line as Codex quotes them."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return [command]
+    """Return the words of a command line as Codex quotes them: those of `shlex.split`, however many there are."""
+    words: list[list[str]] = []
+    at, is_between = 0, True
+    while piece := _PIECE.match(command, at):
+        at = piece.end()
+        if piece["blank"]:
+            is_between = True
+            continue
+        words += [[]] if is_between else []
+        is_between = False
+        words[-1].append(_meant(piece))
+    return ["".join(word) for word in words] if at == len(command) else [command]
+
+
+def _meant(piece: re.Match[str]) -> str:
+    if piece["double"] is not None:
+        return _ESCAPED.sub(r"\1", piece["double"])
+    return next(text for text in (piece["single"], piece["one"], piece["plain"]) if text is not None)
 
 
 def _change(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:

@@ -13,7 +13,8 @@ from adjourn.runners.codex.memory import Usage
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
-_ABORTED = "aborted"
+# All that Codex says of a call that it closed by itself; a command may print the same word among others.
+_ABORTED = re.compile(r"(Wall time: [\d.]+ seconds\n)?aborted( by user( after [\d.]+ ?s)?)?")
 _SET_ASIDE = ".damaged"
 _BRIEF = 2_000
 _SHELL = re.compile(r"<shell>([^<]+)</shell>")
@@ -102,6 +103,7 @@ class Rollout:
         self.usage = Usage()  # of all answers that were written down; a Codex that writes none down leaves it at nothing
         self.answers = 0
         self.has_prompt = False
+        self.heard: list[str] = []  # what people have said in it
         self.shell = "bash"  # which one reads commands, unless they say otherwise
         self.closed: dict[str, str] = {}  # what the model was told of its calls, in brief
         self.aborted: frozenset[str] = frozenset()  # calls that Codex closed by itself when it was stopped
@@ -146,7 +148,7 @@ class Rollout:
         elif item.type in _OUTPUTS:
             self._open.pop(item.call_id, None)
             self.closed[item.call_id] = str(item.output)[:_BRIEF]
-            self.aborted |= {item.call_id} if _ABORTED in str(item.output) else frozenset()
+            self.aborted |= {item.call_id} if _ABORTED.fullmatch(_text(item.output)) else frozenset()
         elif item.role == "assistant":
             self._answer, self._answer_is_whole = "".join(part.text for part in item.content or ()), False
         elif item.role == "user":
@@ -154,6 +156,7 @@ class Rollout:
 
     def _take_words(self, texts: list[str]) -> None:
         self.has_prompt |= self._prompt in texts
+        self.heard += texts
         for text in texts:
             found = _SHELL.search(text) if text.startswith("<environment_context>") else None
             self.shell = found.group(1) if found else self.shell
@@ -177,6 +180,11 @@ class Rollout:
     def answer_is_whole(self) -> bool:
         """Whether the model has said everything that its open calls are part of."""
         return self._answer_is_whole
+
+
+def _text(output: Any) -> str:
+    """Return the words of an output, which is a text or a list of parts."""
+    return output if isinstance(output, str) else "".join(part.text for part in msgspec.convert(output or (), tuple[_Part, ...]))
 
 
 # --- where it lies ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ PROGRAM = "codex"
 VARIABLE = "ADJOURN_CODEX"  # says which program it is
 SILENCE = 900.0  # seconds; a model may think for minutes
 RETRIES = 8
+WAIT = 60.0  # seconds
 
 
 class Sandbox(StrEnum):
@@ -47,6 +48,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     way: Way = Way.APP_SERVER
     silence: float = SILENCE  # seconds without a word after which it counts as stuck
     retries: int = RETRIES  # how often in a row it may lose the network
+    wait: float = WAIT  # seconds that what still runs may take to end when a person is needed
     trust_project: bool = False  # whether what the workspace's own .codex says counts
 
 
@@ -75,8 +77,8 @@ def read_setup(given: Mapping[str, str], environment: Mapping[str, str]) -> Setu
 
 def _require_fitting(setup: Setup) -> None:
     """Refuse what would take the gate away, choose another thread, or never give up."""
-    if setup.silence <= 0 or setup.retries < 0:
-        raise Misuse("Codex needs some silence, and no negative number of retries", way_out=f"--option silence={SILENCE:g}")
+    if setup.silence <= 0 or min(setup.retries, setup.wait) < 0:
+        raise Misuse("Codex needs some silence, and nothing else that is negative", way_out=f"--option silence={SILENCE:g}")
     words = iter(setup.arguments)
     for word in words:
         name, _, value = word.partition("=")

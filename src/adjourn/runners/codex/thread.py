@@ -144,7 +144,8 @@ class Thread:
         self.version = ".".join(map(str, found))
         self._channel.send({"method": "initialized"})
         if not self._ask("hooks/list", {"cwds": [self._workspace]}, hook.Listed).holds(self._hook):
-            raise AdjournError(f"Codex {self.version} does not take the hook at which its calls wait", way_out=hook.SWITCHED_OFF)
+            why = f"Codex {self.version} does not take the hook at which its calls wait"
+            raise AdjournError(": ".join(filter(None, [why, self._launch.complaint])), way_out=hook.SWITCHED_OFF)
         settings = self._ask("config/read", {"cwd": self._workspace}, _Settings)
         self._asking = settings.asking
         if settings.config.has_plugins or self._has_apps():

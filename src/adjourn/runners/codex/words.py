@@ -15,6 +15,8 @@ from adjourn.runners.codex.requests import SHELL_TOOL
 REJECTED = "TOOL_CALL_REJECTED"
 NOT_ASKED = "Not executed: the run was stopped before it could be. Make the call again if it is still needed."
 REFUSED = "Not executed: Codex itself refused it."
+LEFT = "Ended: the run left for a person while this command was running. It may have partially run; look before you repeat it."
+DONE_BEFORE = "Ended with the run: this command was still running when Codex was done."
 INTERRUPTED = "Interrupted: the run was paused while this call was running. It may have partially run; look before you repeat it."
 
 
