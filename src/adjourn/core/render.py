@@ -105,12 +105,17 @@ def width(text: str) -> int:
 
 
 def fit(text: str, *, columns: int) -> str:
-    """Fill or cut rendered text to that many columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
-    if len(_head(text, columns)) == len(text):
-        return text + " " * (columns - width(text))
-    head = _head(text, columns - len(f"…+{len(text)}"))
-    cell = f"{head}…+{len(text) - len(head)}"
+    """Fill or cut rendered text to that many columns."""
+    cell = clipped(text, columns=columns)
     return cell + " " * (columns - width(cell))
+
+
+def clipped(text: str, *, columns: int) -> str:
+    """Cut rendered text that takes more columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
+    if len(_head(text, columns)) == len(text):
+        return text
+    head = _head(text, columns - len(f"…+{len(text)}"))
+    return f"{head}…+{len(text) - len(head)}"
 
 
 @lru_cache(maxsize=4096)
