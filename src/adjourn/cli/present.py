@@ -11,13 +11,11 @@ from adjourn.core.render import (
     argv_lines,
     call_lines,
     clipped,
-    command_line,
     fit,
     shortened,
     visible,
     width,
 )
-from adjourn.core.task import Task
 
 SHORT = 8
 GIST = 500
@@ -63,12 +61,6 @@ def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 def short(identifier: str) -> str:
     """Return the part of an id that is nearly always unique."""
     return identifier[:SHORT]
-
-
-def title(task: Task) -> str:
-    """Return a task's command on one line, or what an agent was told to do, and say how much of it is left out."""
-    spec = task.spec
-    return clipped(command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {visible(spec.prompt)}", columns=GIST)
 
 
 def gist(call: Call) -> str:

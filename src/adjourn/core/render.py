@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from adjourn.core.call import Json
+from adjourn.core.task import Spec
 
 AGENT_MARK = "agent │ "  # begins with letters, so that a bidirectional terminal keeps it on the left whatever follows
 
@@ -67,6 +68,11 @@ def call_lines(tool: str, arguments: Mapping[str, Json], *, cut: Cut = WHOLE) ->
 def command_line(argv: Sequence[str]) -> str:
     """Write a command so that it can be pasted into bash, which will take it for exactly `argv`."""
     return " ".join([*map(_program, argv[:1]), *map(_word, argv[1:])])
+
+
+def title(spec: Spec, *, columns: int) -> str:
+    """Show a task's command on one line, or what its agent was told to do, and say how much of it is left out."""
+    return clipped(command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {visible(spec.prompt)}", columns=columns)
 
 
 # ── Words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
