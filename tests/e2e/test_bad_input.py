@@ -135,6 +135,7 @@ def test_a_misspelt_verb_and_a_missing_word_are_told_in_one_sentence(shell: Shel
         ("store", "bakup"): "Did you mean 'backup'?",
         ("settle", "x"): "Choose from: it-ran, it-did-not, run-again",
         ("completion",): "Choose from: bash, zsh, fish",
+        ("config", "--option", "foo=bar"): "the agent has no setting foo; it has base_url",
         ("answer", "x"): "say which ask, and then the answer",
     }.items():
         assert sentence in shell.adjourn(*words, expect=2).err
