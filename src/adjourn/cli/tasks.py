@@ -4,6 +4,7 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.present import GIST, short, table
+from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.core.manifest import spelled
 from adjourn.core.render import title
@@ -34,7 +35,8 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
     ]
     session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "WHAT"), rows, colour_by=1))
     if len(found) == limit:
-        session.say(f"\nolder: adjourn tasks --before {short(found[-1].id)}")
+        only = [word for state in states for word in ("--state", state)]
+        session.say(f"\nolder: {next_command(session, 'tasks', *only, '--before', short(found[-1].id))}")
 
 
 def _found(session: Session, states: tuple[TaskState, ...], limit: int, before: str | None) -> list[Task]:
