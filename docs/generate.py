@@ -190,8 +190,8 @@ def _exit_codes() -> Iterator[str]:
     rows = [(str(code), meaning, ", ".join(_errors_with(code)) or " ") for code, meaning in exits.MEANINGS.items()]
     yield _table(("code", "meaning", "[error codes](errors.md)"), rows)
     yield (
-        "`run`, `resume` and `restart` exit 0, 1 or 10 for what became of the task, `wait` for what became of all its tasks: "
-        "10 if any needs a person, else 1 if any failed or was canceled, else 0. "
+        "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for what became of the task, "
+        "`wait` for what became of all its tasks: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
         "`execute` exits 0 when all tasks of the plan have succeeded, 10 when somebody is needed, else 1. "
         "All other verbs exit 0 when they have done what they were asked. "
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
@@ -268,6 +268,7 @@ DOCUMENTS = {
     "run": "Manifest",
     "resume": "Manifest",
     "restart": "Manifest",
+    "fork": "Manifest",
     "show": "Manifest",
     "wait": "Manifest; of several tasks `schema_version` and `tasks`, a list of Manifest",
     "pause": "Manifest",
@@ -290,6 +291,7 @@ DOCUMENTS = {
     "doctor": "`schema_version`, `outcome`, which is fine or attention, and `findings`: of each its check, whether it is fine, "
     "what it says and the remedy",
     "ask": "`schema_version`, `outcome`, which is answered or paused, `ask_id`, `answer` and `settled_by`",
+    "clarify": "`schema_version`, `outcome`, which is answered or paused, and `answers`, by the keys of their questions, or null",
     "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since, "
     "of a shared store with its host, too; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
@@ -306,9 +308,13 @@ DOCUMENTS = {
     "by, at and matched: the calls of late that it would have matched, and of how many",
     "rules add": "`schema_version`, `outcome`, which is added, `action`, what the policies now say of the call, and `rule`",
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
+    "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
     "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
     "delivered just now, wait and were given up, and the last error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
+    "store migrate": "`schema_version` and `store`, its name; "
+    "with --from instead the directory, and how many tasks, asks and events were moved",
+    "store roles": "`schema_version` and `roles`, a list of names",
 }
 """What each verb prints with `--output json`. A test compares it with what they print."""
 
@@ -325,7 +331,7 @@ MEANINGS = {
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
     "Manifest.resume_hint": "One command that goes on, ready to paste.",
     "Manifest.resumable": "Told where it is false: its agent was stopped before it had saved anything, and must be restarted.",
-    "Manifest.final_message": "The last line that it printed.",
+    "Manifest.final_message": "The last line that it printed; of an agent, its last words.",
     "Manifest.steps_taken": "How many runs it took; of an agent, how many answers of the model.",
     "Manifest.usage": "What the model took, as far as the newest run said.",
     "UsageDoc.run": "In the newest run.",
@@ -364,7 +370,7 @@ MEANINGS = {
     "ReasonDoc.questions": "The questions that need an answer.",
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
     "ToolCall.name": "The tool. A command under adjourn is the tool `command`.",
-    "ToolCall.arguments": "What would run: `argv`, `cwd`, and `env`, which adjourn adds to the environment.",
+    "ToolCall.arguments": "What would run. Of a command: `argv`, `cwd`, and `env`, which adjourn adds to the environment.",
     "QuestionDoc.question_id": "The question's key: what `resume --answer KEY=TEXT` takes.",
     "QuestionDoc.text": "The question.",
     "QuestionDoc.choices": "The allowed answers; empty if any text will do.",
@@ -378,10 +384,10 @@ MEANINGS = {
     "AskDoc.key": "A question's name.",
     "AskDoc.tool_call_id": "The call that it is about.",
     "AskDoc.digest": "The SHA-256 of the call's canonical bytes.",
-    "AskDoc.manifest": "The last JSON object that the process printed before it left, as it printed it.",
+    "AskDoc.manifest": "What the process says of it, as it is: the last JSON object that a command printed, or an agent's words.",
     "AskDoc.created_at": "When it was asked.",
     "AskDoc.settled_at": "When it was settled.",
-    "AskDoc.settled_by": "Who settled it: `uid:N`, `key:NAME`, `webhook:NAME`, `file:uid:N`, or `adjourn`.",
+    "AskDoc.settled_by": "Who settled it: `uid:N`, `db:LOGIN`, `key:NAME`, `webhook:NAME`, `file:uid:N`, or `adjourn`.",
     "AskDoc.level": "How much the reply is worth, `L0` to `L2`: see [security](../security.md).",
     "AskDoc.reply": "The value, the reason, the answer or the verdict.",
     "AskDoc.gate": "Whether nothing has run yet: it asks whether the command may start at all.",
@@ -397,7 +403,7 @@ MEANINGS = {
     "RunDoc.run_id": "The run: the task id, a dot, and its number.",
     "RunDoc.task_id": "Its task.",
     "RunDoc.state": "How it stands, or how it ended.",
-    "RunDoc.provider": "The runner: `command`.",
+    "RunDoc.provider": "The runner: `command`, `agent`, `claude` or `codex`.",
     "RunDoc.provider_session_ref": "The runner's own name for the session, if it has one.",
     "RunDoc.resumable": "Whether `resume` can go on from it.",
     "RunDoc.repo_root": "The workspace: the directory that it runs in.",
@@ -549,7 +555,7 @@ KINDS = {
     "ask_settled": "A person said what became of an uncertain call.",
     "ask_snoozed": "Somebody does not want to see it before a moment, in milliseconds since 1970.",
     "ask_woken": "A snooze was taken back.",
-    "ask_expired": "Nobody replied in time. Nothing sets a time in this version.",
+    "ask_expired": "Nobody replied in time, which counts as a rejection.",
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
     "task_accepted": "A person approved the work of a task, or took an agent's last words for the end of it: it has succeeded.",
@@ -614,7 +620,8 @@ def _events() -> Iterator[str]:
     yield "Events"
     yield (
         "The audit trail: every change of a task is told by an event that is written in the same transaction. An event has "
-        "the task, a kind, who did it (`uid:N`, or `adjourn`), when, and facts. `adjourn show ID --full` prints a task's events."
+        "the task, a kind, who did it (one of these [names](../security.md#who-may-decide), or `adjourn`), when, and facts. "
+        "`adjourn show ID --full` prints a task's events."
     )
     yield "`adjourn audit verify` says whether the trail is whole, `adjourn audit export` prints it."
     yield (
@@ -705,6 +712,11 @@ def _files() -> Iterator[str]:
         "from the current directory upwards, else a new `.adjourn` at the root of the git repository, else in the current one."
     )
     yield (
+        "Of a [shared store](../how-to/share-a-store.md) the database is a server's. Each machine has such a directory for the "
+        "rest of it, in `$XDG_STATE_HOME/adjourn/` or `~/.local/state/adjourn/`, with two more files: `database.json` says where "
+        "the database is, `seen.json` how far it was when somebody here last looked."
+    )
+    yield (
         "The database is the truth; `session/` is a copy of parts of it. Modes are set explicitly, whatever the umask. "
         "Nothing is written to a temporary directory. Small files are written whole: to a file beside, synced, renamed, "
         "and the directory synced. A file that ends in `.tmp` is being written; after a crash it may be left over."
@@ -764,7 +776,7 @@ def _environment() -> Iterator[str]:
     yield _variables(READ)
     yield "## Given to a command under adjourn"
     yield (
-        "A run inherits the environment of the command that starts it (`run`, `resume` or `restart`), less every `ADJOURN_*` and "
+        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less every `ADJOURN_*` and "
         "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
     )
     yield _variables(GIVEN)

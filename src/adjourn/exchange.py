@@ -1,4 +1,4 @@
-"""Exchanges clarifications with files: takes responses in, once, and puts requests, checkpoints and answers out."""
+"""Exchanges words with files: takes responses in, once, and puts requests, checkpoints, answers and feedback out."""
 
 import os
 from collections.abc import Callable
@@ -21,17 +21,14 @@ from adjourn.core.clarification import (
     replies_to,
     resume_prompt,
 )
-from adjourn.core.diffstat import BEFORE, CHANGES, Noted, noted_changes
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
 from adjourn.core.render import visible
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.files import write_whole
-from adjourn.process.workspace import Head, head_of
 
 Refuse = Callable[[Refusal], None]
-HEAD = "head"
 
 
 # --- responses come in -----------------------------------------------------------------------------------------------------
@@ -164,66 +161,6 @@ def _announce(controller: Controller, task: Task) -> None:
             log.say(Redactor().text(line))
 
 
-# --- where a pause leaves its workspace ------------------------------------------------------------------------------------
-
-
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workspace had checked out when a run paused."""
-
-    run: int
-    head: Head
-
-
-def note_head(controller: Controller, task: Task) -> None:
-    """Keep what the workspace of a paused task has checked out, once for each pause, and only where it is a repository."""
-    if task.state not in {TaskState.WAITING, TaskState.PAUSED}:
-        return
-    head = head_of(task.spec.workspace)
-    if head and head_at_pause(controller, task) is None:
-        controller.keep(task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head)))
-
-
-def head_at_pause(controller: Controller, task: Task) -> Head | None:
-    """Return what the workspace had checked out when the last run paused, if that was noted."""
-    kept = controller.kept(task.id, HEAD)
-    left = msgspec.json.decode(kept, type=Left) if kept else None
-    return left.head if left and left.run == task.runs else None
-
-
-# --- what a task changes, for whoever reviews it ---------------------------------------------------------------------------
-
-
-def note_before(controller: Controller, task: Task) -> None:
-    """Keep a sketch of the workspace of a task that is to be reviewed, once, before anything of it runs."""
-    if task.spec.review and controller.kept(task.id, BEFORE) is None:
-        from adjourn.process.sketch import encoded, sketch_of  # seldom: most work is not reviewed
-
-        controller.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
-
-
-def note_changes(controller: Controller, task: Task) -> None:
-    """Keep what a task changed whose work is to be reviewed, once for each review."""
-    if task.state is not TaskState.WAITING or not task.spec.review:
-        return
-    before = controller.kept(task.id, BEFORE)
-    if before is None or noted_changes(controller.kept(task.id, CHANGES), run=task.runs):
-        return
-    from adjourn.process.sketch import compare, decoded, sketch_of  # seldom: most work is not reviewed
-
-    stat = compare(decoded(before), sketch_of(task.spec.workspace))
-    controller.keep(task.id, CHANGES, msgspec.json.encode(Noted(run=task.runs, stat=stat)))
-
-
-def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[str, str]:
-    """Put what a reviewer wants changed where a run finds it, and return what to add to its environment."""
-    feedback = controller.feedback(run)
-    if not feedback:
-        return {}
-    path = os.path.join(place, "feedback.md")
-    write_whole(path, feedback[-1].encode() + b"\n")
-    return {"ADJOURN_FEEDBACK": path}
-
-
 # --- answers go out with the next run --------------------------------------------------------------------------------------
 
 
@@ -257,6 +194,16 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     _write_response(controller, root, run.task_id, answers, at=run.created_at)
     log.say(log.RESUMING.format(agent=run.task_id))
     return paths
+
+
+def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[str, str]:
+    """Put what a reviewer wants changed where a run finds it, and return what to add to its environment."""
+    feedback = controller.feedback(run)
+    if not feedback:
+        return {}
+    path = os.path.join(place, "feedback.md")
+    write_whole(path, feedback[-1].encode() + b"\n")
+    return {"ADJOURN_FEEDBACK": path}
 
 
 def announce_resumed(controller: Controller, root: str, run: Run) -> None:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import msgspec
 
-from adjourn import exchange
+from adjourn import exchange, traces
 from adjourn.attendance import LOOK_MS, OUTPUT_MS, require_workspace, wait_until
 from adjourn.clarifications.files import left_by
 from adjourn.controller.runs import Claimed
@@ -225,7 +225,7 @@ class Supervisor:
             raise
 
     def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
-        exchange.note_before(self._controller, claimed.task)
+        traces.note_before(self._controller, claimed.task)
         shim = self._prepare(claimed, deadline=deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
@@ -396,8 +396,7 @@ class Supervisor:
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)
                 ended = self._controller.finish(active.run, exit)
                 exchange.close_run(self._controller, self._root, ended)
-                exchange.note_head(self._controller, ended)
-                exchange.note_changes(self._controller, ended)
+                traces.note_left(self._controller, ended)
                 return ended
             case NeverStarted():
                 return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)

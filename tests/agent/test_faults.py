@@ -49,6 +49,30 @@ def test_a_fault_that_passes_is_waited_out(tmp_path: Path, fault: Fault) -> None
         assert len(person.transcript(person.json("tasks")["tasks"][0]["task_id"])) == 2
 
 
+def test_a_package_that_is_missing_is_named_and_the_work_goes_on_when_it_is_there(tmp_path: Path) -> None:
+    """A core install has neither of them: it says what to install, and begins nothing anew."""
+    (tmp_path / "core").mkdir()
+    core = {"PYTHONPATH": str(tmp_path / "core")}
+    missing = tmp_path / "core" / "pydantic_ai.py"
+    missing.write_text('raise ModuleNotFoundError("no", name="pydantic_ai")')
+    with desk(tmp_path, say("Hello.")) as person:
+        failed = person.json("run", "hello", expect=1, env=core)
+        assert failed["error"]["message"] == "the agent needs what is not installed: pydantic_ai; pip install 'adjourn[agent]'"
+        paused = person.agent_run(expect=10, env=core)
+        assert "pip install 'adjourn[agent]'" in paused["agent_message"]
+        missing.unlink()
+        assert person.resumed(paused, expect=10, env=core)["agent_message"] == "Hello."
+
+
+def test_a_server_whose_package_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "mcp.py").write_text('raise ModuleNotFoundError("no", name="mcp")')
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"shop": {"command": "shop"}}}')
+    with desk(tmp_path, say("Hello.")) as person:
+        failed = person.json("run", "--mcp", "mcp.json", "hello", expect=1, env={"PYTHONPATH": str(tmp_path / "core")})
+        assert failed["error"]["message"] == "the MCP server shop needs what is not installed: mcp; pip install 'adjourn[mcp]'"
+
+
 def test_a_wrong_key_pauses_where_a_person_is_at_hand_and_fails_where_none_is(tmp_path: Path) -> None:
     """A-R22."""
     denied = Turn(text="Hello.", faults=(Fault(status=401), Fault(status=401)))

@@ -232,7 +232,8 @@ def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: 
 
 def test_a_new_task_with_no_program_or_too_old_a_one_fails_with_a_sentence(fake: Fake) -> None:
     done = fake.run(expect=1, options=("--option", "program=/nonexistent/claude"))
-    assert "/nonexistent/claude cannot be started" in done.out + done.err
+    assert "/nonexistent/claude cannot be started: it is not there; npm install" in done.out + done.err
+    assert "--option program=PATH" in done.out
     fake.shell.environment["FAKE_VERSION"] = "2.1.88"
     assert "2.1.88 (Claude Code); it must be Claude Code 2.1.89 or newer" in fake.run(expect=1).out
     assert fake.argv() == []

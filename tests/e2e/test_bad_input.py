@@ -52,6 +52,18 @@ def test_a_strange_id_is_not_found(occupied: Shell, name: str) -> None:
     assert len(occupied.inbox()) == 2
 
 
+def test_an_id_of_another_kind_is_called_what_it_is(occupied: Shell) -> None:
+    """Both are in the tables, and look alike."""
+    for ask in occupied.inbox():
+        for verb in BY_TASK:
+            told = occupied.adjourn(*verb, ask["id"][:8], expect=3)
+            assert f"{ask['id'][:8]} is an ask, and no task\n  try: adjourn show {ask['task_id']}" in told.err
+        for verb in BY_ASK:
+            told = occupied.adjourn(*verb, ask["task_id"], expect=3)
+            assert f"{ask['task_id']} is a task, and no ask\n  try: adjourn show {ask['task_id']}" in told.err
+    assert len(occupied.inbox()) == 2
+
+
 @pytest.mark.one_machine("a database is there before adjourn is")
 def test_a_strange_id_in_a_store_that_is_not_there_makes_none(shell: Shell) -> None:
     for verb in ("show", "approve", "resume", "wait", "logs"):
@@ -117,6 +129,28 @@ def test_words_that_make_no_sense_are_a_usage_error(shell: Shell, words: tuple[s
 
 
 @pytest.mark.one_machine("in PostgreSQL the moments of tasks lie in bodies, where no statement can move them")
+def test_a_misspelt_verb_and_a_missing_word_are_told_in_one_sentence(shell: Shell) -> None:
+    for words, sentence in {
+        ("taks",): "there is no verb taks: did you mean tasks?",
+        ("store", "bakup"): "Did you mean 'backup'?",
+        ("settle", "x"): "Choose from: it-ran, it-did-not, run-again",
+        ("completion",): "Choose from: bash, zsh, fish",
+        ("config", "--option", "foo=bar"): "the agent has no setting foo; it has base_url",
+        ("answer", "x"): "say which ask, and then the answer",
+    }.items():
+        assert sentence in shell.adjourn(*words, expect=2).err
+
+
+@pytest.mark.one_machine("a shared store has roles, and what they need")
+def test_roles_are_for_a_database_whether_or_not_its_packages_are_there(shell: Shell) -> None:
+    (shell.place / "psycopg.py").write_text('raise ModuleNotFoundError("no", name="psycopg")')
+    shell.adjourn("run", "--", "true")
+    for words in (("store", "roles"), ("store", "migrate", "--from", ".adjourn")):
+        told = shell.adjourn(*words, env={"PYTHONPATH": str(shell.place)}, expect=2)
+        assert f"try: adjourn {' '.join(words[:2])}" in told.err
+        assert "postgresql://" in told.err
+
+
 def test_rows_from_the_future_disturb_nobody(shell: Shell) -> None:
     """The clock jumped back: times are shown as now, never negative, and every verb works."""
     manifest = shell.paused(shell.agent("approved.sh"))

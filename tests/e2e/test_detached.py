@@ -5,6 +5,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from tests.e2e.shell import Shell, until
 
 
@@ -14,6 +16,17 @@ def test_a_detached_run_returns_the_id_at_once(shell: Shell) -> None:
     (shell.place / "go").touch()
     shell.adjourn("wait", task, "--timeout", "20", expect=10)
     assert (shell.store / "session" / task / "pause.json").exists()
+
+
+@pytest.mark.one_machine("it names another store of this machine")
+def test_what_is_said_to_go_on_with_is_about_the_store_that_was_named(shell: Shell) -> None:
+    there = ("--store", str(shell.place / "there"))
+    assert str(shell.place / "there") in shell.adjourn("worker", "--status", *there).out
+    hint = shell.json("run", "--detach", *there, "--", "sh", "-c", "sleep 0.3; exit 90")["resume_hint"]
+    shell.line(hint, expect=10)
+    shell.adjourn("run", *there, "--", "true")
+    (older,) = [line for line in shell.adjourn("tasks", "--limit", "1", *there).out.splitlines() if line.startswith("older:")]
+    assert "waiting" in shell.line(older.removeprefix("older: ")).out
 
 
 def test_a_detached_run_survives_the_death_of_whoever_started_it(shell: Shell) -> None:

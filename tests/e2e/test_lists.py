@@ -44,6 +44,7 @@ def test_tasks_are_newest_first_by_state_and_can_be_paged(crowd: Shell) -> None:
     (advice,) = [line for line in text.splitlines() if line.startswith("older:")]
     older = crowd.line(f"{advice.removeprefix('older: ')} --output json").doc["tasks"]
     assert [task["task_id"] for task in older] == names[2:]
+    assert "older: adjourn tasks --state waiting --before" in crowd.adjourn("tasks", "--state", "waiting", "--limit", "2").out
 
 
 def test_tables_are_aligned(crowd: Shell) -> None:

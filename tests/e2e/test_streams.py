@@ -40,6 +40,9 @@ def test_a_reader_that_left_does_not_change_the_exit_code(shell: Shell) -> None:
         done = shell.run("bash", "-c", bash.format(line))
         assert shell.lines("code") == ["10"], line
         assert done.err == ""
+    for words in ("--help", "run --help", "--version"):
+        done = shell.run("bash", "-c", bash.format(f"{{ sleep 0.2; {ADJOURN} {words}; }} | true"))
+        assert (shell.lines("code"), done.err) == (["0"], ""), words
     many = f"for n in $(seq 3); do {ADJOURN} logs {shell.json('tasks')['tasks'][0]['task_id']} | head -1; done"
     assert shell.run("bash", "-c", many).err == ""
 

@@ -186,6 +186,18 @@ def test_tables_fit_the_terminal(shell: Shell, columns: int) -> None:
             assert len(person.lines) == rows, person.lines
 
 
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_what_fits_into_a_table_is_not_cut(shell: Shell, columns: int) -> None:
+    shell.adjourn("run", "--", "sh", "-c", "exit 90", expect=10)
+    shell.adjourn("run", "--", shell.agent("deploy.sh"), expect=10)
+    asked = [ask["prompt"] for ask in shell.inbox()]
+    for words, shown in ((("tasks",), ["sh -c 'exit 90'"]), (("inbox",), ["sh -c 'exit 90'", asked[-1]])):
+        with Terminal(shell, *words, columns=columns) as person:
+            person.ends()
+            for text in shown:
+                assert any(line.endswith(f"  {text}") for line in person.lines), person.lines
+
+
 def test_ctrl_c_while_waiting_or_following_only_ends_the_look(shell: Shell) -> None:
     """D-R5: the task goes on."""
     task = shell.detached("sleep", "300")

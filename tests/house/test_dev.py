@@ -1,8 +1,11 @@
 """The task runner explains itself, on a machine that has nothing but Python."""
 
 import os
+import shutil
 import subprocess
 import sys
+import venv
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +38,20 @@ def test_an_unknown_bench_is_a_usage_error_with_the_list() -> None:
     done = dev("bench", "no-such-bench")
     assert done.returncode == 2
     assert "benches:" in done.stdout
+
+
+def test_an_activated_environment_can_be_made_afresh(tmp_path: Path) -> None:
+    """CONTRIBUTING has one activate it: what is removed then must not be what runs."""
+    shutil.copy(ROOT / "dev", tmp_path)
+    (tmp_path / "constraints.txt").touch()
+    (tmp_path / "pyproject.toml").write_text("[dependency-groups]\ntest = []\n")
+    python = tmp_path / ".dev" / "test" / "bin" / "python3"
+    venv.create(python.parents[1])
+    done = subprocess.run(
+        [python, "dev", "env"], cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ | {"PIP_NO_INDEX": "1"}
+    )
+    assert "Traceback" not in done.stderr
+    assert python.exists()
 
 
 @pytest.mark.parametrize("script", ["dev", ".ci/run"])

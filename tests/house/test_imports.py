@@ -46,7 +46,14 @@ HEAVY = {
     *(f"adjourn.core.{part}" for part in ("clarification", "manifest", "opening", "outcome", "policy", "redact")),
     *(f"adjourn.core.{part}" for part in ("judgement", "resumption", "scene", "settings", "signed")),
     *("adjourn.cli.hint", "adjourn.cli.standing"),
-    *("adjourn.exchange", "adjourn.ports.runs", "adjourn.process.local", "adjourn.process.look", "adjourn.wiring.controller"),
+    *(
+        "adjourn.exchange",
+        "adjourn.traces",
+        "adjourn.ports.runs",
+        "adjourn.process.local",
+        "adjourn.process.look",
+        "adjourn.wiring.controller",
+    ),
 }
 
 # What only agents, workers, notifiers and copies of a command need, and what is slow to load.

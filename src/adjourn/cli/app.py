@@ -17,7 +17,7 @@ from adjourn.core.render import block
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
 VERBS = {
-    "run": "Run a command under adjourn; it may stop for a person.",
+    "run": "Run a command, or have an agent work on a prompt; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
     "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint and exit 10.",
     "execute": "Execute a plan: its tasks one at a time, each after those that it needs.",
@@ -73,6 +73,15 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101 -- our own table
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb that the first word names, or say which one may have been meant."""
+        if args[0] not in VERBS and args[0] not in HIDDEN and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # seldom needed
+
+            near = get_close_matches(args[0], VERBS, n=1)
+            raise Misuse(f"there is no verb {args[0]}" + (f": did you mean {near[0]}?" if near else ""), way_out="adjourn --help")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing them."""
         del ctx
@@ -118,7 +127,7 @@ def run(argv: list[str]) -> int:
     except AdjournError as error:
         code = session.fail(error)
     except click.ClickException as error:
-        code = session.fail(Misuse(error.format_message(), way_out=_help_for(error, argv)))
+        code = session.fail(Misuse(_on_one_line(error), way_out=_help_for(error, argv)))
     except (click.Abort, KeyboardInterrupt):
         code = session.stopped()
     except OSError as error:
@@ -154,6 +163,11 @@ def _spelled_out(argv: list[str]) -> list[str]:
 def _wants_json(argv: list[str]) -> bool:
     own = argv[: argv.index("--")] if "--" in argv else argv
     return "--output=json" in own or ("--output", "json") in pairwise(own)
+
+
+def _on_one_line(error: click.ClickException) -> str:
+    """Say what Click says; it lists choices below each other, which would be spelled out."""
+    return error.format_message().replace("\n\t", " ")
 
 
 def _help_for(error: click.ClickException, argv: list[str]) -> str:

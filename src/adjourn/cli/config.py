@@ -6,7 +6,7 @@ from adjourn.cli.options import verb
 from adjourn.cli.present import table
 from adjourn.cli.session import Session
 from adjourn.core.call import canonical
-from adjourn.core.render import fit, visible
+from adjourn.core.render import clipped, visible
 from adjourn.wiring.agent_settings import settings
 from adjourn.wiring.work import options_of
 
@@ -31,5 +31,4 @@ def command(session: Session, *, options: tuple[str, ...]) -> None:
 def _value(value: object) -> str:
     if value is None:
         return "-"
-    shown = visible(value if isinstance(value, str) else canonical(value).decode())
-    return shown if len(shown) <= _WIDEST else fit(shown, columns=_WIDEST)
+    return clipped(visible(value if isinstance(value, str) else canonical(value).decode()), columns=_WIDEST)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 
 from adjourn.cli.foreground import naming, report
+from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.controller.whole import Controller
 from adjourn.core import exits
@@ -29,7 +30,7 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
         if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
             _leave_to_a_copy(session, task)
     if session.wants_json:
-        session.document(manifest_of(scene, hint=f"adjourn wait {task.id}"))
+        session.document(manifest_of(scene, hint=command(session, "wait", task.id)))
     else:
         session.say(task.id)
     return exits.COMPLETED

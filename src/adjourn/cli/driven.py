@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.driving import Spent
 from adjourn.core.manifest import ResumabilityDoc, resumability_doc
@@ -15,7 +16,7 @@ def resumability_of(session: Session, task: Task) -> ResumabilityDoc | None:
         return None
     from adjourn.wiring.resuming import looks_at  # seldom needed
 
-    return resumability_doc(looks_at(session.controller, task), restart=f"adjourn restart {task.id}")
+    return resumability_doc(looks_at(session.controller, task), restart=command(session, "restart", task.id))
 
 
 def resumability_lines(found: ResumabilityDoc) -> Iterator[str]:

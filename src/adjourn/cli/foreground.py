@@ -16,9 +16,9 @@ from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import span
-from adjourn.exchange import note_changes, note_head
 from adjourn.stops import deferred_signals
 from adjourn.supervise import Supervisor
+from adjourn.traces import note_left
 from adjourn.wiring.supervision import open_supervisor
 from adjourn.wiring.user_files import has_config
 
@@ -76,8 +76,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
 def report(session: Session, controller: Controller, task: Task) -> int:
     """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
     with naming(session, task):
-        note_head(controller, task)
-        note_changes(controller, task)
+        note_left(controller, task)
         scene = controller.scene(task.id)
     manifest = project(session, scene)
     if session.wants_json:

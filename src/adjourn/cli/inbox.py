@@ -3,12 +3,12 @@
 import click
 
 from adjourn.cli.options import verb
-from adjourn.cli.present import GIST, gist, short, table, title
+from adjourn.cli.present import GIST, gist, short, table
 from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import COMMAND
-from adjourn.core.render import fit, visible
+from adjourn.core.render import clipped, title, visible
 from adjourn.core.task import Task
 from adjourn.core.when import ago, span
 from adjourn.ports.store import View
@@ -51,9 +51,9 @@ def _gist(view: View, ask: Ask, task: Task) -> str:
     """Return the question, the call of an agent, or the command that waits for a start."""
     is_of_agent = task.spec.is_driven and ask.call is not None
     if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
-        return fit(visible(ask.prompt), columns=GIST)
+        return clipped(visible(ask.prompt), columns=GIST)
     call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
-    return gist(call) if call and call.tool != COMMAND else title(task)
+    return gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
 
 
 def _say(session: Session, rows: list[tuple[str, str, str, str, str]], *, more: bool, asleep: int, snoozed: bool = False) -> None:

@@ -37,7 +37,7 @@ def telling(words: list[str], text: Callable[[click.Context], str], *, says: str
 
     def tell(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
         if is_wanted and not context.resilient_parsing:
-            click.echo(text(context), color=context.color)
+            _session(context).say(text(context))
             context.exit()
 
     return click.Option(words, is_flag=True, is_eager=True, expose_value=False, callback=tell, help=says)

@@ -14,7 +14,7 @@ from adjourn.core.plan import ItemState, Progress
 from adjourn.core.plan_doc import plan_doc
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED
-from adjourn.exchange import note_changes, note_head
+from adjourn.traces import note_left
 
 _EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": exits.FAILED}
 _LEFT = frozenset({ItemState.WAITING, ItemState.PAUSED})
@@ -39,8 +39,7 @@ def report_plan(session: Session, controller: Controller, progress: Progress, *,
 def _left_open(controller: Controller, progress: Progress) -> Iterator[Scene]:
     for stand in progress.stands:
         if stand.task and stand.state in _LEFT:
-            note_head(controller, stand.task)
-            note_changes(controller, stand.task)
+            note_left(controller, stand.task)
             yield controller.scene(stand.task.id)
 
 

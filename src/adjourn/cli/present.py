@@ -10,13 +10,12 @@ from adjourn.core.render import (
     Cut,
     argv_lines,
     call_lines,
-    command_line,
+    clipped,
     fit,
     shortened,
     visible,
     width,
 )
-from adjourn.core.task import Task
 
 SHORT = 8
 GIST = 500
@@ -43,7 +42,7 @@ def coloured(session: Session, text: str, word: str) -> str:
 
 
 def table(
-    session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None, least: int = 20
+    session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None, least: int = 16
 ) -> str:
     """Align columns; the last takes what room is left, and so many columns at least."""
     widths = [max(width(cell) for cell in column) for column in zip(head, *rows, strict=True)]
@@ -56,12 +55,7 @@ def table(
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [_padded(cell, columns) for cell, columns in zip(row, widths, strict=True)]
-
-
-def _padded(cell: str, columns: int) -> str:
-    cut = cell if width(cell) <= columns else fit(cell, columns=columns)
-    return cut + " " * (columns - width(cut))
+    return [fit(cell, columns=columns) for cell, columns in zip(row, widths, strict=True)]
 
 
 def short(identifier: str) -> str:
@@ -69,18 +63,12 @@ def short(identifier: str) -> str:
     return identifier[:SHORT]
 
 
-def title(task: Task) -> str:
-    """Return a task's command on one line, or what an agent was told to do, and say how much of it is left out."""
-    spec = task.spec
-    return fit(command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {visible(spec.prompt)}", columns=GIST)
-
-
 def gist(call: Call) -> str:
     """Return what an agent wants to do on one line, and say how much of it is left out."""
     arguments = arguments_of(call.body)
     command = arguments.get("command")
     words = command if isinstance(command, str) else canonical(arguments).decode()
-    return fit(f"{visible(call.tool)}: {visible(words)}", columns=GIST)
+    return clipped(f"{visible(call.tool)}: {visible(words)}", columns=GIST)
 
 
 def call_block(session: Session, call: Call) -> list[str]:

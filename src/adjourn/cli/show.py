@@ -19,7 +19,7 @@ from adjourn.core.manifest import Manifest, manifest_of
 from adjourn.core.render import argv_lines, prose, shortened, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
-from adjourn.exchange import note_changes
+from adjourn.traces import note_changes
 from adjourn.wiring import has_responses
 
 _RECENT = 12

@@ -7,8 +7,8 @@ from adjourn.core.manifest import WorkspaceDoc, spelled
 from adjourn.core.render import visible
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.exchange import head_at_pause
 from adjourn.process.workspace import changed_since, head_of
+from adjourn.traces import head_at_pause
 
 _SHOWN = 50
 _SHORT = 12

@@ -2,7 +2,7 @@
 
 import os
 
-from adjourn.core.render import fit, width
+from adjourn.core.render import clipped
 
 _STDERR = 2
 _CLEAR = "\x1b[K"
@@ -32,8 +32,7 @@ class StatusLine:
             self._put(f"\r{_CLEAR}")
 
     def _drawn(self) -> str:
-        columns = self._columns()
-        text = self._text if width(self._text) <= columns else fit(self._text, columns=columns)
+        text = clipped(self._text, columns=self._columns())
         return f"\r{text}{_CLEAR}\r" if text else ""
 
     def _columns(self) -> int:

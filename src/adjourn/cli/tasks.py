@@ -3,9 +3,11 @@
 import click
 
 from adjourn.cli.options import verb
-from adjourn.cli.present import short, table, title
+from adjourn.cli.present import GIST, short, table
+from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.core.manifest import spelled
+from adjourn.core.render import title
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import ago, stamp
@@ -27,10 +29,14 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         session.say("No tasks.")
         return
     moment = session.now()
-    rows = [(short(task.id), task.state, str(task.runs), ago(task.updated_at, now=moment), title(task)) for task in found]
+    rows = [
+        (short(task.id), task.state, str(task.runs), ago(task.updated_at, now=moment), title(task.spec, columns=GIST))
+        for task in found
+    ]
     session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "WHAT"), rows, colour_by=1))
     if len(found) == limit:
-        session.say(f"\nolder: adjourn tasks --before {short(found[-1].id)}")
+        only = [word for state in states for word in ("--state", state)]
+        session.say(f"\nolder: {next_command(session, 'tasks', *only, '--before', short(found[-1].id))}")
 
 
 def _found(session: Session, states: tuple[TaskState, ...], limit: int, before: str | None) -> list[Task]:

@@ -12,6 +12,7 @@ import msgspec
 from adjourn.cli.foreground import require_redaction
 from adjourn.cli.options import verb
 from adjourn.cli.present import table
+from adjourn.cli.program import command as next_command
 from adjourn.cli.session import Session
 from adjourn.cli.statusline import StatusLine
 from adjourn.controller.whole import Controller
@@ -152,7 +153,7 @@ def _say_status(session: Session) -> int:
         session.document({"schema_version": 1, "workers": workers})
         return 0
     if not workers:
-        session.say("No worker is alive here. Start one with: adjourn worker")
+        session.say(f"No worker is alive here. Start one with: {next_command(session, 'worker')}")
         return 0
     keys = ["name", "pid", "pool", "active", "max_active", "since", *(["host"] if "host" in workers[0] else [])]
     rows = [[str(worker[key]) for key in keys] for worker in workers]

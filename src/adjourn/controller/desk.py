@@ -72,6 +72,8 @@ class Desk:
             found = view.tasks_like(wanted) if wanted else []
             if wanted in found:
                 return view.task(wanted)
+            if wanted and not found:
+                _refuse_ask(view, wanted)
             return view.task(_the_one(found, text, thing="task", way_out="adjourn tasks"))
 
     def find_ask(self, text: str) -> Ask:
@@ -264,7 +266,24 @@ def _named_if_any(view: View, text: str) -> str:
 
 
 def _named_ask(view: View, text: str) -> str:
-    return _the_one(view.asks_like(text) if text else [], text, thing="ask", way_out="adjourn inbox")
+    found = view.asks_like(text) if text else []
+    if text and not found:
+        _refuse_task(view, text)
+    return _the_one(found, text, thing="ask", way_out="adjourn inbox")
+
+
+def _refuse_ask(view: View, text: str) -> None:
+    """Name the task to whoever named an ask of it instead."""
+    asks = view.asks_like(text)
+    if len(asks) == 1:
+        raise NotFound(f"{visible(text)} is an ask, and no task", way_out=f"adjourn show {view.ask(asks[0]).task_id}")
+
+
+def _refuse_task(view: View, text: str) -> None:
+    """Show the asks of a task to whoever named the task instead of one of them."""
+    tasks = view.tasks_like(text)
+    if len(tasks) == 1:
+        raise NotFound(f"{visible(text)} is a task, and no ask", way_out=f"adjourn show {tasks[0]}")
 
 
 def _proper_verb(ask: Ask) -> str:

@@ -9,6 +9,7 @@ from adjourn.core.ask import Ask
 from adjourn.core.call import Call, canonical
 
 _TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_REJECTED = "TOOL_CALL_REJECTED"
 _OUTPUT = 64 * 1024  # characters of what a call printed that its agent is told
 
 
@@ -30,6 +31,16 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None = None
     result: "CallResult | None" = None
     original: bytes | None = None  # the call's bytes before a person edited them
+
+    @property
+    def rejection(self) -> str:
+        """What the model gets for a call that was turned down, with the reason that somebody gave."""
+        return rejection((self.ask.reply if self.ask else None) or (self.result.error if self.result else None))
+
+
+def rejection(reason: str | None) -> str:
+    """Return what a model gets for a call that was turned down: the reason stands on the next line, if there is one."""
+    return f"{_REJECTED}\n{reason}" if reason else _REJECTED
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

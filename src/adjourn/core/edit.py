@@ -8,6 +8,7 @@ import msgspec
 
 from adjourn.core.call import COMMAND, Call, Command, Json, Word, canonical, command_body, command_of, exact, portable, tool_body
 from adjourn.core.errors import Misuse
+from adjourn.core.manifest import json_escape
 from adjourn.core.render import WHOLE, argv_lines, call_lines, prose, visible
 from adjourn.core.schema import Schema, problems
 from adjourn.core.surroundings import differences
@@ -91,16 +92,11 @@ def written(arguments: Mapping[str, Json], remarks: Sequence[str]) -> str:
 def _spelled_out(text: str) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(char if " " <= char <= "~" or char == "\n" or _is_plain(char) else _json_escape(char) for char in text)
+    return "".join(char if " " <= char <= "~" or char == "\n" or _is_plain(char) else json_escape(char) for char in text)
 
 
 def _is_plain(char: str) -> bool:
     return not char.isascii() and prose(char) == char
-
-
-def _json_escape(char: str) -> str:
-    units = char.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def read_back(text: str) -> dict[str, Json] | None:

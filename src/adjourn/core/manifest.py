@@ -372,7 +372,7 @@ def plain_json(text: str) -> str:
     """Return JSON text, the same document, with every character escaped that would do something instead of being seen."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return re.sub(_UNSEEN, lambda found: _escaped(found[0]), text)
+    return re.sub(_UNSEEN, lambda found: json_escape(found[0]), text)
 
 
 # Controls, format characters (bidi, zero-width, tags), separators of lines, and what is no character.
@@ -382,6 +382,7 @@ _UNSEEN = (
 )
 
 
-def _escaped(char: str) -> str:
+def json_escape(char: str) -> str:
+    """Spell a character as JSON does, by its code units."""
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -9,7 +9,7 @@ from adjourn.core.ask import Ask, AskKind, Verdict
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of
 from adjourn.core.events import Event, Happened
 from adjourn.core.manifest import Manifest, manifest_of
-from adjourn.core.render import Cut, agent_words, argv_lines, call_lines, command_line, fit, prose, visible
+from adjourn.core.render import Cut, agent_words, argv_lines, call_lines, prose, title, visible
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.when import stamp
@@ -88,7 +88,7 @@ def notice_of(happened: Happened, scene: Scene, *, ask: Ask | None, hint: str) -
 
 def _lines(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None, hint: str) -> Iterator[str]:
     yield f"{_headline(occasion, event, scene, ask=ask)}  (task {scene.task.id})"
-    yield fit(command_line(scene.task.spec.argv), columns=_TITLE).rstrip()
+    yield title(scene.task.spec, columns=_TITLE)
     if not _still_stands(occasion, event, scene):
         yield f"It went on since then: it is {scene.task.state}."
         return

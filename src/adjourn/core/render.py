@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from adjourn.core.call import Json
+from adjourn.core.task import Spec
 
 AGENT_MARK = "agent │ "  # begins with letters, so that a bidirectional terminal keeps it on the left whatever follows
 
@@ -69,6 +70,11 @@ def command_line(argv: Sequence[str]) -> str:
     return " ".join([*map(_program, argv[:1]), *map(_word, argv[1:])])
 
 
+def title(spec: Spec, *, columns: int) -> str:
+    """Show a task's command on one line, or what its agent was told to do, and say how much of it is left out."""
+    return clipped(command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {visible(spec.prompt)}", columns=columns)
+
+
 # ── Words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -105,12 +111,17 @@ def width(text: str) -> int:
 
 
 def fit(text: str, *, columns: int) -> str:
-    """Fill or cut rendered text to that many columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
-    if len(_head(text, columns)) == len(text):
-        return text + " " * (columns - width(text))
-    head = _head(text, columns - len(f"…+{len(text)}"))
-    cell = f"{head}…+{len(text) - len(head)}"
+    """Fill or cut rendered text to that many columns."""
+    cell = clipped(text, columns=columns)
     return cell + " " * (columns - width(cell))
+
+
+def clipped(text: str, *, columns: int) -> str:
+    """Cut rendered text that takes more columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
+    if len(_head(text, columns)) == len(text):
+        return text
+    head = _head(text, columns - len(f"…+{len(text)}"))
+    return f"{head}…+{len(text) - len(head)}"
 
 
 @lru_cache(maxsize=4096)

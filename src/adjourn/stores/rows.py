@@ -316,6 +316,12 @@ class Asks(Numbered):
         return self._count("count_open_asks")
 
 
+def statements_in(text: str) -> dict[str, str]:
+    """Return the statements of an SQL file by the names that it gives them."""
+    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
+    return {name: statement for name, _, statement in parts}
+
+
 def most(limit: int) -> int:
     """Return a limit as every database knows it: below zero there is none."""
     return limit if limit >= 0 else NEWEST

@@ -29,6 +29,10 @@ class _McpFile(msgspec.Struct):
 
 def settings(given: Mapping[str, str]) -> list[Setting]:
     """Return every setting of the agent with its origin; `given` is what a command line says."""
+    unknown = sorted(given.keys() - {*Setup.__struct_fields__, _MCP})
+    if unknown:
+        known = ", ".join(sorted({*Setup.__struct_fields__, _MCP} - {"servers"}))
+        raise Misuse(f"the agent has no setting {unknown[0]}; it has {known}", way_out="adjourn config")
     config = read_config()
     return [*_values(given, config), *_servers(given, config)]
 
@@ -91,10 +95,6 @@ def _read_servers(path: str) -> dict[str, Any]:
 
 def agent_setup(given: Mapping[str, str]) -> Setup:
     """Return the setup that a new task gets, or say what is wrong with it."""
-    unknown = sorted(given.keys() - {*Setup.__struct_fields__, _MCP})
-    if unknown:
-        known = ", ".join(sorted({*Setup.__struct_fields__, _MCP} - {"servers"}))
-        raise Misuse(f"the agent has no setting {unknown[0]}; it has {known}", way_out="adjourn config")
     found = settings(given)
     servers = {each.key.removeprefix("servers."): each.value for each in found if each.key.startswith("servers.")}
     values = {each.key: each.value for each in found if each.value is not None and not each.key.startswith("servers.")}

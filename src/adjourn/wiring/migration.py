@@ -26,9 +26,9 @@ def migrate(source: str, target: str) -> Everything:
 
     The old database is put aside: two stores that both know of an approved call would both run it.
     """
+    source = _movable(source, target)
     from adjourn.wiring.shared import address_of, open_shared
 
-    source = _movable(source, target)
     _settle_the_dead(source)
     old, new = SqliteStore(source), open_shared(target)
     try:
@@ -86,10 +86,11 @@ def _require_rest(content: Everything, source: str) -> None:
 
 def make_roles(controller: Controller) -> None:
     """Make the roles of a shared store."""
+    if isinstance(controller.store, SqliteStore):  # and where there is no PostgreSQL, this is the store
+        raise Misuse("roles are a database's", way_out="adjourn store roles --store postgresql://…")
     from adjourn.stores.postgres.store import PostgresStore
 
-    if not isinstance(controller.store, PostgresStore):
-        raise Misuse("roles are a database's", way_out="adjourn store roles --store postgresql://…")
+    assert isinstance(controller.store, PostgresStore)  # noqa: S101 -- there is no third kind
     controller.store.make_roles()
 
 

@@ -12,8 +12,8 @@ from adjourn.core.errors import CannotResume
 from adjourn.core.manifest import is_resumable
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
-from adjourn.exchange import head_at_pause
 from adjourn.process.workspace import Head, head_of
+from adjourn.traces import head_at_pause
 
 _LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})
 _SHORT = 12

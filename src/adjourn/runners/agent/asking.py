@@ -76,8 +76,10 @@ class Asking:
 
     def _open(self) -> Line:
         if self._line is None:
-            from adjourn.runners.agent import model  # takes a second, so only when a model is asked
-
+            try:
+                from adjourn.runners.agent import model  # takes a second, so only when a model is asked
+            except ModuleNotFoundError as error:
+                raise ModelGaveUp(f"the agent needs what is not installed: {error.name}; pip install 'adjourn[agent]'") from error
             self._line = model.Line(self._setup)
         return self._line
 

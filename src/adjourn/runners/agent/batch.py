@@ -16,7 +16,6 @@ from adjourn.runners.agent.tools.box import Toolbox
 from adjourn.runners.agent.tools.own import ASK, OWN
 from adjourn.runners.agent.tools.tool import ToolFailed, capped
 
-REJECTED = "TOOL_CALL_REJECTED"
 UNMADE = "unmade"  # names the document that says why calls of the newest batch could not even be proposed
 _NEEDS_A_PERSON = frozenset({CallState.PENDING, CallState.UNCERTAIN})
 _TURNED_DOWN = frozenset({CallState.REJECTED, CallState.EXPIRED})
@@ -138,16 +137,10 @@ def _answered(ask: Ask) -> Outcome:
 def _came_of(held: Held) -> Outcome:
     """Say what came of a call that was let through, or turned down."""
     if held.call is None or held.call.state in _TURNED_DOWN:
-        return False, _rejection(held)
+        return False, held.rejection
     if held.result is None:
         return False, _INTERRUPTED
     return held.result.ok, _replaced(held) + _words(held.result)
-
-
-def _rejection(held: Held) -> str:
-    """Return what the model gets for a call that was turned down: the reason stands on the next line, if there is one."""
-    reason = (held.ask.reply if held.ask else None) or (held.result.error if held.result else None)
-    return f"{REJECTED}\n{reason}" if reason else REJECTED
 
 
 def _replaced(held: Held) -> str:

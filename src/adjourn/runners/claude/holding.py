@@ -232,7 +232,7 @@ class Holding:
                 return self._hand_out(request, held, context=context)
             case CallState.REJECTED | CallState.EXPIRED:
                 self._use_up(held.call)
-                return deny(words.rejected(held), context=context)
+                return deny(held.rejection, context=context)
             case CallState.DONE | CallState.FAILED:
                 return deny(words.carried_out(held), context=context)
             case _:

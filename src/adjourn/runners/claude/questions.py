@@ -21,7 +21,6 @@ class Asked(msgspec.Struct, rename="camel"):
     """One question."""
 
     question: str
-    header: str = ""
     multi_select: bool = False
     options: list[Option] = []
 

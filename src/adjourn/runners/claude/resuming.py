@@ -13,6 +13,7 @@ from adjourn.runners.claude.progress import Progress
 from adjourn.runners.claude.setup import OLDEST, OLDEST_THAT_BLOCKS, Setup, dotted, plain_ref, version_of
 
 _SECONDS = 20
+_INSTALL = "npm install -g @anthropic-ai/claude-code"
 
 Documents = Callable[[str], bytes | None]
 
@@ -58,14 +59,19 @@ def installed_version(program: str) -> tuple[int, ...]:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it does not say its version"
-        raise AdjournError(f"{program} cannot be started: {why}", way_out="npm install -g @anthropic-ai/claude-code") from error
+        raise AdjournError(f"{program} cannot be started: {_why(error)}", way_out=_INSTALL) from error
     version = version_of(done.stdout)
     if version < OLDEST:
         said = done.stdout.strip()[:100] or "of no known version"
         sentence = f"{program} is {said}; it must be Claude Code {dotted(OLDEST)} or newer"
-        raise AdjournError(sentence, way_out="npm install -g @anthropic-ai/claude-code")
+        raise AdjournError(sentence, way_out=_INSTALL)
     return version
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"it is not there; {_INSTALL}, or name it with --option program=PATH"
+    return error.strerror or "the system refuses" if isinstance(error, OSError) else "it does not say its version"
 
 
 def diagnosis(program: str) -> Look:

@@ -55,8 +55,6 @@ class Init(msgspec.Struct, frozen=True, kw_only=True):
     """How a session runs."""
 
     session_id: str = ""
-    claude_code_version: str = ""
-    permission_mode: str = msgspec.field(name="permissionMode", default="")
 
 
 class Starts(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,13 +79,6 @@ class HookEnded(msgspec.Struct, frozen=True, kw_only=True):
     complained: str = msgspec.field(name="stderr", default="")
 
 
-class Deferred(msgspec.Struct, frozen=True):
-    """The call that a session stopped at."""
-
-    id: str
-    name: str
-
-
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn ended. One process may print several; only the last counts, except that a deferral ends everything."""
 
@@ -99,7 +90,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     api_error_status: int | None = None
     errors: tuple[Any, ...] = ()
     total_cost_usd: float = 0.0
-    deferred_tool_use: Deferred | None = None
 
     @property
     def is_success(self) -> bool:

@@ -11,7 +11,6 @@ from adjourn.core.states import CallState
 from adjourn.runners.claude.fingerprint import input_of
 
 _LONG = 1_000
-REJECTED = "TOOL_CALL_REJECTED"
 HELD = (
     "Not run: a person has to decide about a call of this turn first. You will be told when that is done; if you still need this "
     "call then, make it again with exactly the same input."
@@ -44,12 +43,6 @@ def naming_no_file(text: str) -> str:
 def broken(why: str) -> str:
     """Say that a call was not judged."""
     return f"Not run: adjourn could not judge this call: {why}"
-
-
-def rejected(held: Held) -> str:
-    """Say that a call was turned down, and why, if somebody said why."""
-    reason = (held.ask.reply if held.ask else None) or (held.result.error if held.result else None)
-    return f"{REJECTED}\n{reason}" if reason else REJECTED
 
 
 def begun(call: Call) -> str:

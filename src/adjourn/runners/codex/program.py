@@ -27,7 +27,8 @@ def binary(setup: Setup, environment: Mapping[str, str]) -> str:
     found = shutil.which(setup.program, path=environment.get("PATH"))
     if found is None:
         raise AdjournError(
-            f"the program {setup.program} is not there", way_out="npm install -g @openai/codex, or name it with --program"
+            f"the program {setup.program} is not there",
+            way_out="npm install -g @openai/codex, or name it with --option program=PATH",
         )
     return next(_vendored(found), found) if _is_launcher(found) else found
 

@@ -76,7 +76,6 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     question: str
-    header: str = ""
     options: tuple[Option, ...] | None = ()
     other: bool = msgspec.field(default=False, name="isOther")
 

@@ -7,12 +7,11 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, arguments_of
-from adjourn.core.driving import CallResult, Held
+from adjourn.core.driving import CallResult, Held, rejection
 from adjourn.core.states import AskState, CallState
 from adjourn.runners.codex.memory import Queried, Ran
 from adjourn.runners.codex.requests import SHELL_TOOL
 
-REJECTED = "TOOL_CALL_REJECTED"
 NOT_ASKED = "Not executed: the run was stopped before it could be. Make the call again if it is still needed."
 REFUSED = "Not executed: Codex itself refused it."
 LEFT = "Ended: the run left for a person while this command was running. It may have partially run; look before you repeat it."
@@ -47,7 +46,7 @@ def _rejected(held: Held) -> str:
     reason = held.ask.reply if held.ask else (held.result.error if held.result else None)
     if held.ask and held.ask.state is AskState.EXPIRED:
         reason = "nobody decided in time"
-    return f"{REJECTED}\n{reason}" if reason else REJECTED
+    return rejection(reason)
 
 
 def result_told(result: CallResult) -> str:

@@ -7,19 +7,15 @@ from struct import Struct, pack
 from typing import Any, NamedTuple
 
 from adjourn.stores.postgres.line import Encoded, Statement, Values
+from adjourn.stores.rows import statements_in
 
 SCHEMA = 1  # the version that these statements are about
 _ROWS = "-- rows: "  # what a row has, column by column with its type
 _LONGEST = 40  # bytes of a pool's name that fit into the name of a table
 
 
-def _named(text: str) -> dict[str, str]:
-    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
-    return {name: statement for name, _, statement in parts}
-
-
 with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
-    _TEXTS = _named(_file.read().replace("{schema}", str(SCHEMA)))
+    _TEXTS = statements_in(_file.read().replace("{schema}", str(SCHEMA)))
 
 SQL = {name: text.encode() for name, text in _TEXTS.items()}
 OF_ROWS = frozenset(name for name, text in _TEXTS.items() if text.startswith(_ROWS))

@@ -7,19 +7,14 @@ import msgspec
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.identity import ProcessId
 from adjourn.stores.bodies import name_or_none
-from adjourn.stores.rows import Numbered, Values
+from adjourn.stores.rows import Numbered, Values, statements_in
 from adjourn.stores.sqlite.database import Database
 
 _shims = msgspec.json.Decoder(ProcessId)
 
 
-def _named(text: str) -> dict[str, str]:
-    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
-    return {name: statement for name, _, statement in parts}
-
-
 with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
-    SQL = _named(_file.read())
+    SQL = statements_in(_file.read())
 
 
 class Steps(Numbered):

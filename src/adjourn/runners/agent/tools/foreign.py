@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from adjourn.core.errors import Misuse
 from adjourn.runners.agent.setup import Setup
 from adjourn.runners.agent.tools.place import Place
 from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed
@@ -26,8 +27,11 @@ def look_up(setup: Setup, *, workspace: str) -> list[Foreign]:
     """Ask every server and every installed package which tools it has, or say which one cannot be asked."""
     found: list[Foreign] = []
     for name, server in setup.servers.items():
-        from adjourn.runners.agent.tools import mcp  # brings the mcp package, so only where there is a server
-
+        try:
+            from adjourn.runners.agent.tools import mcp  # brings the mcp package, so only where there is a server
+        except ModuleNotFoundError as error:
+            sentence = f"the MCP server {name} needs what is not installed: {error.name}; pip install 'adjourn[mcp]'"
+            raise Misuse(sentence, way_out="pip install 'adjourn[mcp]'") from error
         found += mcp.tools_of(name, server, workspace=workspace)
     if setup.functions:
         from adjourn.runners.agent.tools import functions
