@@ -111,6 +111,22 @@ def test_a_session_file_that_was_cut_off_or_spoilt_is_put_back(real: Scene) -> N
     assert outputs(model.asked[-1])["call_A"] == "TOOL_CALL_REJECTED"
 
 
+def test_where_the_session_file_cannot_be_put_back_that_is_said_and_the_task_goes_on_later(real: Scene) -> None:
+    makes, again = (Turn(calls=(shell("echo hi >> made.txt", name=name),)) for name in ("call_A", "call_B"))
+    with real.model([makes, again, DONE]) as model:
+        real.run()
+        real.approve_all()
+        shutil.rmtree(real.codex_home / "sessions")
+        (real.codex_home / "sessions").touch()
+        why = f"its copy cannot be put there: {real.codex_home / 'sessions'} is not a directory"
+        assert why in real.shown()
+        assert why in real.resume(expect=6).err
+        assert len(model.asked) == 1
+        (real.codex_home / "sessions").unlink()
+        real.resume()
+    assert real.lines() == ["hi"]
+
+
 def test_a_call_that_codex_closed_itself_is_decided_in_words(
     real: Scene,
 ) -> None:  # its driver had died, and it stopped by itself

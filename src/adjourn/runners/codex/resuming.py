@@ -9,7 +9,7 @@ from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.runners.codex import program
 from adjourn.runners.codex.memory import DOCUMENT, SESSION, Memory, memory_of
-from adjourn.runners.codex.rollout import is_whole
+from adjourn.runners.codex.rollout import is_whole, obstacle
 from adjourn.runners.codex.setup import PROGRAM, VARIABLE, Setup, setup_of
 
 _SECONDS = 20
@@ -39,6 +39,9 @@ def _look_at_thread(memory: Memory, name: str, path: str, copy: bytes | None, *,
     if is_whole(path, copy=copy, prompt=prompt):
         return Look(thing="session", fine=True, says=f"{name}, in {path}")
     what = "its file is damaged" if os.path.exists(path) else "its file is not there"
+    if copy and (place := obstacle(path)):
+        says = f"{name}: {what}, and its copy cannot be put there: {place} is not a directory that can be written to"
+        return Look(thing="session", fine=False, says=says)
     if copy:
         return Look(thing="session", fine=True, says=f"{name}: {what}, the copy in the store takes its place")
     return Look(thing="session", fine=False, says=f"{name}: {what}, and there is no copy of it")

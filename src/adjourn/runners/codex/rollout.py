@@ -16,6 +16,7 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_
 # All that Codex says of a call that it closed by itself; a command may print the same word among others.
 _ABORTED = re.compile(r"(Wall time: [\d.]+ seconds\n)?aborted( by user( after [\d.]+ ?s)?)?")
 _SET_ASIDE = ".damaged"
+_NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 _BRIEF = 2_000
 _SHELL = re.compile(r"<shell>([^<]+)</shell>")
 
@@ -122,7 +123,7 @@ class Rollout:
             with open(self.path, "rb") as file:
                 file.seek(self._read)
                 text = file.read()
-        except FileNotFoundError:
+        except _NOT_THERE:
             return []
         whole = text[: text.rfind(b"\n") + 1]
         self._read += len(whole)
@@ -201,7 +202,7 @@ def copy_of(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except (FileNotFoundError, IsADirectoryError):
+    except _NOT_THERE:
         return None
 
 
@@ -211,6 +212,14 @@ def is_whole(path: str, *, copy: bytes | None, prompt: str) -> bool:
     if there is None or (copy and there.startswith(copy)):
         return there is not None
     return len(there) >= len(copy or b"") and Rollout(path, prompt=prompt).read_on().has_prompt
+
+
+def obstacle(path: str) -> str | None:
+    """Return what keeps a file from being put there, if anything."""
+    above = os.path.dirname(path)
+    while not os.path.lexists(above) and os.path.dirname(above) != above:
+        above = os.path.dirname(above)
+    return None if os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK) else above
 
 
 def put_back(path: str, copy: bytes, *, prompt: str) -> None:
