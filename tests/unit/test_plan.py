@@ -14,6 +14,7 @@ A_TASK = '[[task]]\nid = "a"\ncommand = ["true"]\n'
 
 WRONG = {
     "[[task]\n": (1, "it is not TOML"),
+    f"\ufeff{A_TASK}": (1, "it begins with a byte order mark"),
     "": (1, "there is no task"),
     "# nothing\nreview = true\n": (1, "there is no task"),
     "task = 1\n": (1, "write [[task]], with two brackets"),

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 _MOST_PARTS = 16  # of a key; the parser takes a time that grows with the square of them
+_BYTE_ORDER_MARK = "\ufeff"  # some editors put it there, and none shows it
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -35,6 +36,9 @@ def tables_of(text: str, *, source: str) -> dict[str, Any]:
     """Return what a text says, or raise NotToml with the place where it says nothing."""
     import tomllib
 
+    if text.startswith(_BYTE_ORDER_MARK):
+        what = "it begins with a byte order mark, which TOML does not know: save it as UTF-8 without one"
+        raise NotToml(Problem(source=source, line=1, column=1, what=what))
     if line := _overlong_key(text):
         raise NotToml(Problem(source=source, line=line, column=1, what=f"a key here has more than {_MOST_PARTS} parts"))
     try:
