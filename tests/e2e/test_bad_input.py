@@ -136,6 +136,11 @@ def test_a_misspelt_verb_and_a_missing_word_are_told_in_one_sentence(shell: Shel
         ("settle", "x"): "Choose from: it-ran, it-did-not, run-again",
         ("completion",): "Choose from: bash, zsh, fish",
         ("config", "--option", "foo=bar"): "the agent has no setting foo; it has base_url",
+        ("run", "--model", "openai:x", "--max-steps", "few", "do it"): "max_steps is a whole number, not few",
+        ("run", "--model", "openai:x", "--on-text", "stop", "do it"): "on_text is pause or complete, not stop",
+        ("run", "--runner", "codex", "--option", "foo=1", "do it"): "Codex has no option foo",
+        ("run", "--runner", "codex", "--option", "on-approve=ask", "do it"): "on-approve is repeat or execute, not ask",
+        ("run", "--runner", "codex", "--option", "silence=long", "do it"): "silence is a number, not long",
         ("answer", "x"): "say which ask, and then the answer",
     }.items():
         assert sentence in shell.adjourn(*words, expect=2).err

@@ -7,6 +7,7 @@ import msgspec
 
 from adjourn.core.errors import Misuse
 from adjourn.core.render import visible
+from adjourn.runners.setting import refuse_wrong
 
 PROVIDERS = ("openai", "anthropic")
 INSTRUCTIONS = (
@@ -67,6 +68,7 @@ def convert(values: Mapping[str, object]) -> Setup:
         known = " or ".join(f"{known}:NAME" for known in PROVIDERS)
         said = f"the model {visible(str(values['model']))} is not one of {known}" if values.get("model") else "no model is named"
         raise Misuse(said, way_out=f'adjourn run --model {PROVIDERS[0]}:NAME "PROMPT"')
+    refuse_wrong({name: value for name, value in values.items() if name != "servers"}, Setup, way_out="adjourn config")
     try:
         return msgspec.convert(values, Setup, strict=False)
     except msgspec.ValidationError as error:

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adjourn.core.errors import CannotResume, Misuse
+from adjourn.runners.setting import split
 
 PROVIDER = "claude"
 PROGRAM = "ADJOURN_CLAUDE"  # the variable that says which program it is
@@ -95,7 +96,7 @@ def read_setup(given: Mapping[str, str], inherited: Mapping[str, str]) -> Setup:
         raise Misuse(f"Claude Code has no option {min(unknown)}", way_out=way_out)
     setup = Setup(
         program=given.get("program") or inherited.get(PROGRAM) or "claude",
-        arguments=tuple(_words(given.get("arguments", ""))),
+        arguments=tuple(split(given.get("arguments", ""))),
         model=given.get("model") or None,
         trust_project=_is_yes(given.get("trust-project", "false")),
     )
@@ -107,13 +108,6 @@ def _is_yes(text: str) -> bool:
     if text not in {"true", "false"}:
         raise Misuse(f"trust-project is true or false, not {text}", way_out="--option trust-project=true")
     return text == "true"
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise Misuse(f"these arguments have a quote that is not closed: {text}", way_out="close it") from error
 
 
 def require_fitting(setup: Setup) -> None:

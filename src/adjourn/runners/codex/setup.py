@@ -1,12 +1,12 @@
 """How a task's Codex is started; kept with the task, so that every resume starts it the same way."""
 
-import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
 
 from adjourn.core.errors import Misuse
+from adjourn.runners.setting import refuse_wrong, split
 
 PROGRAM = "codex"
 VARIABLE = "ADJOURN_CODEX"  # says which program it is
@@ -65,12 +65,12 @@ def setup_of(body: bytes) -> Setup:
 def read_setup(given: Mapping[str, str], environment: Mapping[str, str]) -> Setup:
     """Return the setup that options ask for; which program it is may also be said once and for all, in the environment."""
     named = {_NAMES.get(name, name): value for name, value in given.items()}
+    if unknown := sorted(named.keys() - set(Setup.__struct_fields__)):
+        raise Misuse(f"Codex has no option {unknown[0]}", way_out=f"--option with one of {', '.join(_NAMES)}")
     values: dict[str, object] = {"program": environment.get(VARIABLE) or PROGRAM, **named}
-    try:
-        values["arguments"] = shlex.split(named.get("arguments", ""))
-        setup = msgspec.convert(values, Setup, strict=False)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Misuse(f"Codex has no such option: {error}", way_out=f"--option with one of {', '.join(_NAMES)}") from error
+    values["arguments"] = split(named.get("arguments", ""))
+    refuse_wrong(values, Setup, way_out="see docs/how-to/codex.md", dash="-")
+    setup = msgspec.convert(values, Setup, strict=False)
     _require_fitting(setup)
     return setup
 
