@@ -69,6 +69,8 @@ def test_a_strange_id_in_a_store_that_is_not_there_makes_none(shell: Shell) -> N
     for verb in ("show", "approve", "resume", "wait", "logs"):
         told = shell.adjourn(verb, "nobody", expect=3)
         assert "no store" in told.err
+    for verb in ("inbox", "tasks"):
+        assert f"There is no store at {shell.place}/misspelt yet." in shell.adjourn(verb, "--store", "misspelt").out
     for verb in ("inbox", "tasks", "prune"):
         shell.adjourn(verb)
     assert list(shell.place.iterdir()) == []

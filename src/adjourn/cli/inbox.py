@@ -61,7 +61,7 @@ def _say(session: Session, rows: list[tuple[str, str, str, str, str]], *, more: 
         session.document({"schema_version": 1, "count": 0, "snoozed": 0, "asks": []})
         return
     if not rows:
-        session.say("Nothing is snoozed." if snoozed else "Nothing waits for you.")
+        session.say_nothing_found("Nothing is snoozed." if snoozed else "Nothing waits for you.")
     else:
         session.say(table(session, ("ASK", "KIND", "TASK", "BACK" if snoozed else "SINCE", "WHAT"), rows, colour_by=1))
     if more:

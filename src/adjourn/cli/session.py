@@ -80,6 +80,10 @@ class Session:
         if not self.has_store:
             raise NotFound(f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND")
 
+    def say_nothing_found(self, sentence: str) -> None:
+        """Say that a list is empty, and where the store would be if there is none: its name may be misspelt."""
+        self.say(sentence if self.has_store else f"{sentence} There is no store at {prose(self.root)} yet.")
+
     def settle(self, controller: "Controller") -> None:
         """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""
         self._clock = controller.now

@@ -26,7 +26,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         session.document({"schema_version": 1, "tasks": [_document(task) for task in found]})
         return
     if not found:
-        session.say("No tasks.")
+        session.say_nothing_found("No tasks.")
         return
     moment = session.now()
     rows = [
