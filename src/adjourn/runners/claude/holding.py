@@ -297,6 +297,8 @@ class Holding:
         held = self._drive.held(self.progress.calls.get(request.tool_use_id, ""))
         if held is None or held.call is None or held.call.state is CallState.WITHDRAWN:
             return self._proposed_anew(request)
+        if held.call.tool != request.tool_name:  # what was decided would be done by another tool: the session's file was changed
+            return self._proposed_anew(request)
         if held.call.state is CallState.PENDING:
             self.is_pausing = True
             return defer()
