@@ -399,6 +399,19 @@ def test_a_call_whose_files_changed_since_it_was_approved_is_asked_about_again(f
     assert fake.lines() == ["other"]
 
 
+def test_a_call_that_another_tool_would_make_than_was_approved_is_asked_about(fake: Fake) -> None:
+    """Whoever writes into the session's file can put another one into its place; other arguments are not taken anyway."""
+    fake.play([ONE, DONE])
+    fake.run()
+    fake.approve_all()
+    (file,) = fake.session_files()
+    file.write_text(file.read_text().replace('"name":"Bash"', '"name":"Else"').replace("echo A", "echo B"))
+    fake.resume(expect=10)
+    assert fake.lines() == []
+    assert "Else" in fake.shown()
+    assert len(fake.asks()) == 1
+
+
 def test_a_pause_while_asks_are_open_asks_again_on_resume(fake: Fake) -> None:
     fake.play([ONE, DONE])
     fake.run()

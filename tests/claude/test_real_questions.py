@@ -1,7 +1,9 @@
 """What the real Claude Code asks a person is answered through adjourn; what its subagents want is never lost in silence."""
 
+import pytest
+
 from tests.claude.scene import Scene, bash, history
-from tests.model.script import ToolUse, Turn
+from tests.model.script import Fault, ToolUse, Turn
 
 DONE = Turn(text="All done.")
 OPTIONS = [{"label": "Postgres", "description": "a server"}, {"label": "SQLite", "description": "a file"}]
@@ -34,6 +36,19 @@ def test_a_question_beside_a_call_waits_with_it_and_keeps_its_answer(real: Scene
         real.resume()
     assert real.lines() == ["A"]
     assert b"neither, use a map" in history(model.asked[-1])[-1]
+
+
+@pytest.mark.parametrize("faults", [(), (Fault(status=404),)], ids=["that streams", "that does not stream"])
+def test_what_was_answered_beside_a_call_is_told_though_nobody_asks_again(real: Scene, faults: tuple[Fault, ...]) -> None:
+    """In a message that does not stream the session cannot stop at a question, and goes on with words of ours."""
+    calls = (ASKS, bash("echo A >> made.txt", name="toolu_A")) if faults else (bash("echo A >> made.txt", name="toolu_A"), ASKS)
+    with real.model([Turn(text="Two things.", calls=calls, faults=faults), DONE]) as model:
+        real.run()
+        approval, question = sorted(real.asks(), key=lambda ask: str(ask["kind"]))
+        real.shell.adjourn("approve", approval["id"])
+        real.shell.adjourn("answer", question["id"], "neither, use a map")
+        real.resume()
+    assert b"The answer is: neither, use a map" in b"".join(history(model.asked[-1]))
 
 
 def test_a_held_call_that_was_approved_is_told_of_whatever_the_session_stopped_at(real: Scene) -> None:

@@ -156,8 +156,9 @@ def test_a_text_with_two_open_questions_is_refused_with_the_list() -> None:
 
 def test_a_text_where_only_calls_are_pending_is_refused() -> None:
     """A-R20: a text decides nothing."""
-    with pytest.raises(Misuse, match="open: none"):
+    with pytest.raises(Misuse, match="open: none") as refused:
         replies_of(Resumption(text="yes"), THREE)
+    assert refused.value.way_out == "leave the text out"
 
 
 def test_a_text_to_a_question_that_has_its_answer_says_whose() -> None:

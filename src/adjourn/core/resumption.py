@@ -90,7 +90,8 @@ def _the_answer(text: str, asks: Sequence[Ask]) -> Reply:
     if not unanswered and questions:
         refuse_settled(questions[-1])
     keys = ", ".join(visible(ask.key or ask.id) for ask in unanswered) or "none"
-    raise Misuse(f"a text needs exactly one open question; open: {keys}", way_out="say --answer KEY=TEXT for each")
+    way_out = "say --answer KEY=TEXT for each" if unanswered else "leave the text out"
+    raise Misuse(f"a text needs exactly one open question; open: {keys}", way_out=way_out)
 
 
 def _keyed_answer(words: str, asks: Sequence[Ask]) -> Reply:

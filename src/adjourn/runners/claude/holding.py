@@ -292,14 +292,17 @@ class Holding:
     def _answer_to_deferred(self, request: Request) -> Answer:
         """Answer the call that the session had stopped at, by what was decided meanwhile."""
         if request.tool_name == ASK_USER:
-            return self._proposed_anew(request, context=self.news())
+            mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
+            return self._proposed_anew(request, context=self.news(but=mark))
         held = self._drive.held(self.progress.calls.get(request.tool_use_id, ""))
         if held is None or held.call is None or held.call.state is CallState.WITHDRAWN:
+            return self._proposed_anew(request)
+        if held.call.tool != request.tool_name:  # what was decided would be done by another tool: the session's file was changed
             return self._proposed_anew(request)
         if held.call.state is CallState.PENDING:
             self.is_pausing = True
             return defer()
-        return self._fate(request, held, context=self._news(but=held.call))
+        return self._fate(request, held, context=self.news(but=held.call.tool_call_id))
 
     def _proposed_anew(self, request: Request, *, context: str | None = None) -> Answer:
         """Ask again for a call whose ask was taken back, by an interrupt or a change of what it would do."""
@@ -310,15 +313,17 @@ class Holding:
         self._pause([request], leader=request)
         return self._answer_to_member(request)
 
-    def _news(self, *, but: Call) -> str | None:
-        """Tell the model what became of the calls that were held together with another."""
-        others = [held for name in self.progress.untold.values() if name != but.tool_call_id and (held := self._drive.held(name))]
-        return words.news(others) if others else None
+    def news(self, *, but: str = "") -> str | None:
+        """Tell the model what became of all that was held, but for the call of that name or the questions of that fingerprint."""
+        names = [name for name in self.progress.untold.values() if name != but]
+        held = [each for name in names if (each := self._drive.held(name))]
+        answered = self._answered_questions() if self.progress.questions else {}
+        marks = [mark for mark in self.progress.questions if mark != but]
+        answers = [answered[key] for mark in marks for key in self.progress.questions[mark] if key in answered]
+        return words.news(held, answers) if held or answers else None
 
-    def news(self) -> str | None:
-        """Tell the model what became of all calls that were held."""
-        held = [each for name in self.progress.untold.values() if (each := self._drive.held(name))]
-        return words.news(held) if held else None
+    def _answered_questions(self) -> dict[str, Ask]:
+        return {ask.key: ask for ask in self._drive.asks() if ask.key and ask.state is AskState.ANSWERED}
 
     def made_before(self) -> str | None:
         """Tell the model what became of the calls that its session does not show."""
@@ -348,7 +353,7 @@ class Holding:
     def _with_answers(self, request: Request, *, context: str | None) -> Answer:
         mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
         keys = self.progress.questions.get(mark, ())
-        answered = {ask.key: ask for ask in self._drive.asks() if ask.state is AskState.ANSWERED}
+        answered = self._answered_questions()
         if not keys or any(key not in answered for key in keys):
             return deny(words.UNANSWERED)
         self.keep(questions={other: kept for other, kept in self.progress.questions.items() if other != mark})

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held
 from adjourn.core.states import CallState
@@ -84,9 +85,10 @@ def edited(held: Held) -> str | None:
     return f"A person changed the input of this {held.call.tool} call before approving it: it ran with {made}."
 
 
-def news(held: Sequence[Held]) -> str:
-    """Say what became of calls that were held together."""
-    return "\n".join(["Of the other calls that were held:", *(_news(each) for each in held)])
+def news(held: Sequence[Held], answers: Sequence[Ask]) -> str:
+    """Say what became of calls that were held together, and what was answered."""
+    answered = [f"- answered, you need not ask again: {ask.prompt}\nThe answer is: {ask.reply}" for ask in answers]
+    return "\n".join(["Of the other calls that were held:", *(_news(each) for each in held), *answered])
 
 
 def _news(held: Held) -> str:
