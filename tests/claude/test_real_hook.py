@@ -103,12 +103,20 @@ def test_a_hook_that_cannot_be_started_lets_no_call_through(real: Scene, tmp_pat
     assert told["is_error"] is True
 
 
-def test_a_driver_whose_socket_is_gone_lets_nothing_through(real: Scene) -> None:
+@pytest.mark.parametrize(("options", "code"), [((), 1), (("--pause-on-approval",), 10)], ids=["ungated", "gated"])
+def test_a_driver_whose_socket_is_gone_lets_nothing_through_and_does_not_call_it_done(
+    real: Scene, options: tuple[str, ...], code: int
+) -> None:
+    """A model that cannot make its calls says sooner or later that it is done."""
     slowly = Turn(text=RAN.text, calls=RAN.calls, delay=2.0)
-    with real.model([slowly, DONE]) as model:
-        process = real.shell.start("run", "--runner", "claude", "do it")
+    with real.model([slowly, DONE, DONE]) as model:
+        process = real.shell.start("run", "--runner", "claude", *options, "do it", stderr=subprocess.PIPE)
         until(lambda: len(model.asked) == 1, what="the model was asked")
         os.unlink(real.shell.store / "runs" / f"{real.task}.1" / "driver" / "hook.sock")
-        process.communicate(timeout=60)
+        _, said = process.communicate(timeout=60)
+        assert b"adjourn could not be asked" in history(model.asked[-1])[-1]
+        assert process.returncode == code
+        assert b"the hook of call toolu_A did not reach adjourn" in said
+        if options:
+            real.shell.adjourn("resume", real.task)
     assert real.lines() == []
-    assert b"adjourn could not be asked" in history(model.asked[-1])[-1]

@@ -262,7 +262,8 @@ class ClaudeDriver:
             return self._fail(f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}")
         if self._holding.is_pausing:
             return exits.PAUSED
-        if self._result and self._result.is_success and self._program and self._program.exit_code == 0:
+        is_done = self._result and self._result.is_success and self._program and self._program.exit_code == 0
+        if is_done and self._result and not self._holding.unheard:  # a model that cannot make its calls is soon done
             self._holding.close_subagents()
             self._report(self._result.result or self._last_words)
             return exits.COMPLETED
@@ -278,7 +279,8 @@ class ClaudeDriver:
         """Say whether somebody ended it, or a person is at hand who can do something about what did."""
         if self._result is None:
             return was_stopped(self._program.exit_code if self._program else None)
-        return self._drive.task.spec.pause_on_approval and self._result.can_be_tried_again
+        may_fare_better = self._result.can_be_tried_again or self._holding.unheard is not None
+        return self._drive.task.spec.pause_on_approval and may_fare_better
 
     def _report(self, message: str) -> None:
         used = self._used()
@@ -308,6 +310,8 @@ class ClaudeDriver:
 
     def _why(self) -> str:
         """Say why the program did not do its work."""
+        if self._holding.unheard:
+            return f"the hook of call {self._holding.unheard} did not reach adjourn: nothing of it was run"
         result, code = self._result, self._program.exit_code if self._program else None
         said = self._program.complaints.strip().rpartition("\n")[2] if self._program else ""
         if self._holding.progress.started and _NO_SESSION in said:

@@ -28,6 +28,7 @@ LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred
 
 _AND = " "  # between the fingerprint of a call and the name of a second one of the same message that is the same
 
+_HOOK_ERROR = b"hook error"  # part of what Claude Code tells a model of a call that a hook kept from running
 _REFUSED = frozenset({CallState.REJECTED, CallState.EXPIRED})
 _BEGUN = frozenset({CallState.CLAIMED, CallState.EXECUTING, CallState.UNCERTAIN})
 
@@ -53,10 +54,12 @@ class Holding:
         self._held: dict[str, Held] = {}  # by Claude Code's id: the calls that were judged and may run, or may not
         self._allowed: dict[str, Call | None] = {}  # what may run now, and the call that was handed out for it
         self._of_subagents: set[str] = set()
+        self._asked: set[str] = set()  # all calls whose hooks have reached us
         self._said = ""
         self.is_pausing = False
         self.is_stopping = False
         self.has_run_unasked: str | None = None
+        self.unheard: str | None = None  # a call that came to nothing because its hook did not reach us, and none did since
 
     # --- what comes in ---------------------------------------------------------------------------------------------
 
@@ -75,6 +78,8 @@ class Holding:
     def add(self, asked: Asked) -> None:
         """Take in a hook that asks."""
         if asked.request is not None:
+            self._asked.add(asked.request.tool_use_id)
+            self.unheard = None
             self._waiting.append(Waiting(asked, asked.request, time.monotonic()))
 
     def keep(self, **changes: object) -> None:
@@ -378,6 +383,8 @@ class Holding:
             self.keep(deferred=None)
         if returned.call not in self._allowed:
             self.has_run_unasked = self.has_run_unasked or (None if returned.is_error else returned.call)
+            if returned.is_error and returned.call not in self._asked and _HOOK_ERROR in returned.content:
+                self.unheard = returned.call
             return
         call = self._allowed[returned.call]
         self._allowed[returned.call] = None  # the stream may tell of one result twice
