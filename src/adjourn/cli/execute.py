@@ -27,7 +27,7 @@ from adjourn.wiring.planning import executing, open_plan, specs_of
 @click.option("--review", is_flag=True, help="Stop after each task for a person to look at its work, whatever the plan says.")
 @click.option("--anew", is_flag=True, help="Begin all tasks again; those of before must have ended, and stay in the history.")
 def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
-    r"""Execute the tasks of PLAN, one at a time, each when those that it needs have succeeded.
+    """Execute the tasks of PLAN, one at a time, each when those that it needs have succeeded.
 
     It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing else can go on. Ctrl+C
     pauses the task that runs, and starts no other. Said again, it goes on with what is ready; what was begun is not begun
@@ -37,13 +37,14 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
       [[task]]
       id = "build"
       command = ["make", "all"]
+
     \b
       [[task]]
       id = "notes"
       runner = "claude"
       prompt = "Write the release notes."
       needs = ["build"]
-    """
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     found = open_plan(plan)
     session.use_store_of(found.workspace)
     specs = specs_of(found, review=review, parent_run=enclosing_run(session))
