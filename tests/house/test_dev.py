@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import venv
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,15 @@ def test_an_unknown_bench_is_a_usage_error_with_the_list() -> None:
     done = dev("bench", "no-such-bench")
     assert done.returncode == 2
     assert "benches:" in done.stdout
+
+
+def test_an_environment_is_the_same_for_those_who_are_inside_of_it(tmp_path: Path) -> None:
+    """Whoever did as `./dev env` says must not have the environment made anew around them."""
+    venv.create(tmp_path / "inside", symlinks=True)
+    words = f"import runpy; print(runpy.run_path({str(ROOT / 'dev')!r})['recipe']())"
+    pythons = (sys.executable, tmp_path / "inside" / "bin" / "python")
+    recipes = {subprocess.run([python, "-I", "-c", words], capture_output=True, check=True).stdout for python in pythons}
+    assert len(recipes) == 1
 
 
 @pytest.mark.parametrize("script", ["dev", ".ci/run"])
