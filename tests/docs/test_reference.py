@@ -33,6 +33,10 @@ def test_every_flag_of_a_verb_is_documented(path: str) -> None:
     assert [flag for flag in flags if flag not in section + common] == []
 
 
+def test_no_help_shows_how_its_lines_are_kept() -> None:
+    assert [path for path, command in generate.commands() if "\\b" in command.get_help(click.Context(command))] == []
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/exit-codes.md"])
 def test_every_exit_code_is_documented(page: str) -> None:
     rows = re.findall(r"^\| (\d+) \|", (ROOT / page).read_text(), re.MULTILINE)

@@ -54,6 +54,15 @@ def test_an_activated_environment_can_be_made_afresh(tmp_path: Path) -> None:
     assert python.exists()
 
 
+def test_an_environment_is_the_same_for_those_who_are_inside_of_it(tmp_path: Path) -> None:
+    """Whoever did as `./dev env` says must not have the environment made anew around them."""
+    venv.create(tmp_path / "inside", symlinks=True)
+    words = f"import runpy; print(runpy.run_path({str(ROOT / 'dev')!r})['recipe']())"
+    pythons = (sys.executable, tmp_path / "inside" / "bin" / "python")
+    recipes = {subprocess.run([python, "-I", "-c", words], capture_output=True, check=True).stdout for python in pythons}
+    assert len(recipes) == 1
+
+
 @pytest.mark.parametrize("script", ["dev", ".ci/run"])
 def test_scripts_can_be_called_by_name(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)

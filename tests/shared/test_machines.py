@@ -43,6 +43,19 @@ def test_a_decision_on_one_machine_starts_the_task_on_another(machine: Make) -> 
     assert (here.work / "done").read_text().strip() == f"{task}.2"
 
 
+def test_what_another_machine_ran_is_printed_there_and_nowhere_taken_for_silence(machine: Make) -> None:
+    here, there = machine("here"), machine("there")
+    there.worker()
+    task = here.queue("echo printed")
+    until(lambda: here.state(task) == "succeeded", what="it was done")
+    assert there.adjourn("logs", task).out == "printed\n"
+    elsewhere = here.adjourn("logs", task)
+    assert (elsewhere.out, elsewhere.err) == (
+        "",
+        f"adjourn: what run {task}.1 printed is not here: it is kept on the machine that ran it\n",
+    )
+
+
 def test_all_machines_know_all_workers(machine: Make) -> None:
     one, other = machine("one"), machine("other")
     workers = [one.worker("--pool", "gpu"), other.worker("--max-active", "2")]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,9 +116,11 @@ def test_a_database_without_a_free_connection_is_told(member: Callable[[str], Ma
 def test_a_read_only_database_can_be_looked_at_and_refuses_the_rest(member: Callable[[str], Machine], machine: Make) -> None:
     owner = machine("owner")
     task = owner.waiting(ASKS)
+    owner.adjourn("run", "--expires-after", "1s", "--", "sh", "-c", "exit 90", cwd=owner.work, expect=10)
     here = member("SET default_transaction_read_only = on")
+    time.sleep(1)  # that it has expired is for somebody else to say
     assert here.state(task) == "waiting"
-    (ask,) = here.inbox()
+    ask = here.inbox()[0]
     told(here.adjourn("approve", ask["id"], expect=None), code=1, sentence="is read-only", way_out="name the primary server")
     told(here.adjourn("run", "--", "true", expect=None), code=1, sentence="is read-only", way_out="name the primary server")
     assert re.search("LOOK  database .* is read-only", here.adjourn("doctor", expect=1).out)

@@ -120,6 +120,22 @@ def test_an_approver_runs_nothing(offices: dict[str, Office]) -> None:
         offices["approver"].start()
 
 
+@pytest.mark.parametrize("role", ["agent", "approver"])
+def test_what_a_role_may_not_settle_keeps_it_from_nothing(offices: dict[str, Office], database: str, role: str) -> None:
+    """A run of a dead machine, and an ask whose time is over, wait for those who may; each goes on with what is its own."""
+    worker, office = offices["worker"], offices[role]
+    _, ask = worker.waiting(expires_after=1)
+    begun = worker.claim(worker.start(), supervisor="dead").run
+    with psycopg.connect(database) as owner:
+        owner.execute("UPDATE absurd.r_adjourn_default SET claim_expires_at = '-infinity'")
+    worker.now = office.now = worker.now + 1000
+    office.controller.recover()
+    assert office.task(begun.task_id).state is TaskState.RUNNING
+    worker.controller.recover()
+    assert worker.task(begun.task_id).state is TaskState.QUEUED
+    assert worker.scene_of(ask.task_id).asks[-1].state is AskState.EXPIRED
+
+
 NOBODYS = [
     "UPDATE adjourn.ask SET kind = 'question' WHERE state = 'pending'",
     "UPDATE adjourn.ask SET call = 7 WHERE state = 'pending'",

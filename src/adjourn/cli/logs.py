@@ -29,6 +29,7 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
     if not 1 <= wanted <= found.runs:
         raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")
     place = os.path.join(session.root, "runs", run_id(found.id, wanted))
+    _tell_of_elsewhere(session, found.id, wanted, place=place)
     if session.wants_json:
         session.is_copy = False  # what was printed is what was asked for
         session.document(_document(place, run_id(found.id, wanted)))
@@ -38,6 +39,15 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
         _follow(session, found.id, place, streams)
     _hand_on(place, streams)
     return 0
+
+
+def _tell_of_elsewhere(session: Session, task_id: str, number: int, *, place: str) -> None:
+    """Say why nothing is printed of a run that had a process, and left no files here: silence would be taken for its own."""
+    with session.controller.store.read() as view:
+        run = view.run(task_id, number)
+    had_a_process = run.shim or run.exit_code is not None or run.signal is not None
+    if had_a_process and not os.path.isdir(place):
+        session.warn(f"adjourn: what run {run.id} printed is not here: it is kept on the machine that ran it")
 
 
 def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -> None:

@@ -1,5 +1,7 @@
 """How a run begins and ends, and what becomes of one whose supervisor died."""
 
+from contextlib import suppress
+
 import msgspec
 
 from adjourn.controller import endings, inside, openings
@@ -8,7 +10,7 @@ from adjourn.controller.standing import standing_of
 from adjourn.controller.steps import ADJOURN, Steps, state_after
 from adjourn.core.call import Call, grant_of
 from adjourn.core.digest import sha256
-from adjourn.core.errors import Conflict, Misuse, Outdated, WorkspaceBusy
+from adjourn.core.errors import Conflict, Misuse, Outdated, StoreReadOnly, StoreRefused, WorkspaceBusy
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect
 from adjourn.core.opening import Obstacle, OwnAsk
@@ -199,18 +201,22 @@ class Runs(Executions):
     # --- what a dead supervisor left -------------------------------------------------------------------------------
 
     def recover(self) -> list[Task]:
-        """Settle every run whose supervisor is gone, and every ask whose time is over: start nothing, lose nothing."""
+        """Settle every run whose supervisor is gone, and every ask whose time is over: start nothing, lose nothing.
+
+        What whoever is here may not change is left to those who may: it keeps nobody from looking, asking or deciding.
+        """
         orphans, expired = self._unsettled()
         settled = [task for run in orphans if (task := self._recover_run(run.task_id, run.number))]
         return settled + (self._expire() if expired else [])
 
     def _expire(self) -> list[Task]:
-        with self._steps() as step:
+        with suppress(StoreRefused, StoreReadOnly), self._steps() as step:
             expired = [step.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN) for ask in step.tx.expired_asks(now=step.now)]
             for ask in expired:
                 if ask.call:
                     step.move_call(ask.task_id, ask.call, CallMove.EXPIRE)
             return [step.go_on(step.tx.task(task_id), by=ADJOURN) for task_id in dict.fromkeys(ask.task_id for ask in expired)]
+        return []
 
     def _recover_run(self, task_id: str, number: int) -> Task | None:
         # Read again: the supervisor may have written between our first look and its death.
@@ -220,8 +226,8 @@ class Runs(Executions):
             return None
         try:
             return self._settle_orphan(run)
-        except (Conflict, Misuse):
-            return None  # another command settled it first, or its runner is not installed here
+        except (Conflict, Misuse, StoreRefused, StoreReadOnly):
+            return None  # another command settled it first, or its runner is not installed here, or it is not for us to settle
 
     def _settle_orphan(self, run: Run) -> Task | None:
         state = self._processes.shim_state(run.id, run.shim) if run.shim else NeverStarted()

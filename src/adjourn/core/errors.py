@@ -22,6 +22,7 @@ AdjournError
 └── StoreProblem        1  the store cannot be used
     ├── StoreLost       1  it went away while a task was under way
     ├── StoreRefused    5  it is not ours to use
+    ├── StoreReadOnly   1  it can be looked at, and no more
     └── StoreDamaged    1  it is not a database any more
 """
 
@@ -206,6 +207,12 @@ class StoreRefused(StoreProblem):
 
     code = "store_refused"
     exit_code = exits.NOT_ALLOWED
+
+
+class StoreReadOnly(StoreProblem):
+    """The store can be looked at, and nothing in it can be changed just now."""
+
+    code = "store_read_only"
 
 
 class StoreDamaged(StoreProblem):

@@ -7,7 +7,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from adjourn.core.errors import AdjournError, Conflict, Misuse, Outdated, StoreProblem, StoreRefused
+from adjourn.core.errors import AdjournError, Conflict, Misuse, Outdated, StoreProblem, StoreReadOnly, StoreRefused
 from adjourn.core.render import command_line
 
 _FLAGS = {"-h": "host", "-p": "port", "-U": "user"}
@@ -135,6 +135,7 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
     ),
     ((psycopg.Error,), "{name} cannot be used: {said}", "check the server, and say it again"),
 ]
+_KINDS = {errors.InsufficientPrivilege: StoreRefused, errors.ReadOnlySqlTransaction: StoreReadOnly}
 
 
 def _problem(name: Named, error: psycopg.Error) -> StoreProblem:
@@ -148,7 +149,7 @@ def _problem(name: Named, error: psycopg.Error) -> StoreProblem:
     elif _is_refusal(error, said):
         return StoreRefused(f"{name} does not let us in: {said}", way_out=_way_out(_AT_THE_DOOR, name))
     sentence, way_out = next((sentence, way_out) for kinds, sentence, way_out in _SENTENCES if isinstance(error, kinds))
-    kind = StoreRefused if isinstance(error, errors.InsufficientPrivilege) else StoreProblem
+    kind = next((kind for cause, kind in _KINDS.items() if isinstance(error, cause)), StoreProblem)
     return kind(sentence.format(name=name, said=said), way_out=_way_out(way_out, name))
 
 
