@@ -38,6 +38,7 @@ EXIT_CODES = {
     "StoreProblem": 1,
     "StoreLost": 1,
     "StoreRefused": 5,
+    "StoreReadOnly": 1,
     "StoreDamaged": 1,
 }
 
