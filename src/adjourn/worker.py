@@ -53,6 +53,7 @@ class Worker:
         self._not_before: dict[str, tuple[float, float]] = {}
         self._is_woken = False
         self._trouble: str | None = None
+        self._silence: str | None = None
         self._drain_deadline: float | None = None
         self._poll = select.poll()
 
@@ -69,12 +70,12 @@ class Worker:
         self._poll.register(ear.fileno(), select.POLLIN)
         self._poll.register(signals.fileno(), select.POLLIN)
         try:
-            while self._goes_on(signals, once=once):
+            while self._goes_on(signals, ear, once=once):
                 self._wait(ear)
         finally:
             ear.close()
 
-    def _goes_on(self, signals: Signals, *, once: bool) -> bool:
+    def _goes_on(self, signals: Signals, ear: Listener, *, once: bool) -> bool:
         stops = signals.taken()
         self._heed(stops)
         try:
@@ -87,6 +88,7 @@ class Worker:
                 self._take_over()
                 self._start_ready(signals)
             self._tell_of_leases()
+            self._tell_of_silence(ear)
         except StoreProblem as error:
             if once and not (self._active or self._unreported):
                 raise  # nobody would look again: what was to be done is not done
@@ -102,6 +104,12 @@ class Worker:
         before, self._trouble = self._trouble, self._supervisor.trouble
         if self._trouble not in {None, before}:
             self._log("store_error", error=self._trouble)
+
+    def _tell_of_silence(self, ear: Listener) -> None:
+        """Say that nobody wakes us, once for each reason: decisions then wait until we look."""
+        before, self._silence = self._silence, ear.trouble
+        if self._silence not in {None, before}:
+            self._log("cannot_listen", error=self._silence, way_out=f"it looks every {self._settings.poll_interval:g} s instead")
 
     def _tell_of_store(self, error: StoreProblem, **facts: object) -> None:
         self._log("store_error", **facts, error=error.sentence, way_out=error.way_out)
@@ -185,8 +193,7 @@ class Worker:
     def _wait(self, ear: Listener) -> None:
         ready = {fd for fd, _ in self._poll.poll(self._patience() * 1000)}
         self._is_woken = ear.fileno() in ready
-        if self._is_woken:
-            ear.drain()
+        ear.drain()
         self._tend(ready)
 
     def _tend(self, ready: set[int]) -> None:

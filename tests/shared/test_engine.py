@@ -19,6 +19,7 @@ from adjourn.ports.store import Change
 from adjourn.stores.postgres.leases import PostgresLeases
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.store import PostgresStore
+from tests.contract.conftest import is_awake
 from tests.contract.office import ASKS_90, DONE, ME, Office
 from tests.e2e.shell import until
 from tests.shared.desk import desk
@@ -163,6 +164,25 @@ def heard(store: PostgresStore, ear: Ear, *, supervisor: str) -> Task:
     found = store.next_queued("default", supervisor=supervisor, fits=anything)
     assert found is not None
     return found
+
+
+EARS = "FROM pg_stat_activity WHERE application_name = 'adjourn ear' AND datname = current_database()"
+
+
+def test_an_ear_whose_connection_is_cut_hears_again(opened: Open, database: str) -> None:
+    """Whoever polls it is woken until it listens again."""
+    store = opened()
+    ear, office = store.listen(), desk(store)
+    with psycopg.connect(database, autocommit=True) as owner:
+        for _ in range(3):
+            ((cut,),) = owner.execute(f"SELECT pid {EARS}".encode()).fetchall()
+            owner.execute("SELECT pg_terminate_backend(%s)", [cut])
+            while owner.execute(f"SELECT pid {EARS} AND pid != {cut}".encode()).fetchone() is None:
+                assert is_awake(ear, within=5)
+                ear.drain()
+            task = office.start()
+            assert heard(store, ear, supervisor="anna").id == task.id
+    ear.close()
 
 
 def test_of_all_who_hear_of_a_task_one_gets_it(opened: Open) -> None:

@@ -1,6 +1,7 @@
 """Several machines, one store: who works, who died, and what became of what they ran."""
 
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -153,6 +154,24 @@ def test_drained_workers_pause_what_they_run(machine: Make) -> None:
     worker.wait(30)
     assert other.state(task) == "paused"
     assert not is_alive(began(here)[0])
+
+
+@pytest.mark.parametrize("port", [1, None], ids=["nobody is there", "nobody answers"])
+def test_a_worker_whom_nobody_can_wake_says_so_and_looks(machine: Make, port: int | None) -> None:
+    """What does not answer holds up nothing but the wake-ups."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = port or silent.getsockname()[1]
+        here = machine("here")
+        here.environment["ADJOURN_LISTEN"] = f"postgresql://nobody:secret@127.0.0.1:{port}/none"
+        task = here.waiting('[ "$AUTO_APPROVAL" ] || exit 90; echo done >> effects')
+        here.worker()
+        until(lambda: "cannot listen" in here.log(), what="it says so")
+        here.adjourn("approve", here.inbox()[0]["id"])
+        until(lambda: here.state(task) == "succeeded", what="it found the decision by looking")
+        assert here.log().count("cannot listen") == 1
+        assert "it looks every 5 s instead" in here.log()
+        assert "secret" not in here.log()
+        assert "LOOK  wake-ups" in here.adjourn("doctor", expect=1).out
 
 
 @contextmanager

@@ -297,8 +297,13 @@ class Listener(Protocol):
         """Return what to poll."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why it hears nothing, where it cannot; whoever polls it has to look by itself then."""
+        ...
+
     def drain(self) -> None:
-        """Forget the wake-ups that have come so far."""
+        """Forget the wake-ups that have come so far; what broke is mended here, and whoever looks afterwards misses nothing."""
         ...
 
     def close(self) -> None:

@@ -63,6 +63,8 @@ class MemoryStore:
 class Ear:
     """A pipe that fills with wake-ups."""
 
+    trouble: str | None = None  # it hears as long as it is there
+
     def __init__(self, forget: "Callable[[Ear], None]") -> None:
         self._forget = forget
         self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -174,6 +174,14 @@ def _database(root: str) -> Findings:
     yield _fine("level", described_rights(root))
 
 
+def _wake_ups(controller: Controller) -> Findings:
+    ear = controller.store.listen()
+    if ear.trouble:
+        sentence = f"nobody here hears of decisions, and workers look for them instead: {ear.trouble}"
+        yield _bad("wake-ups", sentence, "name the server itself in ADJOURN_LISTEN, or off")
+    ear.close()
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -186,6 +194,7 @@ def _in_the_store(root: str) -> Findings:
             yield _fine("level", _level(root))
         else:
             yield from _database(root)
+            yield from _wake_ups(controller)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
         yield from _outboxes(controller)

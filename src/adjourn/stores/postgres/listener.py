@@ -1,13 +1,21 @@
 """Hears of every commit by LISTEN, on a connection of its own."""
 
 import select
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
 import psycopg
 
+from adjourn.core.errors import StoreProblem
+from adjourn.stores.postgres.troubles import Translated, shown
+
 _PATIENCE = 5  # seconds to reach the server
+_REST, _LONGEST_REST = (
+    1.0,
+    30.0,
+)  # seconds until it is tried again: whoever waits for a server that does not answer does nothing else
 
 News = dict[str, list[str]]  # of pools, the tasks that came into their queues
 _news = msgspec.json.Decoder(News)
@@ -22,38 +30,37 @@ class Ear:
         self._poll = select.epoll()  # what is polled stays the same, whatever becomes of the connection
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
         self._queued: list[News] = []
-        self.mend()
+        self._rest, self._not_before = _REST, 0.0
+        self.trouble: str | None = None
+        self._mend()
 
     def fileno(self) -> int:
         """Return what to poll."""
         return self._poll.fileno()
 
-    def mend(self) -> None:
-        """Listen again where the connection broke; whatever happened meanwhile counts as heard."""
-        if self._connection is not None or self._url is None:
-            return
-        with suppress(psycopg.Error):
-            connection = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=_PATIENCE, application_name="adjourn ear", client_encoding="UTF8"
-            )
-            try:
-                connection.execute("LISTEN adjourn")
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-            self._poll.register(connection.fileno(), select.EPOLLIN)
-
     def drain(self) -> None:
-        """Forget the wake-ups that have come so far."""
+        """Forget the wake-ups that have come so far, and listen again where the connection broke."""
         self._queued = []
-        if self._connection is None:
+        if self._connection is not None:
+            try:
+                self._hear(self._connection.pgconn)
+            except psycopg.Error:
+                self._break()
+        if self._connection is None and time.monotonic() >= self._not_before:
+            self._mend()
+
+    def _mend(self) -> None:
+        if self._url is None:
             return
         try:
-            self._hear(self._connection.pgconn)
-        except psycopg.Error:
-            self._break()
-            self.mend()
+            with Translated(shown(self._url)):
+                self._connection = _listening(self._url)
+        except StoreProblem as error:
+            self.trouble = error.sentence
+            self._not_before, self._rest = time.monotonic() + self._rest, min(2 * self._rest, _LONGEST_REST)
+        else:
+            self.trouble, self._rest = None, _REST
+            self._poll.register(self._connection.fileno(), select.EPOLLIN)
 
     def _hear(self, line: "psycopg.pq.abc.PGconn") -> None:
         line.consume_input()
@@ -77,3 +84,15 @@ class Ear:
         self._forget(self)
         self._break()
         self._poll.close()
+
+
+def _listening(url: str) -> psycopg.Connection[tuple[object, ...]]:
+    connection = psycopg.connect(
+        url, autocommit=True, connect_timeout=_PATIENCE, application_name="adjourn ear", client_encoding="UTF8"
+    )
+    try:
+        connection.execute("LISTEN adjourn")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -124,8 +124,6 @@ class PostgresStore:
         if self._may_be_another or (place or 0) < self._seen.place:
             self._require_known_past()
         self._seen.note(place, seal)
-        for ear in self._ears:
-            ear.mend()
 
     @property
     def _may_be_another(self) -> bool:

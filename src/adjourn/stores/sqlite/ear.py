@@ -14,6 +14,8 @@ class Ear:
     What it hears is a reason to look and nothing more: whoever else can send to it learns nothing and changes nothing.
     """
 
+    trouble: str | None = None  # it hears as long as it is there
+
     def __init__(self, directory: str) -> None:
         self._folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
