@@ -107,6 +107,22 @@ def test_a_held_call_that_a_person_changed_is_not_asked_for_again(fake: Fake, sa
     assert fake.calls() == {"toolu_A": "done", "toolu_B": "done"}
 
 
+def test_an_approval_of_a_call_outlasts_a_pause_at_which_another_that_is_the_same_waits_as_well(fake: Fake) -> None:
+    """The model makes them again one by one, and stops at something new in between."""
+    same = [made("A", again=f"{number}")[0] for number in range(5)]
+    (new,) = made("B")
+    turns = [Turn(text="Thrice.", calls=tuple(same[:3])), Turn(text="And B.", calls=(same[3], new)), Turn(calls=(same[4],)), DONE]
+    fake.play(turns)
+    fake.run()
+    fake.approve_all()
+    fake.resume(expect=10)
+    assert [ask["tool_call_id"] for ask in fake.asks()] == ["toolu_B"]
+    fake.approve_all()
+    fake.resume()
+    assert sorted(fake.lines()) == ["A", "A", "B"]
+    assert not fake.asks()
+
+
 def test_of_calls_that_are_the_same_each_is_made_that_was_approved(fake: Fake) -> None:
     thrice = [made("A", again=f"{number}")[0] for number in range(5)]
     fake.play([Turn(text="Thrice.", calls=tuple(thrice[:3])), Turn(text="Again.", calls=tuple(thrice[3:])), DONE])

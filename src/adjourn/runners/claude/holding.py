@@ -26,8 +26,6 @@ PATIENCE_WITH_OTHERS = 600.0  # and other hooks, to end: as much as Claude Code 
 _MANY = 20  # calls to remember before it is looked whether that is needed
 LARGEST_DEFERRED = 900_000  # bytes of input; the program cannot find a deferred call again that is much larger
 
-_AND = " "  # between the fingerprint of a call and the name of a second one of the same message that is the same
-
 _HOOK_ERROR = b"hook error"  # part of what Claude Code tells a model of a call that a hook kept from running
 _REFUSED = frozenset({CallState.REJECTED, CallState.EXPIRED})
 _BEGUN = frozenset({CallState.CLAIMED, CallState.EXECUTING, CallState.UNCERTAIN})
@@ -187,7 +185,7 @@ class Holding:
     def _found_again(self, requests: Sequence[Request], calls: Sequence[Called]) -> dict[str, Held | None]:
         """Find the calls that were decided while they were held, where the model makes them again; each counts once."""
         found: dict[str, Held | None] = {}
-        left = [held for name in self.progress.untold.values() if (held := self._drive.held(name)) and _is_decided(held)]
+        left = [held for name in self.progress.untold if (held := self._drive.held(name)) and _is_decided(held)]
         for request, called in zip(requests, calls, strict=True):
             raw = msgspec.structs.replace(request, tool_input=called.arguments)
             held = self._same_among(left, request) or self._same_among(left, raw)
@@ -198,7 +196,7 @@ class Holding:
     def _same_among(self, decided: Sequence[Held], request: Request) -> Held | None:
         """Return the call that this is: as it was made at first, or as a person has changed it and the model was told."""
         mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
-        names = {name for other, name in self.progress.untold.items() if other.partition(_AND)[0] == mark}
+        names = {name for name, other in self.progress.untold.items() if other == mark}
         same = (held for held in decided if held.call and (held.call.tool_call_id in names or held.call.digest == mark))
         return next(same, None)
 
@@ -206,16 +204,19 @@ class Holding:
         """Write down what is held, and that the session stops at the first call that needs a person."""
         workspace = self._drive.task.spec.workspace
         calls = {each.tool_use_id: held.call for each in requests if (held := self._held.get(each.tool_use_id)) and held.call}
-        marks: dict[str, str] = {}
-        for each in (each for each in requests if each.tool_use_id in calls):
-            mark, name = fingerprint(each, workspace=workspace), calls[each.tool_use_id].tool_call_id
-            marks[f"{mark}{_AND}{name}" if mark in marks else mark] = name
+        named = [(calls[each.tool_use_id].tool_call_id, each) for each in requests if each.tool_use_id in calls]
+        marks = {name: fingerprint(each, workspace=workspace) for name, each in named}
         self.keep(
             deferred=leader.tool_use_id if _fits(leader) else None,
             calls={name: call.tool_call_id for name, call in calls.items()},
-            untold=self.progress.untold | marks,
+            untold={name: mark for name, mark in self.progress.untold.items() if self._still_counts(name)} | marks,
         )
         self.is_pausing = True
+
+    def _still_counts(self, name: str) -> bool:
+        """Say whether the model may still make a call that was held; one that was taken back is asked for anew."""
+        held = self._drive.held(name)
+        return held is not None and held.call is not None and held.call.state is not CallState.WITHDRAWN
 
     def _answer_to_member(self, request: Request) -> Answer:
         if self.is_pausing:
@@ -289,8 +290,8 @@ class Holding:
     def _use_up(self, call: Call) -> None:
         """Forget a decision that was used: each serves once."""
         name = call.tool_call_id
-        if name in self.progress.untold.values():
-            self.keep(untold={mark: other for mark, other in self.progress.untold.items() if other != name})
+        if name in self.progress.untold:
+            self.keep(untold={other: mark for other, mark in self.progress.untold.items() if other != name})
 
     # --- a session that goes on --------------------------------------------------------------------------------------
 
@@ -320,7 +321,7 @@ class Holding:
 
     def news(self, *, but: str = "") -> str | None:
         """Tell the model what became of all that was held, but for the call of that name or the questions of that fingerprint."""
-        names = [name for name in self.progress.untold.values() if name != but]
+        names = [name for name in self.progress.untold if name != but]
         held = [each for name in names if (each := self._drive.held(name))]
         answered = self._answered_questions() if self.progress.questions else {}
         marks = [mark for mark in self.progress.questions if mark != but]

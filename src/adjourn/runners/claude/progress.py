@@ -12,7 +12,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: bool = False  # whether the program was ever told to begin
     deferred: str | None = None  # the call that the session stopped at, as Claude Code names it
     calls: dict[str, str] = {}  # calls that were held, as Claude Code names them, and as the task does
-    untold: dict[str, str] = {}  # fingerprints of decided calls that the model was told to make again
+    untold: dict[str, str] = {}  # calls that the model is told to make again once they are decided, and their fingerprints
     made: dict[str, str] = {}  # calls that were let through, by both names, until the session's file shows what came of them
     questions: dict[str, tuple[str, ...]] = {}  # fingerprints of questions that were asked, and their keys
     reviews: int = 0  # how many wishes of reviewers the model was told
