@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import signal
 import tempfile
 from pathlib import Path
 
@@ -25,7 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Refuse to begin below somebody's store: every test would find that one."""
+    """Refuse to begin below somebody's store: every test would find that one. And have terminals that close be noticed."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever says nohup has it ignored by all that is started, too
     for place in Path(tempfile.gettempdir(), "tests").resolve().parents:
         if (place / ".adjourn").exists():
             pytest.exit(f"{place / '.adjourn'} is above the places of the tests, who would share it; move it away", returncode=3)

@@ -28,15 +28,19 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
         self.code: int | None = None
+        # A Ctrl+C waits until the command is there: Python, on its way there, would take it for its own and lose it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            self._become(shell, words, {"TERM": "xterm-256color"} | (env or {}))
+            self._become(shell, words, {"TERM": "xterm-256color"} | (env or {}), mask=before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 200, columns, 0, 0))
 
-    def _become(self, shell: Shell, words: tuple[str, ...], env: dict[str, str]) -> None:
+    def _become(self, shell: Shell, words: tuple[str, ...], env: dict[str, str], *, mask: set[int | signal.Signals]) -> None:
         try:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a Ctrl+C this early must not be lost in the test's own handler
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(shell.place)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             os.execve(ADJOURN, [str(ADJOURN), *words], shell.environment | env)
         finally:
             os._exit(127)
