@@ -83,8 +83,8 @@ class Pulse:
             return False  # the deadlines stay what they are
         self.trouble = None
         with self._turn:
-            for run_id in held & self._places.keys():
-                for place in self._places[run_id]:
+            for run_id, places in self._places.items():
+                for place in places if run_id in held else ():
                     lease.hand_over(place, self._latest(run_id, deadline))
         return True
 
