@@ -262,10 +262,11 @@ class ClaudeDriver:
             return self._fail(f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}")
         if self._holding.is_pausing:
             return exits.PAUSED
-        is_done = self._result and self._result.is_success and self._program and self._program.exit_code == 0
-        if is_done and self._result and not self._holding.unheard:  # a model that cannot make its calls is soon done
+        result, code = self._result, self._program.exit_code if self._program else None
+        # A model that cannot make its calls, because their hooks do not reach us, is soon done, too.
+        if result and result.is_success and code == 0 and not self._holding.unheard:
             self._holding.close_subagents()
-            self._report(self._result.result or self._last_words)
+            self._report(result.result or self._last_words)
             return exits.COMPLETED
         return self._give_up()
 
