@@ -60,11 +60,13 @@ def _call(context: click.Context, tool: str | None, arguments: str | None) -> tu
 def _object(text: str) -> dict[str, object]:
     import msgspec
 
+    from adjourn.core.json_text import decode_unambiguous
+
     try:
-        return msgspec.json.decode(text, type=dict[str, object])
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        return decode_unambiguous(text, type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Misuse(
-            "--args is not one JSON object", way_out="""adjourn policy explain --tool NAME --args '{"key": 1}'"""
+            f"--args is not one JSON object: {error}", way_out="""adjourn policy explain --tool NAME --args '{"key": 1}'"""
         ) from None
 
 

@@ -7,6 +7,7 @@ import msgspec
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import Call, canonical
 from adjourn.core.errors import Conflict, NotAllowed
+from adjourn.core.json_text import decode_unambiguous
 from adjourn.core.task import Milliseconds
 from adjourn.core.when import stamp
 
@@ -62,7 +63,7 @@ def read_file(content: bytes) -> tuple[Signed, ...]:
     if len(content) > LARGEST:
         raise NotAllowed(f"a decision file has at most {LARGEST:,} bytes", way_out="decide fewer asks with one file")
     try:
-        found = msgspec.json.decode(content, type=DecisionFile).decisions
+        found = decode_unambiguous(content, type=DecisionFile).decisions
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise NotAllowed(f"that is no decision file: {error}", way_out="adjourn approve ASK --sign KEY --save FILE") from error
     if not found:

@@ -9,6 +9,7 @@ import msgspec
 
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.errors import Misuse, NotAllowed
+from adjourn.core.json_text import decode_unambiguous
 
 LARGEST = 1024 * 1024
 WINDOW = 300  # seconds that a request may be old, or early
@@ -86,7 +87,7 @@ def require_genuine(request: Request, key: bytes, *, now: int) -> None:
 def reply_of(request: Request) -> Reply:
     """Return the reply that a genuine request brings."""
     try:
-        body = msgspec.json.decode(request.body, type=Body)
+        body = decode_unambiguous(request.body, type=Body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Misuse(f"the body of the request cannot be used: {error}", way_out=_HOW) from error
     for word in sorted({*_WORDS.values()} - {_WORDS[body.verb]}):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from adjourn.core.errors import NotAllowed
+from adjourn.core.json_text import decode_unambiguous
 
 SOCKET = "hook.sock"
 BLOCKS = 2  # the exit code that Claude Code takes for a no, whatever its settings
@@ -114,7 +115,7 @@ class Asked:
         self._said += piece
         if piece and len(self._said) <= _LARGEST:
             return False
-        self.request = msgspec.json.decode(self._said, type=Request)
+        self.request = decode_unambiguous(self._said, type=Request)
         return True
 
     def answer(self, answer: Answer, *, seal: str = "") -> str:
@@ -161,7 +162,7 @@ class Ear:
             is_whole = asked.is_whole()
         except BlockingIOError:
             return
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._leave(asked)
             asked.drop()
             return

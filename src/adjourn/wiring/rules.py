@@ -8,6 +8,7 @@ import msgspec
 
 from adjourn.core.call import COMMAND, Json, Word, arguments_of, canonical
 from adjourn.core.errors import BadPolicy, Misuse
+from adjourn.core.json_text import decode_unambiguous
 from adjourn.core.judging import allowed_call
 from adjourn.core.policy import Allowance
 from adjourn.core.toml import Problem
@@ -45,7 +46,7 @@ def read_allowances(path: str, problems: list[Problem]) -> tuple[Allowance, ...]
         return tuple(_read(read_text(path, is_project=False)))
     except Unreadable as unreadable:
         problems.append(unreadable.problem)
-    except (ValueError, msgspec.ValidationError, RecursionError) as error:  # TOML's errors are ValueErrors, too
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # TOML's errors are ValueErrors, too
         problems.append(Problem(source=path, what=f"{error}; `adjourn rules` writes this file, nobody else should"))
     return ()
 
@@ -71,7 +72,7 @@ def _read(text: str) -> Iterator[Allowance]:
 def _arguments(table: _Table) -> dict[str, Any]:
     if table.argv is not None:
         return {"argv": msgspec.to_builtins(table.argv)}
-    return msgspec.json.decode(table.arguments or "{}", type=dict[str, Any])
+    return decode_unambiguous(table.arguments or "{}", type=dict[str, Any])
 
 
 def change_allowances(change: Callable[[Sequence[Allowance]], Iterable[Allowance]]) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from adjourn.core.call import tool_body
 from adjourn.core.errors import Misuse
+from adjourn.core.json_text import decode_unambiguous
 from adjourn.runners import hook
 from adjourn.runners.codex.channel import HOOK, Message
 from adjourn.runners.codex.items import Item, Option
@@ -155,7 +156,7 @@ def read_request(message: Message, *, thread: str, items: Mapping[str, Item]) ->
     """Return what a request is about, with the help of what was said of its item before."""
     request, method = message.id if message.id is not None else "", message.method or ""
     try:
-        params = msgspec.json.decode(message.params, type=dict[str, Any])
+        params = decode_unambiguous(bytes(message.params), type=dict[str, Any])
         if params.get("session_id" if method == HOOK else "threadId") != thread:
             return Strange(request=request, method=method, why="it belongs to another thread")
         return _READERS[method](request, params, items)
