@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import click
 import msgspec
 
+from adjourn.cli.keyboard import is_pasted, wait_for_silence
 from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
 from adjourn.controller.edits import schema_of
@@ -156,6 +157,7 @@ def _confirm(session: Session, draft: Draft, call: Call, *, value: str | None) -
     lines = ["what changes:", *(f"    {line}" for line in difference(call.tool, draft.call.body, call.body))]
     lines += ["what would run:", *call_block(session, call)]
     session.say("\n".join([*lines, *([f"    approved with {visible(value)}"] if value else [])]))
-    sys.stdout.flush()
-    if not click.confirm("Approve it so?", default=False):
+    session.flush()
+    wait_for_silence()
+    if not click.confirm("Approve it so?", default=False) or is_pasted():
         raise Misuse(f"it was not confirmed: {_NOTHING}", way_out=f"adjourn show {draft.ask.task_id}")

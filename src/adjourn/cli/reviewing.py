@@ -3,8 +3,10 @@
 import os
 import select
 import sys
+from contextlib import suppress
 
 from adjourn.attendance import LOOK_MS
+from adjourn.cli.keyboard import is_pasted, wait_for_silence
 from adjourn.cli.session import Session
 from adjourn.cli.standing import what_is_asked
 from adjourn.controller.whole import Controller
@@ -19,6 +21,7 @@ _STDIN = 0
 _LINE = 1 << 16
 _QUESTION = "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]), later (Enter)? "
 _WHAT = "say what to change, as in: c name the version"
+_PASTED = "Several lines came at once, so none of them counts. Type one line."
 _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}
 
 
@@ -32,7 +35,12 @@ def review_now(session: Session, controller: Controller, task: Task, signals: Si
     scene = controller.scene(task.id)
     ask = next(ask for ask in scene.open_asks if ask.review)
     session.say("\n".join(what_is_asked(session, ask, scene, now=session.now())))
+    session.flush()
+    wait_for_silence(is_stopped=lambda: signals.taken() > 0)
     while (line := _line(session, controller, ask, signals)) and line.strip():
+        if is_pasted():
+            session.say(_PASTED)
+            continue
         try:
             controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal)
         except AdjournError as error:
@@ -52,7 +60,8 @@ def _spelled(line: str) -> str:
 
 def _line(session: Session, controller: Controller, ask: Ask, signals: Signals) -> str | None:
     """Return what a person typed, or None when somebody said stop, or gave the review elsewhere."""
-    sys.stdout.write(_QUESTION)
+    with suppress(OSError):  # a terminal that is gone is noticed below
+        sys.stdout.write(_QUESTION)
     session.flush()
     ear = controller.store.listen()
     poll = select.poll()
@@ -63,7 +72,9 @@ def _line(session: Session, controller: Controller, ask: Ask, signals: Signals) 
             ready = {fd for fd, _ in poll.poll(LOOK_MS)}
             ear.drain()
             if _STDIN in ready:
-                return os.read(_STDIN, _LINE).decode(errors="replace")
+                with suppress(OSError):
+                    return os.read(_STDIN, _LINE).decode(errors="replace")
+                return None
     finally:
         ear.close()
     session.say("")
