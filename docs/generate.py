@@ -709,7 +709,9 @@ def _files() -> Iterator[str]:
     yield "Files"
     yield (
         "All that adjourn keeps is in one directory, the store: `--store DIR`, else `ADJOURN_STORE`, else the nearest `.adjourn` "
-        "from the current directory upwards, else a new `.adjourn` at the root of the git repository, else in the current one."
+        "from the current directory upwards, else a new `.adjourn` at the root of the git repository, else in the current one. "
+        "The search ends at the root of the git repository, the home directory, the border of the file system, another user's "
+        "directory, or one that everybody can write."
     )
     yield (
         "Of a [shared store](../how-to/share-a-store.md) the database is a server's. Each machine has such a directory for the "
@@ -876,7 +878,8 @@ def _policy() -> Iterator[str]:
     yield (
         "The user's `$XDG_CONFIG_HOME/adjourn/policy.toml`, without that variable `~/.config/adjourn/policy.toml`; the project's "
         "`policy.toml` in the store; and, where the store is elsewhere, the nearest `.adjourn/policy.toml` from the workspace "
-        "upwards. All of them count together, and [the strictest rule wins](../how-to/write-a-policy.md#how-rules-meet). "
+        "upwards that does not belong to another user. All of them count together, "
+        "and [the strictest rule wins](../how-to/write-a-policy.md#how-rules-meet). "
         "An unknown key is an error, and then nothing runs; `adjourn policy check` names its line and column."
     )
     yield (

@@ -26,11 +26,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Refuse to begin below somebody's store: every test would find that one. And have terminals that close be noticed."""
+    """Refuse to begin below a policy: it would hold for every test. And have terminals that close be noticed."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever says nohup has it ignored by all that is started, too
     for place in Path(tempfile.gettempdir(), "tests").resolve().parents:
-        if (place / ".adjourn").exists():
-            pytest.exit(f"{place / '.adjourn'} is above the places of the tests, who would share it; move it away", returncode=3)
+        if (place / ".adjourn" / "policy.toml").exists():
+            pytest.exit(
+                f"{place / '.adjourn'} is above the places of the tests, and its policy would hold for them", returncode=3
+            )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

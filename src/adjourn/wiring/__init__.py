@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from adjourn.controller.desk import Desk
@@ -12,10 +12,10 @@ from adjourn.core.surroundings import Surroundings
 from adjourn.process import supervisors
 from adjourn.process.supervisors import About, LocalSupervisors
 from adjourn.wiring.authority import FileAuthoriser
+from adjourn.wiring.finding import STORE, nearest_store, place_for_a_new_store
 
-__all__ = ["About", "find_root", "has_responses", "has_worker", "is_shared", "living", "new_id", "now", "open_desk"]
+__all__ = ["STORE", "About", "find_root", "has_responses", "has_worker", "is_shared", "living", "new_id", "now", "open_desk"]
 
-STORE = ".adjourn"
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")  # how a database is named elsewhere
 _SHIM = "adjourn-shim"
@@ -47,18 +47,7 @@ def find_root(given: str | None, *, start: str | None = None) -> str:
         _refuse_connections(given)
         return os.path.abspath(given)
     here = start or os.getcwd()
-    return nearest_upwards(STORE, here) or os.path.join(next(filter(_is_repository, _upwards(here)), here), STORE)
-
-
-def nearest_root() -> str | None:
-    """Return the nearest store's directory upwards from here, if there is one."""
-    return nearest_upwards(STORE, os.getcwd())
-
-
-def nearest_upwards(name: str, start: str) -> str | None:
-    """Return where a file of that name is that lies nearest to a directory, in it or above."""
-    candidates = (f"{place.rstrip('/')}/{name}" for place in _upwards(start))
-    return next(filter(os.path.lexists, candidates), None)
+    return nearest_store(here) or place_for_a_new_store(here)
 
 
 def _refuse_connections(given: str) -> None:
@@ -66,19 +55,6 @@ def _refuse_connections(given: str) -> None:
     if any(word in given for word in _CONNECTION_WORDS):
         sentence = "a store is a directory, or a URL that begins with postgresql://"
         raise Misuse(sentence, way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE")
-
-
-def _upwards(place: str) -> Iterator[str]:
-    yield place
-    while place.strip("/"):
-        place = place.rpartition("/")[0] or "/"
-        yield place
-
-
-def _is_repository(place: str) -> bool:
-    """Say whether it is one, as git would: sandboxes leave an empty .git behind, in /tmp for one, that is none."""
-    path = os.path.join(place, ".git")
-    return os.path.lexists(path) and (os.path.isfile(path) or os.path.lexists(os.path.join(path, "HEAD")))
 
 
 def is_shared(root: str) -> bool:

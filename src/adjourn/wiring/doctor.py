@@ -21,6 +21,7 @@ from adjourn.wiring import living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.config import read_config
 from adjourn.wiring.controller import open_controller
+from adjourn.wiring.finding import ignored_above
 from adjourn.wiring.notification import configured
 from adjourn.wiring.policies import FilePolicies, origins, rules_path
 from adjourn.wiring.principals import principals, webhooks
@@ -118,6 +119,13 @@ def _notifiers(_: str) -> Findings:
     yield _fine("notifiers", f"told: {', '.join(names)}" if names else "nobody is told of anything")
 
 
+def _ignored(root: str) -> Findings:
+    """Name the stores above that are not used: somebody else may have put them there."""
+    for path, reason in ignored_above(os.getcwd()):
+        if path != root:
+            yield _fine("ignored", f"{path} is no store or policy of this project: {reason}")
+
+
 def _inside(run: str | None) -> Findings:
     if run:
         yield _bad("run", f"this is inside the run {run}: nothing can be decided from here", "look from a terminal of your own")
@@ -143,6 +151,7 @@ _BESIDE = {
     "config": _config,
     "signers": _signers,
     "notifiers": _notifiers,
+    "ignored": _ignored,
     "claude": _claude,
     "codex": _codex,
 }

@@ -10,7 +10,8 @@ from adjourn.core.judgement import Never
 from adjourn.core.policy import NO_POLICY, Allowance, Include, Policy, Source
 from adjourn.core.rule import Rule
 from adjourn.core.toml import Problem
-from adjourn.wiring import STORE, find_root, is_shared, nearest_root, nearest_upwards
+from adjourn.wiring import find_root, is_shared
+from adjourn.wiring.finding import nearest_policy, nearest_store
 from adjourn.wiring.user_files import config_directory, is_trusted
 
 POLICY = "policy.toml"
@@ -40,7 +41,7 @@ class FilePolicies:
         """Return all rules that hold for a workspace now; a few looks at the directory if there are none."""
         seen, policy = self._kept.get(workspace, ({}, NO_POLICY))
         users = config_directory()
-        found = _origins(users, nearest_root() if self._is_shared else self._root, workspace)
+        found = _origins(users, nearest_store(os.getcwd()) if self._is_shared else self._root, workspace)
         paths = {*seen, *(origin.path for origin in found), f"{users}/{RULES}"}
         now = {path: _signature(path) for path in paths}
         if not any(now.values()):
@@ -69,7 +70,7 @@ def origins(root: str, workspace: str) -> list[Origin]:
 
 def _origins(users: str, home: str | None, workspace: str) -> list[Origin]:
     projects = [os.path.join(home, POLICY)] if home else []
-    if (nearest := nearest_upwards(f"{STORE}/{POLICY}", workspace)) and nearest not in projects:
+    if (nearest := nearest_policy(POLICY, workspace)) and nearest not in projects:
         projects.append(nearest)
     return [Origin(f"{users}/{POLICY}", is_project=False), *(Origin(path, is_project=True) for path in projects)]
 
