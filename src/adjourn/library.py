@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from adjourn.core.approved import Approved
-from adjourn.core.ask import Question
+from adjourn.core.ask import Question, question_of
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.errors import Misuse
 from adjourn.core.when import milliseconds
@@ -26,7 +26,7 @@ def ask(
     """
     from adjourn.wiring.inside import Inside
 
-    question = Question(prompt=prompt, key=key or prompt, choices=tuple(choices), expires_after=_span(expires_after))
+    question = question_of(prompt, key=key, choices=tuple(choices), expires_after=_span(expires_after))
     with Inside.open(verbose=verbose) as inside:
         return inside.ask(question, linger=_seconds(linger))
 

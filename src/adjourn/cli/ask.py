@@ -8,7 +8,7 @@ from adjourn.cli.amounts import DURATION
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
-from adjourn.core.ask import Ask, Question
+from adjourn.core.ask import Ask, question_of
 from adjourn.core.errors import Misuse
 from adjourn.core.states import AskState
 
@@ -17,7 +17,9 @@ from adjourn.core.states import AskState
 @click.argument("question")
 @click.option("--choice", "choices", multiple=True, metavar="TEXT", help="An allowed answer; repeat it for each.")
 @click.option(
-    "--key", metavar="NAME", help="The question's name; by default its text. The n-th ask of a name gets the n-th answer."
+    "--key",
+    metavar="NAME",
+    help="The question's name; by default a digest of its text. The n-th ask of a name gets the n-th answer.",
 )
 @click.option("--expires-after", "expires", type=DURATION, metavar="TIME", help="Let it expire: 90s, 15m, 8h, 2d.")
 def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None, expires: int | None) -> int:
@@ -29,7 +31,7 @@ def command(session: Session, *, question: str, choices: tuple[str, ...], key: s
     run_id = os.environ.get("ADJOURN_RUN_ID")
     if not run_id:
         raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")
-    asked = Question(prompt=question, key=key or question, choices=choices, expires_after=expires)
+    asked = question_of(question, key=key, choices=choices, expires_after=expires)
     ask = session.controller.ask(run_id, asked)
     is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:

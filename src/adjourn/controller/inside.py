@@ -29,7 +29,7 @@ Check = Callable[[View, Call], None]  # refuses a call that must not be handed o
 
 def ask(step: Steps, task: Task, run: Run, question: Question, *, request: str = "") -> tuple[Ask, Task]:
     """Register a question, or find it again with its answer: of the same request, if it belongs to one."""
-    key = f"{ASKED}{question.key}"
+    key = f"{ASKED}{question.found_by or question.key}"
     slot = slot_of(task.session_id, key + request, 1 + step.tx.count_turns(run.id, key))
     found = _earlier_ask(step, question, slot=slot)
     if found is None:

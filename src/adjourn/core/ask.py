@@ -6,6 +6,7 @@ from typing import NoReturn
 import msgspec
 
 from adjourn.core.call import call_name
+from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadySettled
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
@@ -139,3 +140,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     choices: tuple[str, ...] = ()
     expires_after: Milliseconds | None = None
+    found_by: str | None = None  # what finds it again in a later run, where that is not its key
+
+
+def question_of(prompt: str, *, key: str | None, choices: tuple[str, ...], expires_after: Milliseconds | None) -> Question:
+    """Return a question. Without a key it gets one that says nothing of its text, which may quote a secret.
+
+    Such a question is found again by its text, as it was before keys were digests.
+    """
+    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hex()[:12]}"
+    return Question(prompt=prompt, key=name, choices=choices, expires_after=expires_after, found_by=key or prompt)

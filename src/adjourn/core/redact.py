@@ -186,6 +186,7 @@ class Redactor:
         return msgspec.structs.replace(
             ask,
             prompt=self.text(ask.prompt),
+            key=ask.key if ask.key is None or self.text(ask.key) == ask.key else None,  # its id names it, too
             manifest=self._optional(ask.manifest),
             reply=self._optional(ask.reply),
             choices=tuple(self.text(choice) for choice in ask.choices),

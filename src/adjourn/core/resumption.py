@@ -97,8 +97,8 @@ def _the_answer(text: str, asks: Sequence[Ask]) -> Reply:
 def _keyed_answer(words: str, asks: Sequence[Ask]) -> Reply:
     open_keys = [ask for ask in asks if ask.is_open and ask.kind is AskKind.QUESTION]
     for ask in open_keys:
-        prefix = f"{ask.key or ask.id}="
-        if words.startswith(prefix):
-            return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=words.removeprefix(prefix))
+        for name in (ask.key, ask.id):
+            if name and words.startswith(f"{name}="):
+                return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=words.removeprefix(f"{name}="))
     keys = ", ".join(visible(ask.key or ask.id) for ask in open_keys) or "none"
     raise Misuse(f"--answer {visible(words)} fits no open question; open: {keys}", way_out="say --answer KEY=TEXT")

@@ -108,8 +108,8 @@ def _writer(hint: Hint) -> Write:
     redactor = open_redactor()
 
     def write(happened: Happened, scene: Scene, ask: Ask | None) -> bytes:
-        clean = redactor.ask(ask) if ask else None
-        notice = notice_of(happened, redactor.scene(scene), ask=clean, hint=hint(scene))
+        clean, clean_scene = redactor.ask(ask) if ask else None, redactor.scene(scene)
+        notice = notice_of(happened, clean_scene, ask=clean, hint=hint(clean_scene))
         told = msgspec.structs.replace(notice, text=plainly(notice.text))
         return plain_json(msgspec.json.encode(told).decode()).encode()
 
