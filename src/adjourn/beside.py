@@ -1,5 +1,6 @@
 """Runs the calls of agents beside them, one at a time, each in a shim of its own."""
 
+import time
 from collections.abc import Mapping
 
 from adjourn.controller.runs import Claimed
@@ -8,15 +9,17 @@ from adjourn.core.call import Call, Json, arguments_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import StoreProblem
 from adjourn.core.reading import steps_of, words_of
-from adjourn.core.task import Run
+from adjourn.core.task import TRIES, Run
 from adjourn.files import private_directory
 from adjourn.ports.leases import Heart
 from adjourn.ports.runs import NeverStarted
 from adjourn.process.local import LocalProcesses, run_directory
-from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt
+from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
+from adjourn.process.shortage import is_shortage
 from adjourn.shims import Shims
-from adjourn.underway import Active, Execution
+from adjourn.underway import FIRST_PAUSE, Active, Execution
 
+_LONGEST_PAUSE = 15.0  # seconds between two tries to start a call on a machine that lacks something
 COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
 
 
@@ -63,7 +66,7 @@ class Beside:
             self._end(active, active.execution)
         if active.has_left():
             return active.execution is None
-        if active.execution is None and not active.told:
+        if active.execution is None and not active.told and time.monotonic() >= active.retry_at:
             self.begin(active)
         return False
 
@@ -75,15 +78,34 @@ class Beside:
         active.is_in_doubt = False
 
     def begin(self, active: Active) -> None:
-        """Start the next call of an agent, if one is ready."""
+        """Start the next call of an agent, if one is ready.
+
+        A call that the machine could not start is given back and tried again later: it is not a
+        failed call. Where something else keeps it from starting, it is tried a few times.
+        """
         call = self._controller.next_execution(active.run.task_id)
-        claimed = self._controller.claim_call(active.run, call) if call else None
+        try:
+            claimed = self._controller.claim_call(active.run, call) if call else None
+        except OSError as error:
+            if not is_shortage(error.errno):
+                raise
+            self._retry_later(active)  # whether its files have changed is not known
+            return
         if claimed is None:
             return
         try:
             shim = self._started(active.run, claimed)
         except (ShimFailed, OSError) as error:
-            self._controller.finish_call(active.run, claimed, CallResult(ok=False, error=f"it could not be started: {error}"))
+            if not is_machines(error):
+                active.failed_starts += 1
+            if active.failed_starts < TRIES:
+                self._controller.release_call(active.run, claimed)
+                self._retry_later(active)
+                return
+            active.failed_starts = 0
+            why = error.sentence if isinstance(error, ShimFailed) else error.strerror or str(error)
+            result = CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}")
+            self._controller.finish_call(active.run, claimed, result)
             return
         execution = Execution(claimed, shim, place=run_directory(self._root, claimed.place))
         self._keep_alive(active.run, execution.place)
@@ -112,15 +134,25 @@ class Beside:
         except GateShut:
             execution.leave()
             self._controller.release_call(active.run, execution.call)
+            self._retry_later(active)
         except BaseException:
             execution.leave()
             raise
         else:
             active.begin(execution)
+            active.failed_starts = 0
+
+    def _retry_later(self, active: Active) -> None:
+        active.retry_pause = min(2 * active.retry_pause, _LONGEST_PAUSE)
+        active.retry_at = time.monotonic() + active.retry_pause
 
     def _end(self, active: Active, execution: Execution) -> None:
         left = NeverStarted() if execution.stayed_out else self._processes.left_behind(execution.call.place)
         self._controller.conclude_call(active.run, execution.call, left)
+        if isinstance(left, NeverStarted):
+            self._retry_later(active)
+        else:
+            active.retry_pause = FIRST_PAUSE
         active.end(execution)  # only now: should the store have failed, it is told again
 
     def _keep_alive(self, run: Run, place: str) -> None:

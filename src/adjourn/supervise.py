@@ -17,7 +17,7 @@ from adjourn.clarifications.files import left_by
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import command_of
-from adjourn.core.errors import AdjournError, Conflict, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
@@ -27,7 +27,8 @@ from adjourn.ports.runs import Ended, NeverStarted, StillRuns
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory
-from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt
+from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
+from adjourn.process.shortage import is_shortage
 from adjourn.process.supervisors import About, supervisor_lock
 from adjourn.shims import Shims, Warmth
 from adjourn.stops import Signals, deferred_signals
@@ -38,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # starting is a hot path: only agents have calls beside them
     from adjourn.beside import Beside
 
-_DIED = "its shim died before the gate opened"
+_DIED = "its shim was killed before the gate opened"
 _PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
 _AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
@@ -215,7 +216,12 @@ class Supervisor:
         require_workspace(self._controller, task)
         deadline = self._heart.deadline() if self._heart else None
         mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
-        claimed = mine or self._controller.claim(task.id, supervisor=self.name)
+        try:
+            claimed = mine or self._controller.claim(task.id, supervisor=self.name)
+        except OSError as error:
+            if not is_shortage(error.errno):
+                raise
+            raise _not_started(task, f"its files cannot be read: {error.strerror}") from error
         if isinstance(claimed, Task):
             return claimed  # what was let through has changed: a person is asked again
         try:
@@ -225,8 +231,17 @@ class Supervisor:
             raise
 
     def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
-        traces.note_before(self._controller, claimed.task)
-        shim = self._prepare(claimed, deadline=deadline)
+        try:
+            traces.note_before(self._controller, claimed.task)
+            shim = self._started(claimed, deadline=deadline)
+        except (ShimFailed, OSError) as error:
+            why = error.sentence if isinstance(error, ShimFailed) else error.strerror or str(error)
+            if is_machines(error):
+                return self._give_back_unstarted(claimed.run, why=why)
+            self._controller.fail_to_start(claimed.run, why=why, tries=self._tries)
+            sentence = f"task {claimed.task.id} could not be started: {why}"
+            raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
+        self._keep_alive(claimed.run, deadline)
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
         try:
@@ -242,16 +257,6 @@ class Supervisor:
             with suppress(Conflict):  # somebody else has done so
                 self._controller.release(self._unopened[-1], why="the store failed before the gate opened")
             self._unopened.pop()
-
-    def _prepare(self, claimed: Claimed, *, deadline: float | None) -> Shim:
-        try:
-            shim = self._started(claimed, deadline=deadline)
-        except (ShimFailed, OSError) as error:
-            self._controller.fail_to_start(claimed.run, why=str(error), tries=self._tries)
-            sentence = f"task {claimed.task.id} could not be started: {error}"
-            raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
-        self._keep_alive(claimed.run, deadline)
-        return shim
 
     def _started(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         """Start the shim of a run from the stored bytes, and from nothing else."""
@@ -284,8 +289,8 @@ class Supervisor:
             shim.open_gate()
         except GateShut:
             active.leave()
-            return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
-        with suppress(StoreProblem):  # it runs: from here on it is watched, whatever else fails
+            return self._give_back_unstarted(active.run, why=_DIED)
+        with suppress(StoreProblem, OSError):  # it runs: from here on it is watched, whatever else fails
             exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
@@ -398,9 +403,24 @@ class Supervisor:
                 exchange.close_run(self._controller, self._root, ended)
                 traces.note_left(self._controller, ended)
                 return ended
-            case NeverStarted():
-                return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
+            case NeverStarted(why=why):
+                return self._give_back_unstarted(active.run, why=why or "its gate stayed shut")
             case _ if active.stayed_out:
-                return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
+                return self._give_back_unstarted(active.run, why=_DIED)
             case _:
                 return self._controller.lose(active.run)
+
+    def _give_back_unstarted(self, run: Run, *, why: str) -> Task:
+        """Give back a run that the machine kept from starting, and raise NotStarted.
+
+        Return the task instead if somebody wants it to stop: then it is not queued again.
+        """
+        ended = self._controller.release(run, why=why)
+        if ended.state is TaskState.QUEUED:
+            raise _not_started(ended, why)
+        return ended
+
+
+def _not_started(task: Task, why: str) -> NotStarted:
+    sentence = f"this machine could not start task {task.id}: {why}; nothing of it ran, and it stays queued"
+    return NotStarted(sentence, reason=why, way_out=f"adjourn resume {task.id}")

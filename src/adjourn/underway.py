@@ -7,6 +7,8 @@ from adjourn.core.call import Call
 from adjourn.core.task import Run
 from adjourn.process.shim import Shim
 
+FIRST_PAUSE = 0.25  # seconds; it doubles before it is used
+
 
 class UnderWay:
     """A shim that runs something, and how often it was told to stop."""
@@ -60,6 +62,9 @@ class Active(UnderWay):
         self.run = run
         self.is_driven = is_driven
         self.execution: Execution | None = None
+        # A call beside it that could not be started is tried again at `retry_at`, and later each time.
+        self.retry_at, self.retry_pause = 0.0, FIRST_PAUSE
+        self.failed_starts = 0
         self.is_in_doubt = False  # whether the store failed while a call beside it was to begin
         self._has_left = False
         self._poll = select.epoll() if is_driven else None

@@ -6,17 +6,19 @@ import time
 from collections.abc import Callable
 
 from adjourn.controller.whole import Controller
-from adjourn.core.errors import AdjournError, CannotResume, Conflict, StoreProblem, WorkspaceBusy
+from adjourn.core.errors import AdjournError, CannotResume, Conflict, NotStarted, StoreProblem, WorkspaceBusy
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
 from adjourn.ports.store import Listener, View
+from adjourn.process.shortage import is_shortage
 from adjourn.stops import Signals
 from adjourn.supervise import Supervisor
 from adjourn.underway import Active
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
 _LONGEST = 60.0
+_LONGEST_HOLD = 15.0  # seconds between two starts on a machine that lacks something
 _TRIES = 2  # at one look: of a task that somebody was just changing, the second one waits
 
 
@@ -51,6 +53,8 @@ class Worker:
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
         self._not_before: dict[str, tuple[float, float]] = {}
+        self._held_until, self._hold = 0.0, _BACKOFF / 2  # nothing is started before, because of the machine
+        self._shortages: set[str] = set()  # what the machine lacks, as far as it was logged since the last start
         self._is_woken = False
         self._trouble: str | None = None
         self._silence: str | None = None
@@ -93,6 +97,12 @@ class Worker:
             if once and not (self._active or self._unreported):
                 raise  # nobody would look again: what was to be done is not done
             self._tell_of_store(error)
+        except (NotStarted, OSError) as error:
+            if isinstance(error, OSError) and not is_shortage(error.errno):
+                raise
+            if once and not (self._active or self._unreported):
+                raise
+            self._hold_back(error)
         self._on_look()
         self._leave_on_disk(stops)
         return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
@@ -132,6 +142,8 @@ class Worker:
                 self._watch(active)
 
     def _start_ready(self, signals: Signals) -> None:
+        if time.monotonic() < self._held_until:
+            return
         tries: dict[str, int] = {}
         self._forget_pauses()
         while self.active < self._settings.max_active and (task := self._next(tries)):
@@ -166,22 +178,37 @@ class Worker:
             return  # another supervisor has it
         except StoreProblem:
             raise
+        except NotStarted:
+            self._delay(task.id, longest=_LONGEST_HOLD)  # should it be the task after all, the others are not kept by it
+            raise
         except AdjournError as error:
-            self._postpone(task, error)
+            self._log("not_started", task=task.id, error=error.sentence, again_in=self._delay(task.id))
             return
         if isinstance(begun, Active):
+            self._held_until, self._hold = 0.0, _BACKOFF / 2
+            self._shortages.clear()
             self._log("started", run=begun.run.id)
             self._watch(begun)
         else:
             self._log("not_started", task=begun.id, state=begun.state)
             self._on_settled(begun)
 
-    def _postpone(self, task: Task, error: AdjournError) -> None:
-        """Try again later, and later still the next time."""
-        _, pause = self._not_before.get(task.id, (0.0, _BACKOFF / 2))
-        longer = min(2 * pause, _LONGEST)
-        self._not_before[task.id] = (time.monotonic() + longer, longer)
-        self._log("not_started", task=task.id, error=error.sentence, again_in=longer)
+    def _delay(self, task_id: str, *, longest: float = _LONGEST) -> float:
+        """Try a task again later, and later still the next time; return in how many seconds."""
+        _, pause = self._not_before.get(task_id, (0.0, _BACKOFF / 2))
+        longer = min(2 * pause, longest)
+        self._not_before[task_id] = (time.monotonic() + longer, longer)
+        return longer
+
+    def _hold_back(self, error: NotStarted | OSError) -> None:
+        """Start nothing for a while, longer each time, and log each reason once: the machine lacks something."""
+        self._hold = min(2 * self._hold, _LONGEST_HOLD)
+        self._held_until = time.monotonic() + self._hold
+        reason = error.reason if isinstance(error, NotStarted) else error.strerror or str(error)
+        if reason not in self._shortages:
+            self._shortages.add(reason)
+            way_out = "nothing is lost: queued tasks are started once the machine can"
+            self._log("holding_back", error=reason, again_in=self._hold, way_out=way_out)
 
     def _watch(self, active: Active) -> None:
         self._not_before.pop(active.run.task_id, None)
@@ -206,6 +233,10 @@ class Worker:
                     self._end(fd)
             except StoreProblem as error:
                 self._tell_of_store(error, run=active.run.id)
+            except OSError as error:
+                if not is_shortage(error.errno):
+                    raise
+                self._hold_back(error)
             except Conflict as error:
                 self._log("taken_away", run=active.run.id, error=error.sentence)
                 self._supervisor.let_go(self._unwatched(fd))
@@ -217,6 +248,9 @@ class Worker:
     def _patience(self) -> float:
         now = time.monotonic()
         moments = [moment for moment, _ in self._not_before.values()]
+        moments += [active.retry_at for active in self._active.values() if active.retry_at > now]
+        if self._held_until > now:
+            moments = [max(moment, self._held_until) for moment in moments]
         if self._drain_deadline is not None and self._drain_deadline > now:
             moments.append(self._drain_deadline)
         return min([self._settings.poll_interval, self._supervisor.interval, *(max(moment - now, 0.01) for moment in moments)])
@@ -226,8 +260,13 @@ class Worker:
         active.leave()
         try:
             self._report(active)
-        except StoreProblem as error:
-            self._tell_of_store(error, run=active.run.id)
+        except (StoreProblem, OSError) as error:
+            if isinstance(error, StoreProblem):
+                self._tell_of_store(error, run=active.run.id)
+            elif is_shortage(error.errno):
+                self._hold_back(error)
+            else:
+                raise
             self._unreported.append(active)  # its result is on disk; it is told at the next look
 
     def _report(self, active: Active) -> None:
@@ -235,6 +274,10 @@ class Worker:
             task = self._supervisor.end(active)
         except Conflict as error:
             self._log("taken_away", run=active.run.id, error=error.sentence)
+            return
+        except NotStarted as error:
+            self._delay(active.run.task_id, longest=_LONGEST_HOLD)
+            self._hold_back(error)
             return
         why = {"why": task.message} if task.state is TaskState.FAILED else {}
         self._log("left", run=active.run.id, state=task.state, **why)

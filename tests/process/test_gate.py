@@ -91,6 +91,7 @@ def test_a_child_that_died_at_the_gate_is_known_not_to_have_started(stage: Stage
     result = scene.result()
     assert not result.started
     assert result.error == "it died before it became the command"
+    assert result.is_shortage, "whatever killed it was not the command"
 
 
 def supervise_until_killed(spec: ShimSpec, *, opens: bool, ready: int) -> None:

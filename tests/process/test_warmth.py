@@ -107,6 +107,23 @@ def test_what_a_rehearsal_leaves_running_is_never_forked(forks: ForkServer, code
     warmth.drop()
 
 
+def test_one_that_dies_while_it_warms_is_replaced(forks: ForkServer, code: Path) -> None:
+    warmth = warmth_of(forks, code, "build")
+    assert warmth.server() is None
+    (warming,) = children(forks.pid)
+    os.kill(int(warming), signal.SIGKILL)
+    assert ready(warmth).pid != int(warming)
+    warmth.drop()
+
+
+def test_one_that_was_killed_costs_no_start(stage: Stage, warmth: Warmth) -> None:
+    server = ready(warmth)
+    os.kill(server.pid, signal.SIGKILL)
+    assert eventually(server.has_hung_up)
+    assert warmth.fork_shim(stage.spec("adjourn", "_agent")) is None
+    assert told(stage, warmth)["built"] == ["built"]
+
+
 def test_a_rehearsal_that_fails_costs_time_and_nothing_else(stage: Stage, forks: ForkServer, code: Path) -> None:
     warmth = warmth_of(forks, code, "fail")
     assert told(stage, warmth)["built"] == []

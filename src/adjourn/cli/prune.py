@@ -12,6 +12,7 @@ from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.exchange import forget
+from adjourn.process.supervisors import remove_dead
 
 _DAY_MS = 86_400_000
 _PAGE = 500
@@ -33,10 +34,22 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
     old = _old(session, before=session.now() - int(days * _DAY_MS)) if session.has_store else []
     if not dry_run:
         old = [task for task in old if _forget(session, task)]
+    locks = _remove_locks(session, dry_run=dry_run) if session.has_store else 0
     if session.wants_json:
-        session.document({"schema_version": 1, "pruned": [task.id for task in old], "dry_run": dry_run})
-    else:
-        session.say(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}.")
+        pruned = [task.id for task in old]
+        session.document({"schema_version": 1, "pruned": pruned, "locks_removed": locks, "dry_run": dry_run})
+        return
+    session.say(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}.")
+    if locks:
+        noun = "lock of a dead supervisor" if locks == 1 else "locks of dead supervisors"
+        session.say(f"{'Would remove' if dry_run else 'Removed'} {locks} {noun}.")
+
+
+def _remove_locks(session: Session, *, dry_run: bool) -> int:
+    """Remove the locks that killed supervisors left, but for those whose runs are still to be settled."""
+    with session.controller.store.read() as view:
+        needed = {view.run(task.id, task.runs).supervisor for task in view.running()}
+    return remove_dead(session.root, needed=needed, dry_run=dry_run)
 
 
 def _forget(session: Session, task: Task) -> bool:

@@ -19,6 +19,7 @@ AdjournError
 ├── Rejected            1  a person said no, or nobody said anything in time
 ├── EditIgnored         1  a person changed the arguments, and the process did not look
 ├── CannotResume        6  only a restart can go on
+├── NotStarted          1  the machine could not start it, and it stays queued
 └── StoreProblem        1  the store cannot be used
     ├── StoreLost       1  it went away while a task was under way
     ├── StoreRefused    5  it is not ours to use
@@ -188,6 +189,16 @@ class CannotResume(AdjournError):
 
     code = "cannot_resume"
     exit_code = exits.CANNOT_RESUME
+
+
+class NotStarted(AdjournError):
+    """The machine could not start a task: nothing of it ran, and it stays queued with its approval."""
+
+    code = "not_started"
+
+    def __init__(self, sentence: str, *, reason: str, way_out: str = "") -> None:
+        super().__init__(sentence, way_out=way_out)
+        self.reason = reason  # the same for every task that fails to start for it
 
 
 class StoreProblem(AdjournError):

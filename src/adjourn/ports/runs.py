@@ -25,7 +25,9 @@ class StillRuns(ShimState, frozen=True):
 
 
 class NeverStarted(ShimState, frozen=True):
-    """The gate stayed shut, and that is proven."""
+    """The gate stayed shut, or the machine kept the command from starting, and that is proven."""
+
+    why: str = ""  # what the machine lacked, if that was the reason
 
 
 class Ended(ShimState, frozen=True):

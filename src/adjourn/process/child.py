@@ -12,10 +12,12 @@ from adjourn.process import linux
 from adjourn.process.descriptors import close_all_but
 from adjourn.process.entry import call
 from adjourn.process.shim import ShimSpec
+from adjourn.process.shortage import is_shortage
 from adjourn.process.signals import IGNORED
 
 _COULD_NOT_START = 127
 _READY = b"."
+SHORTAGE = b"\0"  # what a child's complaint begins with if the machine is the reason
 _GRANT = 3  # one digit, for that is all that some shells can name
 _OUT_OF_THE_WAY = 10
 
@@ -76,7 +78,9 @@ class Child:
                     call(self._entry, self._argv, self._env)
                 _become(self._argv, self._env)
         except BaseException as error:  # noqa: BLE001 a copy of the shim must not go on as a second shim
-            os.write(self._report, _sentence(error, self._argv).encode(errors="backslashreplace"))
+            mark = SHORTAGE if isinstance(error, OSError) and is_shortage(error.errno) else b""
+            sentence = _sentence(error, self._argv).encode(errors="backslashreplace")
+            os.write(self._report, mark + sentence)
         finally:
             os._exit(_COULD_NOT_START)
 
@@ -119,6 +123,8 @@ def _enter(cwd: str) -> None:
     except FileNotFoundError:
         raise CannotStart(f"no such directory: {cwd}") from None
     except OSError as error:
+        if is_shortage(error.errno):
+            raise
         raise CannotStart(f"cannot enter {cwd}: {error.strerror}") from None
 
 

@@ -5,7 +5,9 @@ import _thread
 import contextlib
 import gc
 import os
+import select
 import signal
+import sys
 from collections.abc import Sequence
 from typing import NoReturn, Self, TypeVar
 
@@ -13,17 +15,27 @@ import msgspec
 
 from adjourn.process.descriptors import close_all_but
 from adjourn.process.pinned import Pinned
-from adjourn.process.shim import Ready, Shim, ShimFailed, ShimSpec
+from adjourn.process.shim import MachineFailed, Ready, Shim, ShimFailed, ShimSpec
+from adjourn.process.shortage import is_shortage
 from adjourn.process.signals import start_afresh
 from adjourn.process.wire import Request, Warming, receive_reply, send_request, send_warming
 
 _UNEXPECTED = 70
+_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_SERVE = """
+import sys
+sys.path.append(sys.argv[1])
+from adjourn.process.forkserver import serve
+serve(int(sys.argv[2]))
+"""
 
 Server = TypeVar("Server", bound="ForkServer")
 
 
 class ForkServer:
     """The supervisor's end of its fork server; any thread may use it."""
+
+    _is_replaceable = True
 
     def __init__(self, channel: socket.socket, *, pid: int) -> None:
         self.pid = pid
@@ -40,13 +52,22 @@ class ForkServer:
             pid = os.fork()
             if pid == 0:
                 _be_server(theirs)
+        except OSError as error:
+            sentence = f"this machine has no room for another process: {error.strerror}"
+            way_out = "end some processes, or raise `ulimit -u`, and run the command again"
+            raise MachineFailed(sentence, way_out=way_out) from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         return cls(ours, pid=pid)
 
     def fork_shim(self, spec: ShimSpec) -> Shim:
-        """Return a shim that is ready and waits at its gate, or raise ShimFailed with nothing left running."""
+        """Return a shim that is ready and waits at its gate, or raise ShimFailed: nothing is left running.
+
+        A server that has died is replaced first. One that dies meanwhile costs this start: it may
+        have forked a shim, which still has to see that its gate stays shut.
+        """
+        self._require_server()
         reading, gate, threshold, report, reporting = _descriptors()
         try:
             pinned = self._ask(Request(spec, reading, reporting))
@@ -58,8 +79,52 @@ class ForkServer:
         finally:
             os.close(report)
 
+    def _require_server(self) -> None:
+        """Replace a server that is gone; raise MachineFailed if that cannot be done now."""
+        if self._is_replaceable and self.has_hung_up():
+            with self._turn:
+                if self.has_hung_up():
+                    self._replace()
+
+    def has_hung_up(self) -> bool:
+        """Return whether the server is gone, or does not listen any more."""
+        poll = select.poll()
+        poll.register(self._channel, 0)
+        return bool(poll.poll(0))
+
+    def _replace(self) -> None:
+        """Start another server in the place of the dead one.
+
+        By an exec: this process has a store and perhaps threads by now, which no fork may keep.
+        """
+        from subprocess import DEVNULL, Popen
+
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            sentence = f"the fork server is gone, and no new one can be started: {error.strerror}"
+            raise MachineFailed(sentence) from None
+        words = [sys.executable, "-I", "-c", _SERVE, _PACKAGES, str(theirs.fileno())]
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # as in `start`
+        try:
+            fds = [theirs.fileno()]
+            server = Popen(words, cwd="/", pass_fds=fds, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+        except OSError as error:
+            ours.close()
+            sentence = f"the fork server is gone, and no new one can be started: {error.strerror}"
+            raise MachineFailed(sentence) from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            theirs.close()
+        server.returncode = 0  # nobody waits for it here: we reap it by its pid
+        self._channel.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+        self._channel, self.pid = ours, server.pid
+
     def warmed(self, modules: Sequence[str], kind: type[Server], *, rehearsal: str = "") -> Server:
         """Return a second server with these modules imported, a fork of this one; it says itself when it is ready."""
+        self._require_server()
         ours, theirs = socket.socketpair()
         try:
             with self._turn:
@@ -86,9 +151,10 @@ class ForkServer:
             with self._turn:
                 return Pinned(self._answer_to(request))
         except ConnectionError:
-            raise ShimFailed("the fork server is gone") from None
+            raise MachineFailed("the fork server is gone") from None
         except OSError as error:
-            raise ShimFailed(f"the fork server could not fork: {error.strerror}") from None
+            failure = MachineFailed if is_shortage(error.errno) else ShimFailed
+            raise failure(f"the fork server could not fork: {error.strerror}") from None
         finally:
             os.close(request.gate)
             os.close(request.report)
@@ -121,7 +187,7 @@ def _descriptors() -> list[int]:
     except OSError as error:
         for fd in opened:
             os.close(fd)
-        raise ShimFailed(f"there is no room for its pipes: {error.strerror}") from None
+        raise MachineFailed(f"there is no room for its pipes: {error.strerror}") from None
     return opened
 
 
@@ -131,14 +197,21 @@ def _made_ready(pinned: Pinned, *, gate: int, threshold: int, report: int) -> Sh
         return Shim(pinned, identity=ready.record.identity, gate=gate, threshold=threshold)
     pinned.gone(within=None)
     pinned.close()
-    raise ShimFailed(ready.error)
+    raise MachineFailed(ready.error) if ready.is_shortage else ShimFailed(ready.error)
 
 
 def _read_ready(report: int) -> Ready:
     content = b""
     while piece := os.read(report, 65536):
         content += piece
-    return msgspec.json.decode(content, type=Ready) if content else Ready(error="the shim died before it was ready")
+    if not content:  # nothing of the command has run yet, so whatever killed it was not the command
+        return Ready(error="the shim was killed before it was ready", is_shortage=True)
+    return msgspec.json.decode(content, type=Ready)
+
+
+def serve(descriptor: int) -> NoReturn:
+    """Be a fork server that was started by an exec."""
+    _be_server(socket.socket(fileno=descriptor))
 
 
 def _be_server(channel: socket.socket) -> NoReturn:

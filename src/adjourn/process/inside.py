@@ -12,6 +12,7 @@ import msgspec
 from adjourn.process import linux
 from adjourn.process.running import INTERRUPTS, KILL, Prepared, Running
 from adjourn.process.shim import Ready, ShimResult, ShimSpec
+from adjourn.process.shortage import is_shortage
 from adjourn.process.signals import SignalBox
 
 _LOST = (errno.ENOENT, errno.ESTALE)  # the run's folder is gone, and with it all reason to wait for room in it
@@ -39,8 +40,10 @@ def _stand(spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroup
     try:
         prepared = Prepared(spec, cgroups=cgroups)
     except OSError as error:
-        sentence = f"cannot prepare {spec.run_dir}: {error.strerror}"
-        _tell(report, Ready(error=sentence.encode(errors="backslashreplace").decode()))
+        place = "its directory" if is_shortage(error.errno) else spec.run_dir
+        sentence = f"cannot prepare {place}: {error.strerror}"
+        sentence = sentence.encode(errors="backslashreplace").decode()
+        _tell(report, Ready(error=sentence, is_shortage=is_shortage(error.errno)))
         return 1
     _tell(report, Ready(record=prepared.record))
     opened = _opens(gate, signals)

@@ -58,6 +58,8 @@ class LocalProcesses(LocalSupervisors):
             return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
         if not (result.started or result.error or result.interrupted):
             return NeverStarted()
+        if result.is_shortage and not (result.started or result.interrupted):
+            return NeverStarted(_readable(result.error) or "")
         error = "it took too long and was stopped" if result.timed_out else _readable(result.error)
         exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=error)
         if not number_of_run(run_id):  # a call of an agent, which is told both

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.digest import sha256
 from adjourn.core.surroundings import Surroundings
+from adjourn.process.shortage import hinders_looking
 
 LARGEST = 256 << 20
 MOST = 100
@@ -92,7 +93,9 @@ def _shebang(program: str) -> list[str]:
     try:
         with _opened(program) as fd:
             head = os.read(fd, _SHEBANG)
-    except OSError:
+    except OSError as error:
+        if hinders_looking(error.errno):
+            raise
         return []
     if not head.startswith(b"#!"):
         return []
@@ -109,6 +112,8 @@ def _state(file: str) -> str:
             return "not covered: not a regular file"
         return _digest(file) if about.st_size <= LARGEST else f"not covered: larger than {LARGEST >> 20} MB"
     except OSError as error:
+        if hinders_looking(error.errno):
+            raise  # the file is as it was: that we cannot read it now must not cost its approval
         return f"not covered: {(error.strerror or 'unreadable').lower()}"
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from adjourn.core.identity import ProcessId
 from adjourn.process.cgroup import Cgroup, name_of
-from adjourn.process.child import Child
+from adjourn.process.child import SHORTAGE, Child
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lease import Lease
 from adjourn.process.lock import hold
@@ -105,7 +105,7 @@ class Running:
         try:
             self._child.start()
         except BrokenPipeError:
-            self._complaint = b"it died before it became the command"
+            self._complaint = SHORTAGE + b"it died before it became the command"
         self._latest = time.monotonic() + self._spec.timeout if self._spec.timeout is not None else None
         self._watch_all()
         while self._status is None:
@@ -215,12 +215,13 @@ class Running:
             output.drain()
             output.finish()
         code = os.waitstatus_to_exitcode(status)
-        complaint = self._complaint.decode(errors="replace")[:_LONGEST_ERROR]
+        complaint = self._complaint.removeprefix(SHORTAGE).decode(errors="replace")[:_LONGEST_ERROR]
         return ShimResult(
             started=not complaint,
             exit_code=code if code >= 0 and not complaint else None,
             signal=-code if code < 0 else None,
             error=complaint or None,
+            is_shortage=self._complaint.startswith(SHORTAGE),
             interrupted=self._interrupted,
             timed_out=self._timed_out,
             killed=self._killed if code == -signal.SIGKILL else None,

@@ -67,7 +67,8 @@ class Server:
 
     def _remove_stale_groups(self) -> None:
         if self._cgroups:
-            remove_stale(self._cgroups)
+            with contextlib.suppress(OSError):  # out of descriptors, say: the next round removes them
+                remove_stale(self._cgroups)
 
     def _reap_orphans(self) -> bool:
         """Reap the dead; say whether orphans are left that a killed shim left to this process, the next subreaper."""
@@ -101,9 +102,7 @@ class Server:
                 self._be_warm(warming)
             os.close(warming.channel)
         self._warm_ones.add(pid)
-        pidfd = os.pidfd_open(pid)
-        send_reply(self._channel, pidfd=pidfd)
-        os.close(pidfd)
+        self._reply(pid)
 
     def _be_warm(self, warming: Warming) -> NoReturn:
         """Import what was asked for, with nothing of the environment at hand, and serve."""
@@ -136,10 +135,20 @@ class Server:
             # Before the reply: from then on the shim alone holds its end of the gate.
             os.close(request.gate)
             os.close(request.report)
-        # The shim is this process's child, not yet reaped: no other process can have its pid.
-        pidfd = os.pidfd_open(pid)
-        send_reply(self._channel, pidfd=pidfd)
-        os.close(pidfd)
+        self._reply(pid)
+
+    def _reply(self, pid: int) -> None:
+        """Hand over a child, or say why not: then nobody opens its gate, and it leaves."""
+        # It is this process's child, not yet reaped: no other process can have its pid.
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            send_refusal(self._channel, error)
+            return
+        try:
+            send_reply(self._channel, pidfd=pidfd)
+        finally:
+            os.close(pidfd)
 
     def _fork(self, request: Request) -> int:
         pid = os.fork()

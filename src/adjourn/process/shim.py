@@ -11,6 +11,7 @@ from adjourn.core.identity import ProcessId
 from adjourn.process.identity import boot_id
 from adjourn.process.lock import is_held
 from adjourn.process.pinned import Pinned
+from adjourn.process.shortage import is_shortage
 
 Kept = TypeVar("Kept")
 
@@ -23,6 +24,20 @@ class ShimFailed(AdjournError):
     """The shim could not be made ready; nothing of it runs."""
 
     code = "shim_failed"
+
+
+class MachineFailed(ShimFailed):
+    """The machine could not make the shim ready: it lacks something, or a process of ours was killed.
+
+    The command has no part in it, so the same start may succeed later.
+    """
+
+    code = "machine_failed"
+
+
+def is_machines(error: ShimFailed | OSError) -> bool:
+    """Return whether the machine is why a start failed, and not what was to be started."""
+    return isinstance(error, MachineFailed) or (isinstance(error, OSError) and is_shortage(error.errno))
 
 
 class GateShut(AdjournError):
@@ -67,6 +82,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     record: ShimRecord | None = None
     error: str = ""
+    is_shortage: bool = False  # whether the machine is the reason
 
 
 class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,6 +92,7 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     signal: int | None = None
     error: str | None = None  # why it could not be started
+    is_shortage: bool = False  # whether the machine is the reason: then it may be started later
     interrupted: bool = False  # an interrupt came while it ran, or before
     timed_out: bool = False  # it was interrupted because it took too long
     killed: Killed | None = None

@@ -48,6 +48,27 @@ def living(root: str) -> dict[str, About]:
     return {name: about for name, about in found.items() if about}
 
 
+def remove_dead(root: str, *, needed: set[str], dry_run: bool = False) -> int:
+    """Remove the locks of supervisors that are gone for good and have no run left; return how many those are.
+
+    Only its own supervisor ever writes into a lock, and holds it then. So one that says something and is not held belongs to
+    a dead one. An empty one may be about to be held: it is left alone.
+    """
+    place = os.path.join(root, "supervisors")
+    count = 0
+    for name in _names(place):
+        path = os.path.join(place, name)
+        try:
+            is_dead = os.path.getsize(path) > 0 and not lock.is_held(path)
+            if is_dead and name.removesuffix(".lock") not in needed:
+                if not dry_run:
+                    os.unlink(path)
+                count += 1
+        except FileNotFoundError:
+            continue  # somebody else prunes, or it has just left
+    return count
+
+
 def _names(place: str) -> list[str]:
     try:
         return sorted(os.listdir(place))

@@ -4,15 +4,17 @@ import _socket as socket
 import contextlib
 import os
 import select
+import time
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from adjourn.process.forkserver import ForkServer
-from adjourn.process.shim import Shim, ShimFailed, ShimSpec
+from adjourn.process.shim import MachineFailed, Shim, ShimFailed, ShimSpec
 
 _GROWN = 1.5  # times its first size
 _MOST_FORKS = 1_000
+_PAUSE, _LONGEST_PAUSE = 1.0, 600.0  # seconds
 
 Files = Callable[[], Sequence[str]]  # returns what the modules are made of
 
@@ -20,16 +22,23 @@ Files = Callable[[], Sequence[str]]  # returns what the modules are made of
 class WarmServer(ForkServer):
     """A fork server that says when it has imported what it was told to."""
 
+    _is_replaceable = False  # the next one is made by Warmth
+
     def __init__(self, channel: socket.socket, *, pid: int) -> None:
         super().__init__(channel, pid=pid)
         self._is_ready = False
+        self.is_gone = False  # whether it died before it was ready
         self._size = 0
 
     @property
     def is_ready(self) -> bool:
         """Whether it has imported everything; nobody waits for it."""
-        if not self._is_ready and self._channel in select.select([self._channel], [], [], 0)[0]:
-            self._is_ready = self._channel.recv(1) != b""
+        if not (self._is_ready or self.is_gone) and self._channel in select.select([self._channel], [], [], 0)[0]:
+            try:
+                self._is_ready = self._channel.recv(1) != b""
+            except OSError:
+                self._is_ready = False
+            self.is_gone = not self._is_ready
             self._size = _resident(self.pid)
         return self._is_ready
 
@@ -52,6 +61,7 @@ class Warmth:
         self._made_from: object = None
         self._server: WarmServer | None = None
         self._count = 0
+        self._not_before, self._pause = 0.0, _PAUSE  # when to make the next one after one that died while it warmed
 
     def fork_shim(self, spec: ShimSpec) -> Shim | None:
         """Fork a shim from the warm server, or return None where there is none yet, or it is there no more."""
@@ -60,18 +70,22 @@ class Warmth:
             return None
         try:
             return server.fork_shim(msgspec.structs.replace(spec, entry=self._entry))
+        except MachineFailed:
+            self.drop()
+            raise  # it may have forked a shim: a second one must not wait at the same gate
         except ShimFailed:
             self.drop()
             return None
 
     def server(self) -> WarmServer | None:
         """Return the warm server, or None while there is none: then one is being made ready, for the next time."""
-        if self._server and self._is_stale(self._server):
-            self.drop()
-        if self._server is None:
+        if self._server and (self._server.has_hung_up() or self._is_stale(self._server)):
+            self._drop_stale(self._server)
+        if self._server is None and time.monotonic() >= self._not_before:
             self._begin()
         if self._server is None or not self._server.is_ready:
             return None
+        self._pause = _PAUSE
         self._count += 1
         return self._server
 
@@ -81,6 +95,13 @@ class Warmth:
             self._server.close()
         self._server = None
 
+    def _drop_stale(self, server: WarmServer) -> None:
+        """Let a server go that is dead or out of date; after one that died while it warmed, wait longer each time."""
+        if not server.is_ready and server.is_gone:
+            self._not_before = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self.drop()
+
     def _is_stale(self, server: WarmServer) -> bool:
         too_old = self._count >= _MOST_FORKS or _stamps(self._files) != self._made_from
         return too_old or (server.is_ready and server.has_grown)
@@ -88,7 +109,7 @@ class Warmth:
     def _begin(self) -> None:
         self._files, self._count = self._find_files(), 0
         self._made_from = _stamps(self._files)
-        with contextlib.suppress(OSError):  # without one everything works as well, only slower
+        with contextlib.suppress(OSError, ShimFailed):  # without one everything works as well, only slower
             self._server = self._forks.warmed(self._modules, WarmServer, rehearsal=self._rehearsal)
 
 

@@ -200,6 +200,7 @@ def _in_the_store(root: str) -> Findings:
     try:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
+            yield from _queue(root)
             yield _fine("level", _level(root))
         else:
             yield from _database(root)
@@ -220,6 +221,23 @@ def _sqlite(store: SqliteStore) -> Findings:
         yield _bad("sqlite", f"the database is damaged: {about.damage}", "restore a backup of adjourn.db")
     else:
         yield _fine("sqlite", says)
+
+
+def _queue(root: str) -> Findings:
+    """Name a process that keeps all other writers waiting. One that is stopped will do so until somebody wakes it."""
+    from adjourn.stores.sqlite.holder import LONG, held_for, holder_of
+
+    descriptor = os.open(os.path.join(root, place.LOCK), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        holder = holder_of(descriptor)
+        if holder and not holder.is_stopped:
+            holder = held_for(descriptor, LONG)
+        if holder:
+            state = "and is stopped" if holder.is_stopped else f"for {LONG:.0f} s or longer"
+            says = f"process {holder.pid} ({holder.name}) holds the store {state}: all other writers wait for it"
+            yield _bad("queue", says, holder.remedy)
+    finally:
+        os.close(descriptor)
 
 
 def _level(root: str) -> str:

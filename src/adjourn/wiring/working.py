@@ -10,6 +10,7 @@ from adjourn.core.task import Task
 from adjourn.exchange import once, recover, take_responses
 from adjourn.process.supervisors import About
 from adjourn.stores.sqlite.place import DATABASE
+from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervise import Supervisor
 from adjourn.wiring import is_shared, now
 from adjourn.wiring.supervision import open_supervising
@@ -33,6 +34,8 @@ def open_worker(
         from adjourn.wiring.shared import log_waits
 
         log_waits(controller.store, log)
+    elif isinstance(controller.store, SqliteStore):
+        controller.store.say = lambda sentence, way_out: log("store_slow", error=sentence, way_out=way_out)
 
     def look() -> None:
         if _identity(root) != known:

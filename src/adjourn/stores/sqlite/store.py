@@ -2,8 +2,9 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
@@ -27,6 +28,7 @@ _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
 _CACHE = -8192  # 8 MB: a worker keeps it for as long as it lives
+_BETWEEN_LOOKS = 0.5  # seconds, of somebody who waits for another writer
 _SPILL_PAGES = 8192  # 64 MB, and only as far as used: a large decision must not spill into the log twice
 
 
@@ -51,6 +53,7 @@ class SqliteStore:
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self.say: Callable[[str, str], None] = _warn  # how to tell whoever waits long for another writer
         with _translated(root), _on_disk(root):
             path = place.prepare(root)
             self._lock = os.open(os.path.join(root, place.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -107,11 +110,41 @@ class SqliteStore:
     @contextmanager
     def _turn(self) -> Generator[None, None, None]:
         """Wait in the one queue of writers. The kernel serves it in order; SQLite's own waiting does not."""
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._wait_for_turn()
         try:
             yield
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def _wait_for_turn(self) -> None:
+        """Wait in the queue; after some seconds a thread says who holds it, for the wait itself cannot be interrupted."""
+        import _thread  # most never wait
+
+        has_ended = _thread.allocate_lock()
+        has_ended.acquire()
+        with suppress(RuntimeError):  # no room for a thread: then nobody is told
+            _thread.start_new_thread(self._tell_who_holds, (has_ended,))
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        finally:
+            has_ended.release()
+
+    def _tell_who_holds(self, has_ended: Any) -> None:
+        """Say once who has held the queue, if the wait lasts; those before us in the queue do not count."""
+        from adjourn.stores.sqlite.holder import LONG, holder_of, waiting_sentence
+
+        pid, since = -1, 0.0
+        while not has_ended.acquire(timeout=_BETWEEN_LOOKS):
+            holder, now = holder_of(self._lock), time.monotonic()
+            if (holder.pid if holder else 0) != pid:
+                pid, since = holder.pid if holder else 0, now
+            elif now - since >= LONG - _BETWEEN_LOOKS:
+                way_out = holder.remedy if holder else "adjourn doctor"
+                self.say(waiting_sentence(holder, now - since), way_out)
+                return
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
         """Return the oldest task of a pool that can be started and that fits."""
@@ -172,6 +205,12 @@ class SqliteStore:
         """Let go of the store."""
         self._db.close()
         os.close(self._lock)
+
+
+def _warn(sentence: str, way_out: str) -> None:
+    from adjourn.stores.sqlite.holder import warn
+
+    warn(sentence, way_out)
 
 
 def _known_version(db: Database, path: str) -> int:
