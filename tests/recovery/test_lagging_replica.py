@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psycopg
 import pytest
@@ -15,13 +15,13 @@ import pytest
 from adjourn.core.errors import StoreProblem
 from adjourn.stores.postgres.seen import Seen
 from adjourn.stores.postgres.store import PostgresStore
-from tests.contract.office import shim_of
 from tests.e2e.shell import until
 from tests.needs import needs
 from tests.postgres import Server
 from tests.shared.conftest import Machine, machine  # noqa: F401 -- a fixture
 from tests.shared.desk import desk
 from tests.shared.test_faults import name_of
+from tests.stateful.world import shim_of
 
 Make = Callable[[str], Machine]
 TASKS = 6
@@ -34,7 +34,7 @@ class Snapshots:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._held: list[tuple[int, str, psycopg.Connection[tuple[object, ...]]]] = []
+        self._held: list[tuple[int, str, psycopg.Connection[tuple[Any, ...]]]] = []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
@@ -49,17 +49,17 @@ class Snapshots:
             connection.close()
 
     def _watch(self) -> None:
-        newest = 0
+        newest, place = 0, 0
         with psycopg.connect(self._url, autocommit=True) as look:
             while not self._is_over.wait(0.001):
-                ((place,),) = look.execute("SELECT coalesce(max(no), 0) FROM adjourn.event").fetchall()
-                if place > newest:
+                place = look.execute("SELECT coalesce(max(no), 0) FROM adjourn.event").fetchall()[0][0]
+                if int(place) > newest:
                     newest = self._hold()
 
     def _hold(self) -> int:
-        connection = psycopg.connect(self._url)
+        connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(self._url)
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        ((place, name),) = connection.execute("SELECT max(no), pg_export_snapshot() FROM adjourn.event").fetchall()
+        place, name = connection.execute("SELECT max(no), pg_export_snapshot() FROM adjourn.event").fetchall()[0]
         self._held.append((int(place), str(name), connection))
         return int(place)
 

@@ -243,16 +243,23 @@ class PostgresStore:
         with self.read() as rows:
             yield everything_in(self._db, rows)
 
-    def take_in(self, content: Everything) -> None:
-        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts."""
+    def take_in(self, content: Everything, *, move: str = "") -> None:
+        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts.
+
+        A move that was committed before, which its name tells, changes nothing: others may have gone on since.
+        """
         from adjourn.stores.postgres.copying import everything_in, take_in
 
         with self.change() as rows:
             self._db.all(b"LOCK TABLE adjourn.task IN EXCLUSIVE MODE")
+            if move and rows.shared_document(f"moved:{move}") is not None:
+                return
             if not rows.tasks(limit=1) and not rows.trail(limit=1):
                 take_in(self._db, rows, content)
             if everything_in(self._db, rows) != content:
                 raise Conflict(f"{self.name} keeps something else already", way_out="name a database without tasks")
+            if move:
+                rows.keep_shared_document(f"moved:{move}", b"")
 
     def make_roles(self) -> None:
         """Make the roles for agents, approvers and workers."""
