@@ -196,6 +196,11 @@ def _exit_codes() -> Iterator[str]:
         "All other verbs exit 0 when they have done what they were asked. "
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
+    yield (
+        "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
+        "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
+        "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
+    )
     yield "## Of a command under adjourn"
     yield "What becomes of the task when the process of a run has left, by how it left and what it had asked:"
     head = ("exit code", *SITUATIONS)

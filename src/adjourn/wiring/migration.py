@@ -1,70 +1,164 @@
 """Moves a store of one machine into a database that machines share, and copies one back."""
 
+import fcntl
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from tempfile import mkdtemp
 
 import msgspec
 
 from adjourn.controller.whole import Controller
-from adjourn.core.errors import Conflict, Misuse, NotFound
+from adjourn.core.errors import Conflict, Misuse, NotFound, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
-from adjourn.files import sync_directory, write_whole
+from adjourn.files import private_directory, sync_directory, write_whole
 from adjourn.ports.store import Store
 from adjourn.stores.everything import Everything
-from adjourn.stores.sqlite.place import DATABASE
+from adjourn.stores.sqlite.place import DATABASE, FENCED, MOVING
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import ADDRESS, URLS, is_shared, living
+from adjourn.wiring import ADDRESS, URLS, is_shared, living, new_id
 
 MOVED = f"{DATABASE}.moved"
 ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker")
+_FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
+
+
+class _Move(msgspec.Struct, frozen=True):
+    """A move that has begun: its id, and the place of the database that the directory is moved into."""
+
+    id: str
+    target: str
 
 
 def migrate(source: str, target: str) -> Everything:
     """Move all that a directory keeps into the database of `target`, verify it, and have the directory lead there.
 
-    The old database is put aside: two stores that both know of an approved call would both run it.
+    Two stores that both know of an approved call would both run it. So the old database is put out
+    of everybody's reach before the new one is committed, and `moving.json` says where it is moved
+    to. If the move is interrupted, nothing works on the directory until the same command is run
+    again, which goes on where the first one stopped.
     """
-    source = _movable(source, target)
+    if source.startswith(URLS):  # which may hold a password
+        raise Misuse("what is moved is a directory", way_out="adjourn store backup FILE --store postgresql://…, then --from it")
+    source = os.path.abspath(source)
+    with _one_mover(source):
+        begun = _begun_move(source)
+        if begun and is_shared(target) and target not in {begun.target, source}:
+            sentence = f"{source} is being moved into another database"
+            raise Conflict(sentence, way_out=f"adjourn store migrate --from {source}")
+        move = begun or _Move(id=new_id(), target=target)
+        is_fenced = begun is not None and not os.path.lexists(os.path.join(source, DATABASE))
+        if not is_fenced:
+            _require_movable(source, move.target)
+            _settle_the_dead(source)
+        return _move(source, move, is_fenced=is_fenced)
+
+
+def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
+    """Take the steps of a move that are still to be taken."""
     from adjourn.wiring.shared import address_of, open_shared
 
-    _settle_the_dead(source)
-    old, new = SqliteStore(source), open_shared(target)
+    content: Everything
+    fenced = os.path.join(source, FENCED)
+    new = open_shared(move.target)
+    if is_fenced and is_shared(source):  # it was committed, and all but the last step was taken
+        with new.everything() as content:
+            pass
+        new.close()
+        _put_aside(source, fenced)
+        return content
+    if is_fenced:
+        _rename_files(source, fenced)  # the database is there; what belongs to it may not be yet
+    old = SqliteStore(fenced if is_fenced else source)
     try:
         with old.everything() as found:
-            content: Everything = found  # what starts fast does not know its type
+            content = found  # what starts fast does not know its type
             _require_rest(content, source)
-            new.take_in(content)
-            write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(target)))
-            _put_aside(source)
+            # From here on nobody can use the old store: who waits for its lock finds that it is gone.
+            write_whole(os.path.join(source, MOVING), msgspec.json.encode(move))
+            _rename_files(source, fenced)
+            try:
+                new.take_in(content, move=move.id)
+            except Conflict:  # nothing of it was committed: the old store counts
+                _rename_files(fenced, source)
+                os.unlink(os.path.join(source, MOVING))
+                raise
+            write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(move.target)))
     finally:
         old.close()
         new.close()
+    _put_aside(source, fenced)
     return content
 
 
-def _put_aside(source: str) -> None:
-    for companion in ("", "-wal", "-shm"):
+def _rename_files(source: str, target: str) -> None:
+    """Move the files of a database from one directory into another, the database itself first."""
+    private_directory(target)
+    for name in _FILES:
         with suppress(FileNotFoundError):
-            os.rename(os.path.join(source, DATABASE + companion), os.path.join(source, MOVED + companion))
+            os.rename(os.path.join(source, name), os.path.join(target, name))
+    sync_directory(target)
     sync_directory(source)
 
 
-def _movable(directory: str, target: str) -> str:
-    """Return the whole path of a directory that can be moved, or refuse it."""
-    if directory.startswith(URLS):  # which may hold a password
-        raise Misuse("what is moved is a directory", way_out="adjourn store backup FILE --store postgresql://…, then --from it")
-    source = os.path.abspath(directory)
+def _put_aside(source: str, fenced: str) -> None:
+    """Keep the old database under another name, now that the directory leads to the new one."""
+    for name in _FILES:
+        with suppress(FileNotFoundError):
+            os.rename(os.path.join(fenced, name), os.path.join(source, name.replace(DATABASE, MOVED)))
+    shutil.rmtree(fenced)
+    os.unlink(os.path.join(source, MOVING))
+    sync_directory(source)
+
+
+@contextmanager
+def _one_mover(source: str) -> Generator[None, None, None]:
+    """Let nobody else move the same directory meanwhile."""
+    try:
+        fd = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        raise _no_store(source) from None
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sentence = f"somebody else is moving {source}"
+            raise Conflict(sentence, way_out="wait until that command has ended, then: adjourn tasks") from None
+        yield
+    finally:
+        os.close(fd)
+
+
+def _begun_move(source: str) -> _Move | None:
+    """Return the move of a directory that was interrupted, if there is one."""
+    path = os.path.join(source, MOVING)
+    try:
+        with open(path, "rb") as file:
+            move = msgspec.json.decode(file.read(), type=_Move)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreProblem(f"{path} cannot be read: {error}", way_out=f"ls -l {path}") from error
+    if os.lstat(path).st_uid != os.geteuid():
+        raise StoreRefused(f"{path} is not yours: it is not followed", way_out=f"ls -l {path}")
+    return move
+
+
+def _require_movable(source: str, target: str) -> None:
+    """Refuse a directory that cannot be moved."""
     if not is_shared(target):
         raise Misuse("a store is moved into a database", way_out="adjourn store migrate --from DIR --store postgresql://…")
     if is_shared(source):
         raise Conflict(f"{source} leads to a database already", way_out="adjourn tasks")
     if not os.path.lexists(os.path.join(source, DATABASE)):
-        raise NotFound(f"there is no store at {source}", way_out="name the directory with --from DIR")
+        raise _no_store(source)
     if living(source):
         raise Conflict(f"somebody works on {source}", way_out=f"adjourn worker --status --store {source}")
-    return source
+
+
+def _no_store(source: str) -> NotFound:
+    return NotFound(f"there is no store at {source}", way_out="name the directory with --from DIR")
 
 
 def _settle_the_dead(source: str) -> None:

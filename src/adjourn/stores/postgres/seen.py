@@ -1,5 +1,6 @@
 """Remembers on this machine how far a database was, so that an older copy in its place is noticed."""
 
+import fcntl
 import os
 import time
 from contextlib import suppress
@@ -24,6 +25,7 @@ class Seen:
         self._kept_at = float("-inf")
         self._newest: _Kept | None = self._read()
         self._kept: _Kept | None = self._newest
+        self._synced: _Kept | None = None
 
     def _read(self) -> _Kept | None:
         if self._path is None:
@@ -59,19 +61,59 @@ class Seen:
         if place is not None and seal is not None and place > self.place:
             self._newest = _Kept(place, seal)
 
+    def refresh(self) -> None:
+        """Learn what other processes of this machine have seen meanwhile."""
+        kept = self._read()
+        if kept and kept.place > self.place:
+            self._newest = self._kept = kept
+
     def keep_soon(self) -> None:
         """Write it down unless that was done a moment ago; whoever ends, or looks again, makes up for it."""
         if time.monotonic() - self._kept_at > _MOMENT:
             self.keep()
 
     def keep(self) -> None:
-        """Write it down. Losing it loses a warning, and nothing else: it is not synced, and may fail."""
-        if self._path is None or self._newest is None or self._newest is self._kept:
+        """Write it down, perhaps only in memory and perhaps not at all: for what was only looked at that is enough."""
+        with suppress(OSError):
+            self._write(synced=False)
+
+    def keep_synced(self, *, name: str) -> None:
+        """Write it down, on disk, before something is done that must not be done again; or raise StoreProblem."""
+        try:
+            self._write(synced=True)
+        except OSError as error:
+            raise StoreProblem(
+                f"{self._path} cannot be written: {error.strerror}. This machine must remember how far {name} is "
+                "before it starts anything",
+                way_out="free some space, or set XDG_STATE_HOME to a directory that you can write to",
+            ) from error
+
+    def _write(self, *, synced: bool) -> None:
+        """Put the newest place that any process of this machine knows into the file.
+
+        Several processes write it. Each takes a lock on the directory and reads the file first, so
+        that a process that is behind never puts an older place there.
+        """
+        if self._path is None or self._newest is None:
+            return
+        if self._newest is (self._synced if synced else self._kept):
             return
         self._kept_at = time.monotonic()
         draft = f"{self._path}.{os.getpid()}"
-        with suppress(OSError):
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as file:
+        folder = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            self.refresh()
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(draft, flags, 0o600), "wb") as file:
                 file.write(msgspec.json.encode(self._newest))
+                if synced:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.rename(draft, self._path)
+            if synced:
+                os.fsync(folder)
+                self._synced = self._newest
             self._kept = self._newest
+        finally:
+            os.close(folder)

@@ -72,6 +72,7 @@ class Steps(Numbered):
         self._lease = lease
         self._foreseen = foreseen
         self.is_guarded = False  # whether nothing of it counts if what was foreseen is not so any more
+        self.opens_gate = False  # whether a call starts once this is committed
         self.trace: Trace | None = None  # of this transaction, if it leaves any
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 
 import psycopg
@@ -64,6 +64,7 @@ class PostgresStore:
         self._foreseen: Known | None = None  # what was read of the task that was taken last
         self._is_pooled = listen_url is not None  # what is behind a pooler may change without a word
         self._seen = Seen(seen)
+        self._has_changed = False  # whether anything was committed
         self._open()
 
     def _open(self) -> None:
@@ -115,7 +116,11 @@ class PostgresStore:
                 self._db.queues.clear()
                 raise
             self._db.queues |= rows.queues
-            self._seen.keep_soon()
+            self._has_changed = True
+            if rows.opens_gate:
+                self._seen.keep_synced(name=str(self.name))
+            else:
+                self._seen.keep_soon()
 
     def _begun(self, seen: Values) -> None:
         moment, place, seal, *number = seen
@@ -132,6 +137,7 @@ class PostgresStore:
 
     def _require_known_past(self) -> None:
         """Refuse a copy of the database that lacks what this machine has seen."""
+        self._seen.refresh()
         try:
             rows = self._db.all(_SEAL, self._seen.place) if self._seen.place else []
             self._seen.require(rows[0][0] if rows else None, name=str(self.name))
@@ -155,12 +161,15 @@ class PostgresStore:
                 raise
             if not self._number:  # what guards it lets nobody do it a second time: whoever looks again sees what became of it
                 raise Outdated(f"{self.name} went away while this was saved") from error
-            self._read_back(rows.trace, error)
+            self._read_back(rows, error)
 
-    def _read_back(self, trace: Trace | None, error: psycopg.Error) -> None:
-        match self._status_of(self._number, trace):
+    def _read_back(self, rows: Rows, error: psycopg.Error) -> None:
+        match self._status_of(self._number, rows.trace):
             case "committed":
-                return
+                # A gate opens only if its place in the trail is known; anything else was saved, whatever fails now.
+                with nullcontext() if rows.opens_gate else suppress(psycopg.Error):
+                    for place, seal in self._db.all(SQL["trail_head"]):
+                        self._seen.note(place, seal)
             case "aborted":
                 raise StoreProblem(f"{self.name} went away before this was saved", way_out="say it again") from error
             case _:
@@ -234,16 +243,23 @@ class PostgresStore:
         with self.read() as rows:
             yield everything_in(self._db, rows)
 
-    def take_in(self, content: Everything) -> None:
-        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts."""
+    def take_in(self, content: Everything, *, move: str = "") -> None:
+        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts.
+
+        A move that was committed before, which its name tells, changes nothing: others may have gone on since.
+        """
         from adjourn.stores.postgres.copying import everything_in, take_in
 
         with self.change() as rows:
             self._db.all(b"LOCK TABLE adjourn.task IN EXCLUSIVE MODE")
+            if move and rows.shared_document(f"moved:{move}") is not None:
+                return
             if not rows.tasks(limit=1) and not rows.trail(limit=1):
                 take_in(self._db, rows, content)
             if everything_in(self._db, rows) != content:
                 raise Conflict(f"{self.name} keeps something else already", way_out="name a database without tasks")
+            if move:
+                rows.keep_shared_document(f"moved:{move}", b"")
 
     def make_roles(self) -> None:
         """Make the roles for agents, approvers and workers."""
@@ -271,7 +287,11 @@ class PostgresStore:
 
     def close(self) -> None:
         """Let go of the store."""
-        self._seen.keep()
+        if self._has_changed:
+            with suppress(StoreProblem):  # it was acknowledged: what counts is in the database
+                self._seen.keep_synced(name=str(self.name))
+        else:
+            self._seen.keep()
         self._db.close()
         if self.patience:
             self.patience.close()

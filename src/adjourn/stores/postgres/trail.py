@@ -10,6 +10,7 @@ class TrailRows(Trail, Steps):
 
     def _keep_event(self, no: int, event: Event, link: bytes) -> None:
         self._unsealed.append((no, event, link))
+        self.opens_gate = self.opens_gate or event.kind == "call_executing"
 
     def _write_events(self) -> None:
         self._seal()

@@ -9,6 +9,8 @@ from adjourn.files import private_file, sync_directory, write_whole
 
 DATABASE = "adjourn.db"
 LOCK = "write.lock"
+MOVING = "moving.json"  # says into which database the store is being moved
+FENCED = "moving"  # where the database lies while it is moved
 _CUSTOMARY = ".adjourn"
 _HEADER = 512  # bytes of the smallest page
 _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
@@ -30,9 +32,21 @@ def prepare(root: str) -> str:
     path = os.path.join(os.path.realpath(root), DATABASE)
     for needed in (os.path.join(root, LOCK), path):
         if not os.path.lexists(needed):
+            _refuse_moving(root)
             private_file(needed)
     _refuse_remains(path)
     return path
+
+
+def _refuse_moving(root: str) -> None:
+    """Refuse a store that is being moved into a database: what it keeps may count there already."""
+    if os.path.lexists(os.path.join(root, MOVING)):
+        from adjourn.core.render import command_line  # seldom needed
+
+        raise StoreProblem(
+            f"{root} is being moved into a database, and the move was not finished",
+            way_out=command_line(["adjourn", "store", "migrate", "--from", root]),
+        )
 
 
 def identity(path: str) -> tuple[int, int] | None:
