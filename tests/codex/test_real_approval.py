@@ -243,7 +243,9 @@ text("second done");
 @pytest.mark.parametrize("options", [(), EXECUTE], ids=["repeat", "execute"])
 def test_a_script_stops_at_the_call_and_the_approver_sees_what_it_has_run(real: Scene, options: tuple[str, ...]) -> None:
     real.shell.script('echo "$1" >> made.txt; echo "recorded $1"', name="record.sh")
-    real.allow('[[rule]]\ntool = "shell"\nargs = ["./record.sh", "one"]\naction = "auto"\n')
+    # Codex does not tell where a script's own calls run, nor whether they leave the sandbox: the rule must be meant for both.
+    anywhere = 'dirs = ["/**"]\noutside_sandbox = true\n'
+    real.allow(f'[[rule]]\ntool = "shell"\nargs = ["./record.sh", "one"]\naction = "auto"\n{anywhere}')
     again = Turn(calls=(script('text((await tools.exec_command({cmd: "./record.sh two"})).output);', name="call_T"),))
     turns = [Turn(calls=(script(SCRIPT, name="call_S"),)), *([] if options else [again]), DONE]
     with real.model(turns, model=SCRIPTING_MODEL) as model:

@@ -20,16 +20,27 @@ def command() -> None:
 
 @verb("explain", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=TAKE_ALL)
 @click.option("--workspace", metavar="DIR", default=".", help="Judge as if it were started there (default: here).")
+@click.option("--cwd", metavar="DIR", help="Judge as if the call ran in this directory (default: the workspace).")
 @click.option("--tool", metavar="NAME", help="Judge a call of this tool, and no command.")
 @click.option("--args", "arguments", metavar="JSON", help="The arguments of that call: one JSON object.")
 @click.pass_context
-def explain(context: click.Context, session: Session, *, workspace: str, tool: str | None, arguments: str | None) -> None:
+def explain(
+    context: click.Context,
+    session: Session,
+    *,
+    workspace: str,
+    cwd: str | None,
+    tool: str | None,
+    arguments: str | None,
+) -> None:
     """Say what the policies make of COMMAND: which rules decide and why, part by part. Nothing is run."""
     from adjourn.cli.explaining import as_document, as_text
     from adjourn.wiring.explanation import explained
 
     place = _directory(workspace)
     name, given = _call(context, tool, arguments)
+    if cwd is not None:
+        given["cwd"] = os.path.realpath(os.path.join(place, cwd))
     found = explained(session.root, place, name, given, now=now())
     if session.wants_json:
         session.document(as_document(found))

@@ -1,13 +1,13 @@
 """Judges a command by policies and files: before anything of it starts, and once more before its gate opens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
 
 from adjourn.controller.steps import POLICY_OF, plain_command
 from adjourn.core.ask import Ask
-from adjourn.core.call import COMMAND, Call, Command, arguments_of, command_body, command_of
+from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, command_body, command_of
 from adjourn.core.driving import files_of
 from adjourn.core.errors import BadPolicy
 from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_stricter
@@ -16,10 +16,12 @@ from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy,
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
+from adjourn.core.whereabouts import directory_of, links_among, links_in, named_paths
 from adjourn.ports.desk import Clock
 from adjourn.ports.store import View
 
 Observe = Callable[[Command], Surroundings]
+Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
 
 
 class Policies(Protocol):
@@ -33,10 +35,11 @@ class Policies(Protocol):
 class PolicyGate:
     """Knows the policies and the files of this machine. What it finds takes effect inside a transaction."""
 
-    def __init__(self, policies: Policies, observe: Observe, clock: Clock) -> None:
+    def __init__(self, policies: Policies, observe: Observe, clock: Clock, *, resolve: Resolve | None = None) -> None:
         self._policies = policies
         self._observe = observe
         self._clock = clock
+        self._resolve = resolve  # without it, a call that names a directory or a link counts as one that nobody knows
 
     def opening(self, spec: Spec) -> Opening:
         """Look at a new task's command and judge it."""
@@ -81,9 +84,19 @@ class PolicyGate:
         return self._judge_since(view, task, tool, body, seen), seen.files if task.spec.pause_on_approval else {}
 
     def _seen(self, task: Task, tool: str, body: bytes) -> Surroundings:
-        arguments = arguments_of(body)
+        """Look at what an agent's call depends on: its programs and files in its own directory, and where links lead."""
+        arguments, workspace = arguments_of(body), task.spec.workspace
+        directory = directory_of(tool, arguments, workspace=workspace)
         words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
-        return self._observe(Command(argv=words, cwd=task.spec.workspace)) if words else NOTHING_SEEN
+        seen = self._observe(Command(argv=words, cwd=directory or workspace)) if words else NOTHING_SEEN
+        real = self._real_paths(tool, arguments, workspace)
+        links = links_among(tool, arguments, real, workspace=workspace)
+        return msgspec.structs.replace(seen, files=seen.files | links, real=real) if real else seen
+
+    def _real_paths(self, tool: str, arguments: Mapping[str, Json], workspace: str) -> dict[str, str]:
+        """Return where the directories and files that a call names really are."""
+        named = named_paths(tool, arguments, workspace=workspace) if self._resolve else []
+        return {path: self._resolve(path) for path in (workspace, *named)} if self._resolve and named else {}
 
     def directories(self, view: View, task: Task) -> tuple[str, ...]:
         """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
@@ -94,7 +107,8 @@ class PolicyGate:
         judgement, files = self.weigh(view, task, call.tool, call.body)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         shown = files_of(call.body)
-        changes = differences(shown, files) if shown else []
+        # A call that a person edited was not looked at. Where links lead counts for it all the same.
+        changes = differences(shown, files) if shown else differences({}, links_in(files))
         if _is_outgrown(task, ask, judgement):
             changes += ["the policy is stricter than when it was let through", *judgement.why]
         return tuple(changes)
@@ -152,17 +166,23 @@ class PolicyGate:
 
     def _judge(self, policy: Policy, spec: Spec, body: bytes, seen: Surroundings) -> Judgement:
         arguments = arguments_of(body)
+        seen = self._with_real_paths(COMMAND, arguments, seen, spec.workspace)
         return policy.judge(COMMAND, arguments, surroundings=seen, workspace=spec.workspace, now=self._clock())
+
+    def _with_real_paths(self, tool: str, arguments: Mapping[str, Json], seen: Surroundings, workspace: str) -> Surroundings:
+        real = {} if seen.real else self._real_paths(tool, arguments, workspace)
+        return msgspec.structs.replace(seen, real=real) if real else seen
 
     def _judge_since(self, view: View, task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
         return self._judge_by(self._in_force(view, task), task, tool, body, seen)
 
     def _judge_by(self, in_force: tuple[Policy, Policy], task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
+        arguments = arguments_of(body)
         return judge_since(
             *in_force,
             tool,
-            arguments_of(body),
-            surroundings=seen,
+            arguments,
+            surroundings=self._with_real_paths(tool, arguments, seen, task.spec.workspace),
             workspace=task.spec.workspace,
             task=task.id,
             now=self._clock(),

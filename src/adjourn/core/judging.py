@@ -1,20 +1,31 @@
 """How a policy judges a call: command by command, strictly where something is let pass, generously where it is not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import msgspec
 
 from adjourn.core.call import Json, canonical
 from adjourn.core.judgement import Action, Effect, Judgement
+from adjourn.core.pattern import REST, read_pattern
 from adjourn.core.policy import Allowance, Policy
 from adjourn.core.reading import Step, all_steps, named_programs, possible_commands, possible_programs, steps_of
 from adjourn.core.render import visible
-from adjourn.core.rule import Rule
+from adjourn.core.rule import Index, Rule
+from adjourn.core.shell import Words
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.task import Milliseconds
 from adjourn.core.terms import Approver, Terms
 from adjourn.core.when import span, stamp
+from adjourn.core.whereabouts import (
+    directory_of,
+    joined,
+    leaves_sandbox,
+    matches_directory,
+    moves_in,
+    named_files,
+    relative,
+)
 
 _ACTIONS = tuple(Action)
 _EFFECTS: tuple[Effect, ...] = tuple(Effect)
@@ -90,6 +101,10 @@ def _attributes(rule: Rule) -> Iterator[str]:
         yield "signed"
     if rule.effect is not None:
         yield f"effect {rule.effect}"
+    if rule.dirs is not None:
+        yield f"in {' '.join(_shown_word(each) for each in rule.dirs)}"
+    if rule.outside_sandbox:
+        yield "outside of the sandbox"
     if rule.expires_after is not None:
         yield f"expires after {span(rule.expires_after)}"
 
@@ -109,6 +124,8 @@ class _Case:
         self.surroundings = surroundings
         self.workspace = workspace
         self.step = steps_of(tool, arguments)
+        self.directory = directory_of(tool, arguments, workspace=workspace)
+        self.leaves_sandbox = leaves_sandbox(tool, arguments)
         self.findings: list[Finding] = []
 
     def allowance(self, *, task: str | None, now: Milliseconds) -> Allowance | None:
@@ -135,7 +152,7 @@ class _Case:
     def tightening(self) -> tuple[Rule, ...]:
         """Return the rules that ask or forbid, matched by whatever may be a command in it."""
         index = self.policy.generous
-        found = {id(rule): rule for rule in index.of_call(self.tool, self.arguments, holds_commands=self.is_command)}
+        found = {id(rule): rule for views in self._views() for rule in self._of_views(index, views)}
         for words in possible_commands(self.step, cache(self._is_named_by_a_rule)) if self.step else ():
             for rule in index.of_words(self.tool, words, programs=self._names_of(words)):
                 found[id(rule)] = rule
@@ -158,24 +175,86 @@ class _Case:
         is_outermost = self.step is not None and self.step.words[:1] == (program,)
         return self.surroundings.program if is_outermost else None
 
+    def _views(self) -> list[list[Mapping[str, Json]]]:
+        """Return the arguments as rules may speak of them: for each file as it is named, and as it really is.
+
+        A real path is written in several ways: from the root, and from the workspace.
+        """
+        views: list[list[Mapping[str, Json]]] = []
+        root = self.surroundings.real.get(self.workspace, self.workspace)
+        for key, given in named_files(self.tool, self.arguments):
+            views.append([{**self.arguments, key: given}])
+            real = self.surroundings.real.get(joined(self.directory or self.workspace, given))
+            if real is not None:
+                inside = relative(real, root)
+                paths = [real, *([inside, joined(self.workspace, inside)] if inside else ())]
+                views.append([{**self.arguments, key: path} for path in paths])
+        return views or [[self.arguments]]
+
+    def _of_views(self, index: Index, views: list[Mapping[str, Json]]) -> Iterator[Rule]:
+        for arguments in views:
+            yield from index.of_call(self.tool, arguments, holds_commands=self.is_command)
+
+    def _letting_pass(self) -> tuple[Rule, ...]:
+        """Return the rules that let the call pass by its tool and arguments: whatever file it names, by both of its paths."""
+        found = [{id(rule): rule for rule in self._of_views(self.policy.strict, views)} for views in self._views()]
+        return tuple(rule for number, rule in found[-1].items() if all(number in each for each in found))
+
     def find(self) -> Finding:
         """Return what the rules that let pass say of the whole call."""
-        by_call = tuple(self.policy.strict.of_call(self.tool, self.arguments, holds_commands=self.is_command))
+        by_call = self._letting_pass()
         if self.step is None:
-            finding = Finding(step=None, loosening=by_call, is_auto=_allows(by_call), effect=_effect(by_call))
+            rules, doubts = self._holding(by_call, ())
+            doubts = () if _allows(rules) else doubts
+            finding = Finding(step=None, loosening=rules, is_auto=_allows(rules), effect=_effect(rules), doubts=doubts)
             self.findings.append(finding)
             return finding
         return self._find_step(self.step, by_call)
 
     def _find_step(self, step: Step, by_call: tuple[Rule, ...], *, depth: int = 0) -> Finding:
         at = len(self.findings)
-        rules = (*by_call, *self.policy.strict.of_words(self.tool, step.words)) if step.words else by_call
+        matching = (*by_call, *self.policy.strict.of_words(self.tool, step.words)) if step.words else by_call
+        rules, elsewhere = self._holding(matching, step.words, unnamed=step.unnamed)
         stranger = self._stranger(step)
         trusted = tuple(rule for rule in rules if not stranger or rule.trusts_a_path)
         inner = [self._find_step(each, by_call, depth=depth + 1) for each in step.inner]
-        finding = _settled(step, trusted, inner, stranger="" if trusted else stranger)
+        doubts = (*(() if trusted or not stranger else (stranger,)), *(() if step.is_shell or _allows(trusted) else elsewhere))
+        finding = _settled(step, trusted, inner, stranger="" if trusted else stranger, doubts=doubts)
         self.findings.insert(at, msgspec.structs.replace(finding, depth=depth))
         return finding
+
+    def _holding(
+        self, rules: Sequence[Rule], words: Words, *, unnamed: Sequence[tuple[int, str]] = ()
+    ) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+        """Return the rules that let pass here, and why the others do not."""
+        directories: list[tuple[int, str | None]] = [(-1, self.directory)]
+        if self.directory is not None and words:
+            directories += [(at, path and joined(self.directory, path)) for at, path in moves_in(words)]
+        holding: list[Rule] = []
+        doubts: list[str] = []
+        for rule in rules:
+            wrong = [each for at, each in directories if not _names(rule, at) and not self._holds_in(rule, each)]
+            if wrong:
+                where = "a directory that nobody knows" if wrong[0] is None else visible(wrong[0])
+                meant = " ".join(map(_shown_word, rule.dirs)) if rule.dirs else "the workspace's root"
+                doubts.append(f"{rule_place(rule)} holds in {meant} only, and this would run in {where}")
+            elif self.leaves_sandbox and not rule.outside_sandbox:
+                doubts.append(f"{rule_place(rule)} lets nothing run outside of the sandbox")
+            elif lacking := [why for at, why in unnamed if not _names(rule, at)]:
+                doubts.append(lacking[0])
+            else:
+                holding.append(rule)
+        return tuple(holding), tuple(dict.fromkeys(doubts))
+
+    def _holds_in(self, rule: Rule, directory: str | None) -> bool:
+        """Say whether a rule that lets pass was meant for a directory; what counts is where that really is."""
+        if directory == self.workspace and rule.dirs is None:
+            return True
+        real = self.surroundings.real.get(directory) if directory is not None else None
+        root = self.surroundings.real.get(self.workspace, self.workspace)
+        if real is None and directory != self.workspace:
+            return rule.dirs is not None and "/**" in rule.dirs
+        return any(matches_directory(pattern, real or root, workspace=root) for pattern in rule.dirs or (".",))
 
     def _stranger(self, step: Step) -> str:
         """Say why a program may not be the one that a bare name means, if so."""
@@ -193,7 +272,13 @@ def _is_inside(path: str | None, directory: str) -> bool:
     return not path.startswith("/") or path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def _settled(step: Step, rules: tuple[Rule, ...], inner: list[Finding], *, stranger: str) -> Finding:
+def _names(rule: Rule, at: int) -> bool:
+    """Say whether a rule names the word at a place itself, by no wildcard."""
+    words = rule.argv or ()
+    return 0 <= at < len(words) and words[at] != REST and read_pattern(words[at]).is_literal
+
+
+def _settled(step: Step, rules: tuple[Rule, ...], inner: list[Finding], *, stranger: str, doubts: tuple[str, ...]) -> Finding:
     """Put together what a command's own rules say and what is said of those that it starts."""
     is_strange = bool(stranger) or any(each.is_strange for each in inner)
     exact = () if is_strange or step.unread else tuple(rule for rule in rules if rule.is_exact)
@@ -204,7 +289,7 @@ def _settled(step: Step, rules: tuple[Rule, ...], inner: list[Finding], *, stran
         loosening=rules,
         is_auto=_allows(exact) or (is_known and is_let and all(each.is_auto for each in inner)),
         effect=_effect_of_parts(step, rules, exact, inner, is_known=is_known),
-        doubts=(*step.unread, *step.unsure, *([stranger] if stranger else ())),
+        doubts=(*step.unread, *step.unsure, *doubts),
         is_strange=is_strange,
     )
 

@@ -15,6 +15,7 @@ from adjourn.core.rule import ANY_TOOL, Rule
 from adjourn.core.terms import Approver
 from adjourn.core.toml import NotToml, Problem, as_list, as_table, as_tables, tables_of, unknown_key
 from adjourn.core.when import milliseconds
+from adjourn.core.whereabouts import ANY_DEPTH
 
 MOST_RULES = 10_000
 MOST_PROBLEMS = 100  # of one file; whoever has so many does not read more
@@ -40,6 +41,13 @@ RULE_KEYS = {
     "not_requester": "`true`: whoever started the task may not approve it.",
     "signed": "`true`: an approval counts only if it is signed.",
     "effect": '`"read_only"` or `"idempotent"`: a second run does no harm, so that a run that was lost may be repeated.',
+    "dirs": "Where a rule that says `auto` or `effect` holds: patterns of directories, "
+    "which count from the workspace or begin with `/`. "
+    '`"."` is the workspace itself, `"**"` any directory in it, `"services/*"` each one below `services`, `"/**"` anywhere. '
+    "Without it, the rule holds in the workspace's root only. The directory of a call is what it is started in, "
+    "and what an option such as `git -C` leads to.",
+    "outside_sandbox": "`true`: the rule also lets a call run that asks to leave the sandbox of its agent "
+    "(`sandbox_permissions` of Codex, `dangerouslyDisableSandbox` of Claude Code). Without it, a person is asked.",
     "expires_after": 'How long an approval is waited for: `"90s"`, `"15m"`, `"8h"`, `"2d"`. Without it, for ever.',
 }
 """What each key means, for the reference."""
@@ -205,6 +213,9 @@ class _Reader:
     def _check(self, rule: Rule, path: Path) -> None:
         if not rule.loosens and not rule.tightens:
             self._wrong(self._places.of_key(path), "the rule says nothing: give it an `action`")
+        for key in ("dirs", "outside_sandbox"):
+            if getattr(rule, key) and not rule.loosens:
+                self._wrong(self._places.of_key((*path, key)), f"`{key}` is for rules that say `auto` or `effect`")
         if rule.argv is not None and not any(read_pattern(rule.tool).matches(tool) for tool in _COMMAND_TOOLS):
             self._wrong_value((*path, "args"), f"words are for commands; of the tool {rule.tool} give a table of its arguments")
 
@@ -217,6 +228,7 @@ class _Reader:
             "approver": self._approver,
             "effect": self._effect,
             "expires_after": self._expires,
+            "dirs": self._dirs,
         }
         read: Callable[[Path, Any], Any] = readers.get(key) or self._yes_or_no
         return {key: read(path, given)}
@@ -250,6 +262,22 @@ class _Reader:
         if self._is_project:
             self._wrong(self._places.of_key(path), "a project's policy may not say `effect`: only the user's own may")
         return self._one_of(path, given, Effect, but=frozenset({Effect.UNKNOWN}))
+
+    def _dirs(self, path: Path, given: Any) -> tuple[str, ...]:
+        patterns = as_list(given)
+        if not patterns:
+            self._wrong_value(path, '`dirs` must be a list of patterns, and not empty: ["**"] is the whole workspace')
+            return ()
+        for number, each in enumerate(patterns):
+            parts = each.split("/") if isinstance(each, str) else [""]
+            if not isinstance(each, str) or not each or ".." in parts or each.startswith("~"):
+                what = "a directory is a pattern that counts from the workspace, or begins with `/`; it has no `..` and no `~`"
+                self._wrong_value((*path, number), what)
+            else:
+                for part in parts:
+                    if part != ANY_DEPTH:
+                        self._pattern((*path, number), part)
+        return tuple(str(each) for each in patterns)
 
     def _yes_or_no(self, path: Path, given: Any) -> bool:
         if not isinstance(given, bool):

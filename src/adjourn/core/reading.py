@@ -6,7 +6,7 @@ from itertools import pairwise
 import msgspec
 
 from adjourn.core.call import COMMAND, Json, exact_word
-from adjourn.core.shell import LONGEST_GUESS, Words, guesses, read_text
+from adjourn.core.shell import LONGEST_GUESS, Words, guesses, read_text, shown_program
 
 SHELL_TOOLS = frozenset({"run_command", "bash", "shell"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
@@ -23,6 +23,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()  # what in a shell text is not understood: no rule makes up for it
     unsure: tuple[str, ...] = ()  # why it is not known what it starts: only a rule without wildcards makes up for it
     text: str = ""  # where further commands may hide
+    starts_more: bool = False  # commands may stand among its words: rules that ask or forbid are tried on these, too
+    aliases: tuple[Words, ...] = ()  # the same command as it reads without the names that it gives to others
+    unnamed: tuple[tuple[int, str], ...] = ()  # words that a rule which lets pass must name itself, and why
 
 
 def steps_of(tool: str, arguments: Mapping[str, Json]) -> Step | None:
@@ -72,7 +75,8 @@ def possible_commands(step: Step, is_of_interest: Callable[[str], bool]) -> Iter
     """Yield every run of words that may be a command: rules that forbid or ask are tried on all of them."""
     for each in all_steps(step):
         yield each.words
-        if each.unsure:
+        yield from each.aliases
+        if each.unsure or each.starts_more:
             yield from (each.words[start : start + LONGEST_GUESS] for start in range(1, len(each.words)))
         if each.text:
             yield from guesses(each.text, is_of_interest)
@@ -95,8 +99,11 @@ def _step(words: Words, *, depth: int) -> Step:
         return _shell_step(words, name, depth=depth)
     if name == "find" and not _FIND_STARTS.isdisjoint(words):
         return Step(words=words, unsure=("find starts commands of its own",))
-    reader = _WRAPPERS.get(name)
-    return _wrapped(words, name, reader, depth=depth) if reader else Step(words=words)
+    if name == "git" or name.startswith("git-"):
+        return _git_step(words, name)
+    if reader := _WRAPPERS.get(name):
+        return _wrapped(words, name, reader, depth=depth)
+    return Step(words=words, starts_more=name in _STARTERS, text=_texts(words) if name in _STARTERS else "")
 
 
 # --- shells ---------------------------------------------------------------------------------------------------------------
@@ -120,6 +127,60 @@ def _text_step(words: Words, text: str, *, depth: int) -> Step:
     if read.doubts:
         return Step(words=words, is_shell=True, unread=read.doubts, text=text)
     return Step(words=words, is_shell=True, inner=tuple(_step(command, depth=depth + 1) for command in read.commands))
+
+
+# --- git ------------------------------------------------------------------------------------------
+
+_GIT_VALUES = frozenset(
+    {"-C", "-c", "--attr-source", "--config-env", "--exec-path", "--git-dir", "--list-cmds", "--namespace", "--work-tree"}
+)
+_GIT_STARTERS = frozenset({"bisect", "difftool", "filter-branch", "for-each-repo", "mergetool", "rebase", "submodule"})
+_GIT_SETS = ("-c", "--config-env", "--exec-path")  # what can give a subcommand another meaning
+_GIT_COMMANDS_TEXT = (
+    "add am annotate apply archive backfill bisect blame branch bugreport bundle cat-file check-attr check-ignore "
+    "check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column commit commit-graph "
+    "commit-tree config count-objects credential describe diagnose diff diff-files diff-index diff-pairs diff-tree "
+    "difftool fast-export fast-import fetch fetch-pack fmt-merge-msg for-each-ref for-each-repo format-patch fsck gc "
+    "get-tar-commit-id grep hash-object help hook index-pack init init-db interpret-trailers last-modified log "
+    "ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-tree "
+    "mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs patch-id prune "
+    "prune-packed pull push range-diff read-tree rebase reflog refs remote repack replace replay repo rerere reset "
+    "restore rev-list rev-parse revert rm send-pack shortlog show show-branch show-index show-ref sparse-checkout "
+    "stage stash status stripspace submodule switch symbolic-ref tag unpack-file unpack-objects update-index "
+    "update-ref update-server-info var verify-commit verify-pack verify-tag version whatchanged worktree write-tree"
+)
+_GIT_COMMANDS = frozenset(_GIT_COMMANDS_TEXT.split())
+
+
+def _git_step(words: Words, name: str) -> Step:
+    """Read a command of git: an alias may stand for its subcommand, and settings among its words may make one."""
+    if name != "git":  # git-push is what git starts for `git push`
+        meant = _git_step(("git", name.removeprefix("git-"), *words[1:]), "git")
+        return msgspec.structs.replace(meant, words=words, aliases=(meant.words, *meant.aliases), unnamed=())
+    unnamed: list[tuple[int, str]] = []
+    set_here: list[tuple[str, str]] = []
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        option, _, value = words[at].partition("=")
+        takes_next = option in _GIT_VALUES and "=" not in words[at]
+        if option in _GIT_SETS:
+            unnamed.append((at + takes_next, f"git {option} can change what its subcommand does"))
+            key, _, meaning = (words[at + 1] if takes_next and at + 1 < len(words) else value).partition("=")
+            set_here.append((key.casefold(), meaning))
+        at += 2 if takes_next else 1
+    command, rest = (words[at] if at < len(words) else ""), words[at + 1 :]
+    if command and command not in _GIT_COMMANDS:
+        unnamed.append((at, f"git {shown_program(command)} may be an alias for anything"))
+    meanings = [meaning for key, meaning in set_here if key == f"alias.{command.casefold()}"]
+    starts_more = command in _GIT_STARTERS
+    texts = [meaning.removeprefix("!") for _, meaning in set_here] + ([_texts(words[at:])] if starts_more else [])
+    return Step(
+        words=words,
+        aliases=tuple(("git", *meaning.split(), *rest) for meaning in meanings if not meaning.startswith("!")),
+        unnamed=tuple(unnamed),
+        starts_more=starts_more,
+        text="\n".join(filter(None, texts)),
+    )
 
 
 # --- wrappers -------------------------------------------------------------------------------------------------------------
@@ -171,6 +232,15 @@ _TOO_MANY_WAYS = (
     "pkexec proxychains rlwrap runuser script setpriv ssh stdbuf strace su systemd-run taskset time torsocks toybox unshare "
     "unbuffer watch xargs"
 )
+# Programs that start another one which stands among their words, beside much else that they do.
+_STARTERS_TEXT = (
+    "apptainer asdf aws-vault bwrap bunx bundle cage capsh cgexec chamber conda crun dbus-run-session direnv distrobox "
+    "docker docker-compose doppler dotenv env-cmd expect fdfind fd gdb guix hatch hyperfine kubectl lxc lldb mamba "
+    "micromamba mise nerdctl nix nix-shell nodemon npm npx numactl oc op pdm perf pipenv pipx pnpm pnpx podman poetry "
+    "prlimit proot rye screen sem singularity sops stdbuf tini tmux toolbox tox turbo uv uvx vagrant valgrind vault "
+    "xvfb-run yarn"
+)
+_STARTERS = frozenset(_STARTERS_TEXT.split())
 _WRAPPERS: dict[str, _Reader] = {
     **dict.fromkeys(("doas", "env", "nohup", "setsid", "sudo"), _plain),
     "nice": _nice,

@@ -26,6 +26,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signed: bool = False
     effect: Effect | None = None
     expires_after: Milliseconds | None = None
+    dirs: tuple[str, ...] | None = None  # where it holds if it lets pass; the workspace's root if it does not say
+    outside_sandbox: bool = False  # whether it lets a call leave the sandbox of its agent
     source: str = ""
     line: int = 0
 
@@ -97,28 +99,45 @@ class Index:
         return any(node.fitting(name, strictly=self._strictly) for node in nodes for name in names)
 
     def of_words(self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()) -> Iterator[Rule]:
-        """Yield the rules that match a command; its program may go by further names."""
-        reached = self._tools.fitting(tool, strictly=False)
+        """Yield the rules that match a command; its program may go by further names.
+
+        Rules that ask or forbid also match where options stand between their words: `git push` is in
+        `git -C . push`. An option that the rule itself names may stand anywhere behind the words before it.
+        """
+        reached = self._tools.fitting(tool, strictly=False)  # where the last word was one of the rule's
+        passing: list[_Node] = []  # where it was an option, or its value, between two words of the rule
+        seeking: list[_Node] = []  # where it was anything, and the rule's next word is an option
+        is_after_option = False
         for number, word in enumerate(words):
-            for node in reached:
-                yield from node.with_more
+            is_option = number > 0 and len(word) > 1 and word.startswith(("-", "+"))
             names = {word, *programs} if number == 0 else {word}
-            reached = [found for node in reached for name in names for found in node.fitting(name, strictly=self._strictly)]
-            if not reached:
+            before = list(dict.fromkeys((*reached, *passing)))
+            for node in before:
+                yield from node.with_more
+            expecting = dict.fromkeys((*before, *seeking)) if is_option else before
+            reached = [found for node in expecting for name in names for found in node.fitting(name, strictly=self._strictly)]
+            if not self._strictly and number > 0:
+                # The word behind an option may be its value. Nobody knows which options of which program have one.
+                passing = before if is_option or is_after_option else []
+                seeking = list(dict.fromkeys((*seeking, *(node for node in before if node.has_options))))
+                is_after_option = is_option and "=" not in word
+            if not reached and not passing and not seeking:
                 return
-        for node in reached:
+        for node in (*reached, *passing):
             yield from node.with_more
+        for node in reached:
             yield from node.whole
 
 
 class _Node:
     """A place in the tree: what may follow, and the rules that end here."""
 
-    __slots__ = ("always", "keyed", "literals", "open", "whole", "with_more")
+    __slots__ = ("always", "has_options", "keyed", "literals", "open", "whole", "with_more")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
         self.open: _Branches | None = None  # most words of most rules are literal
+        self.has_options = False  # whether an option is among the words that may follow
         self.keyed: dict[str, _Node] = {}
         self.always: list[Rule] = []
         self.whole: list[Rule] = []
@@ -126,6 +145,7 @@ class _Node:
 
     def below(self, text: str) -> "_Node":
         pattern = read_pattern(text)
+        self.has_options |= pattern.head.startswith("-")
         if pattern.is_literal:
             return self.literals.get(pattern.head) or self.literals.setdefault(pattern.head, _Node())
         self.open = self.open or _Branches()

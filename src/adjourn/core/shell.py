@@ -118,13 +118,14 @@ def _words(piece: str) -> Words:
     if any(word.startswith("=") for word in words):  # some shells put the path of a command there
         raise _Unclear("the shell text has a word that begins with `=`")
     if "=" in program or program in _NO_COMMANDS or program[:1] in {"", "-", "%", "+"}:
-        raise _Unclear(f"the shell text has `{_shown(program)}` where a command begins")
+        raise _Unclear(f"the shell text has `{shown_program(program)}` where a command begins")
     if program in _NOT_FOR_SURE:
         raise _Unclear(f"the shell text has `{program}`, which can change what the rest means")
     return words
 
 
-def _shown(program: str) -> str:
+def shown_program(program: str) -> str:
+    """Return the beginning of a program's name, as a person may safely see it."""
     from adjourn.core.render import visible
 
     return visible(program[:40])

@@ -11,6 +11,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     program: str | None = None
     programs: dict[str, str] = {}  # every program that the words name (`core.reading.programs_of`), and where it really is
     files: dict[str, str] = {}  # path to `sha256:…`, or to why there is no digest
+    real: dict[str, str] = {}  # directories and paths that the call names, and where each of them really is
 
 
 NOTHING_SEEN = Surroundings()

@@ -11,7 +11,8 @@ from adjourn.core.policy import Policy
 from adjourn.core.reading import SHELL_TOOLS, words_of
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.task import Milliseconds
-from adjourn.wiring.judging import observe
+from adjourn.core.whereabouts import directory_of, named_paths
+from adjourn.wiring.judging import observe, resolve
 from adjourn.wiring.policies import FilePolicies, Origin, origins
 
 
@@ -36,7 +37,10 @@ def explained(
 
 def look_around(tool: str, arguments: Mapping[str, Json], workspace: str) -> Surroundings:
     """Find the programs of a call, be it a command or a shell text of another tool."""
-    if tool != COMMAND and tool.casefold() not in SHELL_TOOLS:
-        return NOTHING_SEEN
-    words = words_of(tool, arguments)
-    return observe(Command(argv=words, cwd=workspace)) if words else NOTHING_SEEN
+    named = named_paths(tool, arguments, workspace=workspace)
+    real = {path: resolve(path) for path in (workspace, *named)} if named else {}
+    is_command = tool == COMMAND or tool.casefold() in SHELL_TOOLS
+    words = words_of(tool, arguments) if is_command else ()
+    directory = directory_of(tool, arguments, workspace=workspace) or workspace
+    seen = observe(Command(argv=words, cwd=directory)) if words else NOTHING_SEEN
+    return msgspec.structs.replace(seen, real=real)

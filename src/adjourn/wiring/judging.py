@@ -14,12 +14,19 @@ from adjourn.wiring.policies import FilePolicies
 
 def open_gate(root: str) -> PolicyGate:
     """Make what judges the commands of a store's tasks."""
-    return PolicyGate(FilePolicies(root), observe, now)
+    return PolicyGate(FilePolicies(root), observe, now, resolve=resolve)
 
 
 def observe(command: Command) -> Surroundings:
     """Look at what a command depends on, with the PATH that its process would have."""
     return look_at(command, path=search_path(scripts_directory(), os.environ))
+
+
+def resolve(path: str) -> str:
+    """Return where a path really leads: links are followed as the kernel does, and what is not there yet is kept."""
+    if "\0" in path:  # no such path can be opened
+        return path
+    return os.path.realpath(path).encode("utf-8", "backslashreplace").decode()
 
 
 @cache

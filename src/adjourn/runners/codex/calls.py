@@ -1,5 +1,6 @@
 """The calls of Codex: put before the policy as a batch, handed out once each, and closed with what became of them."""
 
+import os
 from collections.abc import Container, Mapping, Sequence
 
 import msgspec
@@ -7,20 +8,22 @@ import msgspec
 from adjourn.core.call import Call, arguments_of, canonical
 from adjourn.core.driving import CallResult, Held, Proposed, cut
 from adjourn.core.states import CallState
+from adjourn.core.whereabouts import NOT_TOLD
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex import words
+from adjourn.runners.codex.channel import HOOK
 from adjourn.runners.codex.items import Item
 from adjourn.runners.codex.keeping import Keeper
 from adjourn.runners.codex.memory import Put, Ran
 from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Wanted, is_patch
-from adjourn.runners.codex.rollout import Details, Rollout
+from adjourn.runners.codex.rollout import UNKNOWN_DETAILS, Details, Rollout
 from adjourn.runners.codex.thread import Thread
 
 _ESCALATED = "require_escalated"
 _APPLIES_PATCH = "--codex-run-as-apply-patch"  # makes the binary the tool of that name
 _EXECUTABLE = frozenset({SHELL_TOOL, PATCH_TOOL})
 _LONGEST = 100_000  # bytes; the kernel takes no word of more than 128 KiB, and a patch is one
-OUTSIDE, NOT_TOLD = "none", "not told"
+OUTSIDE = "none"
 _RUNS_ON = "running with session ID"  # what the model is told of a command that has not ended
 
 
@@ -47,17 +50,28 @@ class Calls:
         return may_run and self._hand_out([each.item for each in wanted], calls)
 
     def placed(self, wanted: Wanted, rollout: Rollout) -> Wanted:
-        """Add to a command what its request does not say: which shell reads it, and whether that runs inside the sandbox."""
+        """Add to a command what its request does not tell: which shell reads it, where, and whether inside the sandbox.
+
+        Some versions tell a hook the `workdir` of the call, others the directory of the thread, which is the
+        workspace. What a script of the model calls is not in the thread's file: nobody knows how it would run.
+        """
         if wanted.tool != SHELL_TOOL:
             return wanted
         call = next((call for call in rollout.open_calls if call.id == wanted.item), None)
-        details = call.details if call else Details(sandbox_permissions=NOT_TOLD)  # a script's own calls are not told
+        details = call.details if call else UNKNOWN_DETAILS
         shell = [details.shell or rollout.shell, "-lc" if details.login is not False else "-c"]
-        around = {"shell": shell, "sandbox": self._sandbox_of(details.sandbox_permissions)}
-        return msgspec.structs.replace(wanted, arguments=around | wanted.arguments)
+        arguments = {"shell": shell} | wanted.arguments | {"sandbox": self._sandbox_of(details)}
+        workspace = self._drive.task.spec.workspace
+        if wanted.method == HOOK and wanted.arguments.get("cwd") == workspace and details.workdir:
+            is_told = details.workdir != NOT_TOLD
+            arguments |= {"cwd": _directory(workspace, details.workdir)} if is_told else {"workdir": NOT_TOLD}
+        return msgspec.structs.replace(wanted, arguments=arguments)
 
-    def _sandbox_of(self, asked: str | None) -> str:
-        return OUTSIDE if asked == _ESCALATED else (self._sandbox if asked in {None, "use_default"} else str(asked))
+    def _sandbox_of(self, details: Details) -> str:
+        asked = details.sandbox_permissions
+        if asked == _ESCALATED or details.with_escalated_permissions:
+            return OUTSIDE
+        return self._sandbox if asked in {None, "use_default"} else str(asked)
 
     def _approved_or_put(self, wanted: Sequence[Wanted], rollout: Rollout) -> list[Call]:
         """Return the call of each: one that was approved before and is repeated now, or a new one."""
@@ -152,6 +166,17 @@ class Calls:
                     return False
                 self._close(put.item, _executed(thread, self._handed[put.item]))
         return True
+
+
+def _directory(cwd: str, workdir: str) -> str:
+    """Return the directory that a call names.
+
+    Codex takes `..` off by the words alone. Where a link changes what that means, the path is left as it is:
+    the policy takes a path with `..` for a directory that nobody knows.
+    """
+    named = os.path.join(cwd, workdir)
+    plain = os.path.normpath(named)
+    return plain if os.path.realpath(plain) == os.path.realpath(named) else named
 
 
 def _editable(arguments: Mapping[str, object]) -> bytes | None:

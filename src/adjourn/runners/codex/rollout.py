@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.whereabouts import NOT_TOLD
 from adjourn.files import private_directory, write_whole
 from adjourn.runners.codex.memory import Usage
 
@@ -35,7 +36,7 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(self.arguments, type=Details)
         except msgspec.MsgspecError:
-            return Details(sandbox_permissions="not told")
+            return UNKNOWN_DETAILS
 
     @property
     def is_cell(self) -> bool:
@@ -52,8 +53,13 @@ class Details(msgspec.Struct, frozen=True, kw_only=True):
     """How a command would be run."""
 
     sandbox_permissions: str | None = None
+    with_escalated_permissions: bool | None = None  # how earlier versions said `require_escalated`
     shell: str | None = None
     login: bool | None = None
+    workdir: str | None = None
+
+
+UNKNOWN_DETAILS = Details(sandbox_permissions=NOT_TOLD, workdir=NOT_TOLD)
 
 
 class _Line(msgspec.Struct):

@@ -1,0 +1,157 @@
+"""Words in between, other names and wrappers take no command past a rule that asks or forbids."""
+
+import pytest
+
+from adjourn.core.judgement import Action
+from tests.unit.policies import judged, policy, seen
+
+RULES = """
+[[rule]]
+args = ["{program}", "**"]
+action = "auto"
+dirs = ["/**"]
+[[rule]]
+args = [{words}, "**"]
+action = "never"
+"""
+
+
+def rules(*words: str) -> str:
+    """Return a policy that lets a program do everything but what these words say."""
+    return RULES.format(program=words[0], words=", ".join(f'"{word}"' for word in words))
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "command"),
+    [
+        ("git push", "git -C . push"),
+        ("git push", "git -C . --no-pager push origin main"),
+        ("git push", "git -c user.name=x push"),
+        ("git push", "git --git-dir=.git push"),
+        ("git push", "git --git-dir .git --work-tree . push"),
+        ("git push", "/usr/bin/git -P push"),
+        ("git push", "git-push origin"),
+        ("git push", "/usr/lib/git-core/git-push origin"),
+        ("git push", "git -c alias.x=push x origin"),
+        ("git push", "git -c Alias.X=push x origin"),
+        ("git push", "git -c alias.a=status -c alias.x=push x"),
+        ("git remote add", "git -c alias.x=remote\\ add x"),
+        ("git push --force", "git push origin main --force"),
+        ("git push --force", "git -C . push -v origin --force main"),
+        ("docker rm", "docker -H tcp://host:1 rm box"),
+        ("docker compose down", "docker compose -f x.yml down"),
+        ("kubectl delete", "kubectl -n prod delete pod x"),
+        ("kubectl delete", "kubectl --context prod --namespace=prod delete pod x"),
+        ("terraform apply", "terraform -chdir=prod apply"),
+        ("aws s3 rm", "aws --profile prod s3 --region eu rm s3://x"),
+        ("gh pr merge", "gh -R owner/name pr -q merge 1"),
+        ("rm -rf", "rm -v / -rf"),
+    ],
+)
+def test_options_cannot_take_a_command_past_a_rule_that_forbids_it(forbidden: str, command: str) -> None:
+    words = [word.replace("\0", " ") for word in command.replace("\\ ", "\0").split()]
+    assert judged(rules(*forbidden.split()), *words).action is Action.NEVER
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        "env",
+        "env -i A=b",
+        "env -u A",
+        "sudo",
+        "sudo -u root -E",
+        "nice -n 5",
+        "nice -5",
+        "timeout 5",
+        "timeout -s KILL 5s",
+        "xargs -n 1",
+        "command",
+        "exec",
+        "nohup",
+        "stdbuf -oL",
+        "busybox",
+        "setsid -w",
+        "strace -f",
+        "uv run",
+        "npx",
+        "docker run -it box",
+        "kubectl exec box --",
+        "direnv exec .",
+        "ssh host",
+        "find . -exec",
+    ],
+)
+@pytest.mark.parametrize("is_text", [False, True], ids=["words", "shell text"])
+def test_a_wrapper_cannot_take_a_command_past_a_rule_that_forbids_it(wrapper: str, *, is_text: bool) -> None:
+    policy_text = rules("git", "push") + f'[[rule]]\nargs = ["{wrapper.split(maxsplit=1)[0]}", "**"]\naction = "auto"\ndirs = ["/**"]\n'
+    command = f"{wrapper} git -C . push origin"
+    words = ["sh", "-c", command] if is_text else command.split()
+    assert judged(policy_text, *words).action is Action.NEVER
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sh", "-c", "git -C . push"),
+        ("bash", "-lc", "git -C . push"),
+        ("busybox", "sh", "-c", "git -C . push"),
+        ("env", "-S", "git -C . push"),
+        ("git", "-c", "alias.x=!git -C . push", "x"),
+        ("git", "-c", "alias.x=!sh -c 'git push'", "x"),
+        ("git", "submodule", "foreach", "git -C . push"),
+        ("git", "rebase", "-x", "git -C . push", "main"),
+        ("git", "bisect", "run", "git", "-C", ".", "push"),
+        ("git", "-c", "core.pager=git push", "log"),
+        ("docker", "run", "box", "sh", "-c", "git push"),
+    ],
+    ids=" ".join,
+)
+def test_text_for_another_shell_cannot_hide_a_command_that_is_forbidden(command: tuple[str, ...]) -> None:
+    assert judged(rules("git", "push"), *command).action is Action.NEVER
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("git", "p", "origin"),
+        ("git", "-c", "alias.x=!anything", "x"),
+        ("git", "-c", "core.sshCommand=anything", "fetch"),
+        ("git", "--config-env=alias.x=HOME", "x"),
+        ("git", "--exec-path=/tmp/x", "status"),
+        ("env", "GIT_CONFIG_COUNT=1", "git", "x"),
+    ],
+    ids=" ".join,
+)
+def test_what_may_be_an_alias_does_not_run_by_a_wildcard(words: tuple[str, ...]) -> None:
+    """An alias can stand in the repository's own configuration, where it means what the repository wants."""
+    everything = rules("git", "push") + '[[rule]]\nargs = ["env", "**"]\naction = "auto"\n'
+    assert judged(everything, *words).action is Action.PROMPT
+    exact = ", ".join(f'"{word}"' for word in words)
+    assert judged(f'{everything}[[rule]]\nargs = [{exact}]\naction = "auto"\n', *words).action is Action.AUTO
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git status", "git log --grep push", "git commit -m push", "git stash push", "git log push", "git -C . log"],
+)
+def test_what_only_speaks_of_a_forbidden_word_is_not_forbidden(command: str) -> None:
+    assert judged(rules("git", "push"), *command.split()).action is Action.AUTO
+
+
+def test_a_commit_message_is_no_command() -> None:
+    assert judged(rules("git", "push"), "git", "commit", "-m", "do not git push this").action is Action.AUTO
+
+
+def test_rules_that_let_pass_take_no_option_in_between() -> None:
+    text = '[[rule]]\nargs = ["git", "status"]\naction = "auto"\n'
+    assert judged(text, "git", "status").action is Action.AUTO
+    for words in (("git", "-C", ".", "status"), ("git", "--no-pager", "status"), ("git", "-c", "a.b=c", "status")):
+        assert judged(text, *words).action is Action.PROMPT
+
+
+def test_a_shell_tool_of_an_agent_cannot_pass_either() -> None:
+    found = policy(rules("git", "push")).judge(
+        "Bash", {"command": "git -C . push"}, surroundings=seen(), workspace="/project", now=0
+    )
+    assert found.action is Action.NEVER
