@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 from adjourn.controller.whole import Controller
-from adjourn.core.errors import CannotResume
+from adjourn.core.errors import CannotResume, Conflict
 from adjourn.core.task import Task
 from adjourn.process.local import LocalProcesses, run_directory
-from adjourn.process.shim import adopt
+from adjourn.process.shim import adopt, holds_lock
 
 OUTPUT_MS = 100
 LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
@@ -63,7 +63,13 @@ def interrupt_orphan(controller: Controller, task: Task, *, root: str) -> None:
         run = view.run(task.id, task.runs)
     if run.shim is None or LocalProcesses(root).supervisor_lives(run.supervisor):
         return
-    shim = adopt(run_directory(root, run.id), run.shim)
+    place = run_directory(root, run.id)
+    shim = adopt(place, run.shim)
+    if shim is None and holds_lock(place):
+        raise Conflict(
+            f"run {run.id} runs in another PID namespace, and its supervisor is gone: it stops when a worker sees it there",
+            way_out="adjourn worker --once, in the container or on the host that started it",
+        )
     if shim is not None:
         shim.interrupt()
         shim.wait(task.spec.grace + 1)

@@ -12,7 +12,7 @@ from adjourn.core.reading import steps_of, words_of
 from adjourn.core.task import TRIES, Run
 from adjourn.files import private_directory
 from adjourn.ports.leases import Heart
-from adjourn.ports.runs import NeverStarted
+from adjourn.ports.runs import NeverStarted, StillRuns
 from adjourn.process.local import LocalProcesses, run_directory
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
 from adjourn.process.shortage import is_shortage
@@ -47,7 +47,9 @@ class Beside:
             active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
             self._keep_alive(active.run, place)
         elif call.shim:
-            self._controller.conclude_call(active.run, call, self._processes.left_behind(call.place))
+            state = self._processes.shim_state(call.place, call.shim)
+            if not isinstance(state, StillRuns):  # else its lock is held in another PID namespace
+                self._controller.conclude_call(active.run, call, state)
         else:
             self._controller.release_call(active.run, call)
 

@@ -1,7 +1,12 @@
 """How files are put in place: private whatever the umask, whole or not at all, and on disk."""
 
+import errno
 import os
+import stat
 from contextlib import suppress
+
+# What `open` says of a path that leads to no file of ours: none, a link, a socket, somebody else's.
+_NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM})
 
 
 def private_directory(path: str) -> str:
@@ -52,6 +57,33 @@ def write_all(fd: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(fd, rest) :]
+
+
+def open_plain(path: str) -> int | None:
+    """Open a plain file for reading, or return None where there is none.
+
+    A process of the same user can put anything in its place. A FIFO would block for ever and a link leads elsewhere.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
+
+
+def read_plain(path: str, *, largest: int) -> bytes | None:
+    """Return what a plain file holds, or None where there is none, or a larger one."""
+    fd = open_plain(path)
+    if fd is None:
+        return None
+    with open(fd, "rb") as file:
+        content = file.read(largest + 1)
+    return content if len(content) <= largest else None
 
 
 def sync_directory(path: str) -> None:

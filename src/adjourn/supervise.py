@@ -23,7 +23,7 @@ from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
 from adjourn.ports.desk import NewId
 from adjourn.ports.leases import Heart
-from adjourn.ports.runs import Ended, NeverStarted, StillRuns
+from adjourn.ports.runs import Ended, NeverStarted
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.local import LocalProcesses, run_directory
@@ -152,7 +152,7 @@ class Supervisor:
         orphan = next((run for run in self._controller.orphans() if run.id == name), None)
         if orphan is None or orphan.shim is None:
             return False
-        return isinstance(self._processes.shim_state(orphan.id, orphan.shim), StillRuns)
+        return self._processes.can_adopt(orphan.id, orphan.shim)
 
     def _claim(self, task: Task) -> Task | None:
         try:

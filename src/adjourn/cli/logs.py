@@ -12,6 +12,7 @@ from adjourn.cli.session import Session
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
+from adjourn.files import open_plain
 
 
 @verb("logs")
@@ -73,8 +74,8 @@ def _document(place: str, name: str) -> dict[str, object]:
 
 
 def _text(place: str, name: str) -> str:
-    try:
-        with open(os.path.join(place, name), encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except FileNotFoundError:
+    fd = open_plain(os.path.join(place, name))
+    if fd is None:
         return ""
+    with open(fd, encoding="utf-8", errors="replace") as file:
+        return file.read()

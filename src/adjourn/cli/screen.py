@@ -2,12 +2,14 @@
 
 import os
 import select
+import stat
 import time
 from codecs import getincrementaldecoder
 
 from adjourn.cli.session import Session
 from adjourn.core.render import block
 from adjourn.core.when import span
+from adjourn.files import open_plain
 
 _STDOUT, _STDERR = 1, 2
 _CHUNK = 1 << 20
@@ -85,17 +87,23 @@ class Stream:
 
     def has_more(self, place: str) -> bool:
         """Say whether there is something new."""
+        if self._unsaid:
+            return True
         try:
-            return bool(self._unsaid) or os.stat(os.path.join(place, self._name)).st_size > self._offset
+            found = os.lstat(os.path.join(place, self._name))
         except FileNotFoundError:
             return False
+        return stat.S_ISREG(found.st_mode) and found.st_size > self._offset
 
     def hand_on(self, place: str, *, waits: bool = True) -> None:
         """Copy what is new: byte for byte, except to a terminal, where control characters are made visible.
 
         Unless it waits, it leaves for later what cannot be written at once.
         """
-        with open(os.path.join(place, self._name), "rb") as file:
+        fd = open_plain(os.path.join(place, self._name))
+        if fd is None:
+            return
+        with open(fd, "rb") as file:
             file.seek(self._offset)
             while self._say(waits=waits) and (chunk := file.read(_CHUNK)):
                 self._offset += len(chunk)

@@ -10,6 +10,7 @@ from adjourn.core.clarification import Left
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import number_of_run, task_of_run
+from adjourn.files import open_plain
 from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 
@@ -29,7 +30,10 @@ class LocalProcesses(LocalSupervisors):
         self._left_by = left_by
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
+        """Say what became of a run's shim; when it vanished, nothing of the run is left alive.
+
+        A shim that holds its lock is alive, also if no process here has its pid: it is in another PID namespace.
+        """
         from adjourn.process import shim as shims
 
         place = run_directory(self._root, run_id)
@@ -40,7 +44,20 @@ class LocalProcesses(LocalSupervisors):
             living.close()
             if not has_ended:
                 return StillRuns()
+        elif shims.holds_lock(place):
+            return StillRuns()
         return self.left_behind(run_id)
+
+    def can_adopt(self, run_id: str, shim: ProcessId) -> bool:
+        """Say whether a run's shim is alive, and in a PID namespace from where it can be watched and signalled."""
+        from adjourn.process import shim as shims
+
+        living = shims.adopt(run_directory(self._root, run_id), shim)
+        if living is None:
+            return False
+        has_ended = living.wait(_MOMENT if _is_young(shim) else 0)
+        living.close()
+        return not has_ended
 
     def left_behind(self, run_id: str) -> ShimState:
         """Say what a shim that is gone left behind."""
@@ -74,8 +91,11 @@ class SharedProcesses(SharedSupervisors, LocalProcesses):
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim; on another machine it has killed its tree by the time that its lease was over."""
         from adjourn.process.identity import boot_id
+        from adjourn.process.shim import holds_lock
 
-        return super().shim_state(run_id, shim) if shim.boot_id == boot_id() else Vanished()
+        if shim.boot_id == boot_id():
+            return super().shim_state(run_id, shim)
+        return StillRuns() if holds_lock(run_directory(self._root, run_id)) else Vanished()
 
 
 def _readable(error: str | None) -> str | None:
@@ -96,9 +116,9 @@ def run_directory(root: str, run_id: str) -> str:
 
 def last_output(place: str, stream: str = "stdout") -> str:
     """Return the end of what a run printed."""
-    try:
-        with open(os.path.join(place, stream), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            return file.read().decode(errors="replace")
-    except FileNotFoundError:
+    fd = open_plain(os.path.join(place, stream))
+    if fd is None:
         return ""
+    with open(fd, "rb") as file:
+        file.seek(max(0, os.fstat(fd).st_size - _TAIL))
+        return file.read(_TAIL).decode(errors="replace")

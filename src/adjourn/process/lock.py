@@ -3,6 +3,8 @@
 import fcntl
 import os
 
+from adjourn.files import open_plain
+
 
 class HeldLock:
     """A lock file held by this process until `close`, or until it dies."""
@@ -45,9 +47,8 @@ def hold_if_free(path: str) -> HeldLock | None:
 
 def is_held(path: str) -> bool:
     """Say whether somebody holds the lock at `path`; asking never keeps others from asking or holding."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    fd = open_plain(path)
+    if fd is None:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -8,6 +8,7 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.core.identity import ProcessId
+from adjourn.files import read_plain
 from adjourn.process.identity import boot_id
 from adjourn.process.lock import is_held
 from adjourn.process.pinned import Pinned
@@ -16,6 +17,8 @@ from adjourn.process.shortage import is_shortage
 Kept = TypeVar("Kept")
 
 Killed = Literal["grace", "second interrupt", "kill", "lease"]  # why a child was killed
+
+_LARGEST = 64 * 1024  # bytes of a record or a result; ours have less than 4 KiB
 
 LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
@@ -171,10 +174,15 @@ def adopt(run_dir: str, identity: ProcessId) -> Shim | None:
     pinned = Pinned.pin(identity.pid, if_it=lambda seen: seen.start_time == identity.start_time)
     if pinned is None:
         return None
-    if is_held(f"{run_dir}/{LOCK}"):
+    if holds_lock(run_dir):
         return Shim(pinned, identity=identity)
     pinned.close()
     return None
+
+
+def holds_lock(run_dir: str) -> bool:
+    """Say whether the shim of this run is alive, in whichever PID namespace."""
+    return is_held(f"{run_dir}/{LOCK}")
 
 
 def read_result(run_dir: str) -> ShimResult | None:
@@ -188,8 +196,10 @@ def read_record(run_dir: str) -> ShimRecord | None:
 
 
 def _read(path: str, kind: type[Kept]) -> Kept | None:
+    content = read_plain(path, largest=_LARGEST)
+    if content is None:
+        return None
     try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=kind)
-    except (FileNotFoundError, msgspec.DecodeError):
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from adjourn.process.cgroup import Cgroup
 from adjourn.process.identity import Seen, boot_id, look_at
 from adjourn.process.pinned import Pinned
-from adjourn.process.shim import ShimRecord, read_record
+from adjourn.process.shim import ShimRecord, holds_lock, read_record
 
 CHILDREN = "/proc/self/task/{}/children"
 _PATIENCE = 2.0  # seconds; who is not gone by then sleeps in the kernel, or is not ours to kill
@@ -38,7 +38,7 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
     A member is known by its control group, by the ADJOURN_RUN_ID that it was started with, by its session, or by an ancestor.
     """
     record = read_record(run_dir)
-    if record and _is_anothers(record):
+    if holds_lock(run_dir) or (record and _is_anothers(record)):
         return 0
     group = Cgroup(record.cgroup) if record and record.cgroup else None
     deadline = time.monotonic() + _PATIENCE
