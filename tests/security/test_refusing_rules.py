@@ -84,7 +84,8 @@ def test_options_cannot_take_a_command_past_a_rule_that_forbids_it(forbidden: st
 )
 @pytest.mark.parametrize("is_text", [False, True], ids=["words", "shell text"])
 def test_a_wrapper_cannot_take_a_command_past_a_rule_that_forbids_it(wrapper: str, *, is_text: bool) -> None:
-    policy_text = rules("git", "push") + f'[[rule]]\nargs = ["{wrapper.split(maxsplit=1)[0]}", "**"]\naction = "auto"\ndirs = ["/**"]\n'
+    program, *_ = wrapper.split()
+    policy_text = rules("git", "push") + f'[[rule]]\nargs = ["{program}", "**"]\naction = "auto"\ndirs = ["/**"]\n'
     command = f"{wrapper} git -C . push origin"
     words = ["sh", "-c", command] if is_text else command.split()
     assert judged(policy_text, *words).action is Action.NEVER

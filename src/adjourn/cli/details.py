@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask
-from adjourn.core.call import COMMAND, Call, command_of, digest_of
+from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
+from adjourn.core.driving import files_of
 from adjourn.core.edit import difference
+from adjourn.core.reading import steps_of
 from adjourn.core.render import prose, visible
 from adjourn.core.scene import Scene
 from adjourn.core.terms import Approver, Terms
 from adjourn.core.when import span, stamp
+from adjourn.core.whereabouts import uncovered
 
 _MOST_LINES = 40
 
@@ -27,8 +30,14 @@ def _start_lines(ask: Ask, scene: Scene) -> Iterator[str]:
     if ask.gate:
         yield "nothing has run yet: it asks whether this command may start"
     call = scene.calls.get(ask.call or 0)
-    if call and call.tool == COMMAND and command_of(call.body).files:
-        yield "not covered: what its program opens by itself, what lies in directories, its environment, the network"
+    if call is None:
+        return
+    arguments = arguments_of(call.body)
+    missing = uncovered(call.tool, arguments, workspace=scene.task.spec.workspace)
+    has_files = bool(command_of(call.body).files if call.tool == COMMAND else files_of(call.body))
+    if missing or (has_files and steps_of(call.tool, arguments)):
+        always = ("files that its program opens itself", "directory contents", "its environment", "the network")
+        yield f"Not covered by this approval: {', '.join((*missing, *always))}"
 
 
 def terms_lines(terms: Terms) -> Iterator[str]:

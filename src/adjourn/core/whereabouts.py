@@ -6,6 +6,7 @@ from functools import lru_cache
 from adjourn.core.call import Json, exact_word
 from adjourn.core.pattern import read_pattern
 from adjourn.core.reading import SHELL_TOOLS, all_steps, steps_of
+from adjourn.core.render import visible
 from adjourn.core.shell import Words
 
 NOT_TOLD = "not told"  # what a driver puts in the place of something that its agent keeps to itself
@@ -18,8 +19,7 @@ _FILES = ("file_path", "notebook_path", "path")
 _TAKES_WHOLE_PATHS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Read", "Write"})
 
 # The sandboxes that a person chooses for Codex. Everything else that it says there is a way out of them.
-_SANDBOXES = frozenset({"danger-full-access", "read-only", "workspace-write"})
-_STAYS_INSIDE = frozenset({None, "", "use_default"})
+_SANDBOXES = ("danger-full-access", "read-only", "workspace-write")
 
 
 # --- directories ----------------------------------------------------------------------------------
@@ -119,10 +119,11 @@ def _fits(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 
 def leaves_sandbox(tool: str, arguments: Mapping[str, Json]) -> bool:
     """Say whether a call asks to run outside of the sandbox that its agent keeps."""
-    if tool.casefold() in SHELL_TOOLS and arguments.get("sandbox", "read-only") not in _SANDBOXES:
+    if any(arguments.get(name) for name in ("dangerouslyDisableSandbox", "with_escalated_permissions")):
         return True
-    asks = (arguments.get("dangerouslyDisableSandbox"), arguments.get("with_escalated_permissions"))
-    return any(asks) or arguments.get("sandbox_permissions") not in _STAYS_INSIDE
+    if arguments.get("sandbox_permissions") not in (None, "", "use_default"):
+        return True
+    return tool.casefold() in SHELL_TOOLS and arguments.get("sandbox", "read-only") not in _SANDBOXES
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -189,3 +190,20 @@ def links_among(tool: str, arguments: Mapping[str, Json], real: Mapping[str, str
 def links_in(files: Mapping[str, str]) -> dict[str, str]:
     """Return what was found out about links, of all that was found out about files."""
     return {path: found for path, found in files.items() if found.startswith(_LEADS_TO)}
+
+
+# --- what an approval does not cover ------------------------------------------------------------------------------------
+
+
+def uncovered(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> list[str]:
+    """Return, in words, which files of a command no digest covers although the command names them."""
+    step = steps_of(tool, arguments)
+    if step is None:
+        return []
+    found: list[str] = []
+    if directory_of(tool, arguments, workspace=workspace) is None:
+        found.append("files that it names, because it is not known in which directory it runs")
+    for each in all_steps(step):
+        found += [f"files that its shell text names ({why})" for why in each.unread]
+        found += [f"files that it names in {visible(path)}" for _, path in moves_in(each.words) if path and path != "."]
+    return list(dict.fromkeys(found))

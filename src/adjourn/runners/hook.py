@@ -3,12 +3,14 @@
 import os
 import selectors
 import socket
+import struct
 from contextlib import closing, suppress
 from typing import Any, Literal
 
 import msgspec
 
-from adjourn.core.errors import NotAllowed
+from adjourn.core.digest import sha256
+from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.json_text import decode_unambiguous
 
 SOCKET = "hook.sock"
@@ -16,6 +18,7 @@ BLOCKS = 2  # the exit code that Claude Code takes for a no, whatever its settin
 PATIENCE = 890.0  # seconds; a little less than Claude Code gives its hooks
 _LARGEST = 64 * 1024 * 1024
 _PIECE = 65_536
+REPLACED = "the socket at which the calls of this run wait was replaced: a process inside the run can have done that"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,17 +67,58 @@ def defer() -> Answer:
     return Answer(_Decision("PreToolUse", "defer"))
 
 
-# --- the side of the hook -------------------------------------------------------------------------------------------------
+# --- who is on the other side -------------------------------------------------------------------------
+
+_CREDENTIALS = struct.Struct("3i")  # process, user, group, as the kernel saw them
+
+
+def _is_driver_of_us(line: socket.socket) -> bool:
+    """Say whether whoever listens has started us, at however many removes.
+
+    The kernel keeps who called `listen`. What an agent starts can take the socket's place, but not that of
+    the process which started the agent.
+    """
+    pid, user, _ = _CREDENTIALS.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return user == os.getuid() and _is_below(os.getpid(), pid)
+
+
+def _is_below_us(line: socket.socket) -> bool:
+    """Say whether whoever asks was started by us, at however many removes."""
+    pid, user, _ = _CREDENTIALS.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return user == os.getuid() and _is_below(pid, os.getpid())
+
+
+def _is_below(pid: int, above: int) -> bool:
+    """Say whether a process is another one or below it; where that cannot be read, it is not."""
+    while pid > 0 and above > 0:
+        if pid == above:
+            return True
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+    return False
+
+
+def proof_of(seal: str) -> str:
+    """Return what a hook prints for a sealed yes. It may be known to everybody: the seal cannot be found from it."""
+    return sha256(seal.encode()).hex()
+
+
+# --- the side of the hook -------------------------------------------------------------------------------
 
 
 def ask(place: str, request: bytes) -> bytes:
     """Take a hook's input to the driver that listens in that place, and return what to print, or raise.
 
-    A driver with a seal has it printed for a yes, and nothing else: what is broken cannot know it.
+    For a sealed yes, that is the proof of the seal and nothing else: what is broken cannot know it.
     """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as line:
         line.settimeout(PATIENCE)
         _near(place, line.connect)
+        if not _is_driver_of_us(line):
+            raise NotAllowed(f"Not run: who listens at {SOCKET} is not the driver of this run")
         line.sendall(request)
         line.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: line.recv(_PIECE), b""))
@@ -82,7 +126,7 @@ def ask(place: str, request: bytes) -> bytes:
     decision = msgspec.json.decode(said, type=Answer).hook_specific_output  # what is no whole answer must never be printed
     if seal and decision.permission_decision == "deny":
         raise NotAllowed(decision.permission_decision_reason or "adjourn refuses it")
-    return seal or said
+    return proof_of(seal.decode()).encode() if seal else said
 
 
 def _near(place: str, use: Any) -> None:
@@ -100,8 +144,9 @@ def _near(place: str, use: Any) -> None:
 class Asked:
     """One hook that waits for its answer."""
 
-    def __init__(self, line: socket.socket) -> None:
+    def __init__(self, line: socket.socket, listener: "Ear") -> None:
         self._line = line
+        self._listener = listener
         self._said = bytearray()
         self.request: Request | None = None
 
@@ -122,6 +167,9 @@ class Asked:
         """Answer, let go, and return what was said. A hook that is gone was killed, which is a no. A seal shows who spoke."""
         said = msgspec.json.encode(answer)
         self._line.setblocking(True)  # noqa: FBT003 -- the name that the standard library gave it
+        if not self._listener.is_own:  # whoever asks may stand between us and the hook
+            self._line.close()
+            return said.decode()
         with suppress(OSError):
             self._line.settimeout(PATIENCE)
             self._line.sendall(said + (f"\n{seal}".encode() if seal else b""))
@@ -144,6 +192,7 @@ class Ear:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         _near(place, self._listener.bind)
         self._listener.listen(64)
+        self._identity = _identity(self._path)
         self._listener.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
         selector.register(self._listener, selectors.EVENT_READ, self._welcome)
         self._asking: set[Asked] = set()
@@ -152,8 +201,11 @@ class Ear:
     def _welcome(self) -> None:
         with suppress(BlockingIOError):
             line, _ = self._listener.accept()
+            if not _is_below_us(line):
+                line.close()
+                return
             line.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
-            asked = Asked(line)
+            asked = Asked(line, self)
             self._asking.add(asked)
             self._selector.register(line, selectors.EVENT_READ, lambda: self._listen(asked))
 
@@ -174,6 +226,16 @@ class Ear:
         self._selector.unregister(asked)
         self._asking.discard(asked)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the socket that hooks find is ours. While we listen, the kernel gives its inode to no other file."""
+        return _identity(self._path) == self._identity
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether hooks find something else in the place of our socket. If they find nothing, none of them gets a yes."""
+        return _identity(self._path) not in {self._identity, None}
+
     def take(self) -> list[Asked]:
         """Return the hooks that have said all, each once."""
         heard, self.heard = self.heard, []
@@ -187,6 +249,23 @@ class Ear:
         for asked in self.take():
             asked.drop()
         self._selector.unregister(self._listener)
+        is_own = self.is_own
         self._listener.close()
-        with suppress(FileNotFoundError):
-            os.unlink(self._path)
+        if is_own:
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what names a file whatever its path is, or None if there is none."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def refuse_replaced(listener: Ear) -> None:
+    """Raise if something else is in the place of the socket: then nobody knows who answers the hooks."""
+    if listener.is_replaced:
+        raise AdjournError(REPLACED)

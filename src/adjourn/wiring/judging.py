@@ -26,7 +26,11 @@ def resolve(path: str) -> str:
     """Return where a path really leads: links are followed as the kernel does, and what is not there yet is kept."""
     if "\0" in path:  # no such path can be opened
         return path
-    return os.path.realpath(path).encode("utf-8", "backslashreplace").decode()
+    try:
+        real = os.path.realpath(path)
+    except OSError:  # somebody changes links on its way at this very moment; no rule names what comes of it
+        real = f"{path} (it changes while it is looked at)"
+    return real.encode("utf-8", "backslashreplace").decode()
 
 
 @cache

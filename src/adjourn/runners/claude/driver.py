@@ -37,7 +37,7 @@ from adjourn.runners.claude.setup import (
 from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
-from adjourn.runners.hook import Ear
+from adjourn.runners.hook import REPLACED, Ear
 
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
@@ -69,6 +69,8 @@ class ClaudeDriver:
         self._before = (drive.document(progress.SESSION) if kept else None) or b""
         self._selector = selectors.DefaultSelector()
         self._program: Program | None = None
+        self._ear: Ear | None = None
+        self._is_replaced = False  # something else was seen in the place of our socket
         self._result: Result | None = None
         self._last_words = ""
         self._is_told_to_stop = False
@@ -143,7 +145,7 @@ class ClaudeDriver:
     def _other_way(self, way: Way) -> Way | None:
         """Return another way to go on in the same session, where the program could not take the one that was tried."""
         said = self._program.complaints if self._program else ""
-        if self._is_told_to_stop or self._holding.is_pausing or way.ref is None:
+        if self._is_told_to_stop or self._is_replaced or self._holding.is_pausing or way.ref is None:
             return None
         if way.prompt is None and NO_MARKER in said:
             self._holding.keep(deferred=None)
@@ -157,7 +159,7 @@ class ClaudeDriver:
 
     def _attempt(self, way: Way) -> None:
         self._result = None
-        ear = Ear(self._drive.place, self._selector)
+        ear = self._ear = Ear(self._drive.place, self._selector)
         try:
             self._program = self._start(way)
             while not self._program.is_gone:
@@ -189,6 +191,10 @@ class ClaudeDriver:
         if program.is_gone:
             return
         program.drain()
+        if ear.is_replaced:
+            self._is_replaced = True
+            program.kill()
+            return
         self._note_session()
         for asked in ear.take():
             self._holding.add(asked)
@@ -198,7 +204,11 @@ class ClaudeDriver:
             program.kill()
 
     def _patience(self) -> float | None:
-        rests = [self._holding.answer(), self._deadline - time.monotonic() if self._deadline is not None else None]
+        is_own = self._ear is not None and self._ear.is_own  # else nobody knows who would get the answers
+        rests = [
+            self._holding.answer() if is_own else None,
+            self._deadline - time.monotonic() if self._deadline is not None else None,
+        ]
         rests += [] if self._is_resumable else [_GLANCE]
         return max(0.0, min((rest for rest in rests if rest is not None and rest != float("inf")), default=60.0))
 
@@ -256,10 +266,8 @@ class ClaudeDriver:
         self._report(self._last_words)
         if self._is_told_to_stop:
             return INTERRUPTED
-        if self._holding.has_run_unasked:
-            return self._fail(f"Claude Code ran {self._holding.has_run_unasked} without asking: {_HOOKS_OFF}")
-        if self._holding.has_no_hold:
-            return self._fail(f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}")
+        if why := self._lost_hold():
+            return self._fail(why)
         if self._holding.is_pausing:
             return exits.PAUSED
         result, code = self._result, self._program.exit_code if self._program else None
@@ -269,6 +277,14 @@ class ClaudeDriver:
             self._report(result.result or self._last_words)
             return exits.COMPLETED
         return self._give_up()
+
+    def _lost_hold(self) -> str | None:
+        """Say why its calls did not, or might not, wait for us, if so."""
+        if self._is_replaced:
+            return REPLACED
+        if self._holding.has_run_unasked:
+            return f"Claude Code ran {self._holding.has_run_unasked} without asking: {_HOOKS_OFF}"
+        return f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}" if self._holding.has_no_hold else None
 
     def _give_up(self) -> int:
         """Leave for now where the session can go on and may fare better; else fail."""

@@ -15,7 +15,7 @@ from typing import Any, Self
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.runners.hook import Answer, Asked, Ear
+from adjourn.runners.hook import Answer, Asked, Ear, refuse_replaced
 
 HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16
@@ -116,8 +116,13 @@ class Hooks:
             self._waiting[name] = asked
             yield Message(id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request)))
 
+    def refuse_replaced(self) -> None:
+        """Raise if hooks find something else in the place of our socket."""
+        refuse_replaced(self._ear)
+
     def answer(self, name: str, answer: Answer) -> None:
         """Answer a hook."""
+        refuse_replaced(self._ear)
         self._waiting.pop(name).answer(answer, seal=self._seal)
 
     def close(self) -> None:
@@ -191,6 +196,7 @@ class Channel:
         poll.register(self._interrupts, select.POLLIN)
         poll.register(self._hooks, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(within * 1000)}
+        self._hooks.refuse_replaced()
         if self._interrupts.fileno() in ready:
             raise Interrupted
         if not ready:

@@ -34,14 +34,14 @@ class Listed(msgspec.Struct):
         return any(hook.command == command and hook.enabled and hook.trust_status == _TRUSTED for hook in found)
 
 
-def hook_command(adjourn: str, seal: str) -> str:
-    """Return the line that Codex has a shell run: it ends well only if the run's driver said yes, which is its seal.
+def hook_command(adjourn: str, proof: str) -> str:
+    """Return the line that Codex has a shell run: it ends well only if adjourn prints the proof of the driver's yes.
 
     Codex takes most failures of a hook for a yes, and silence as well. Exit code 2 with a word on stderr is a no for certain.
     """
     from shlex import quote
 
-    says_yes = f'answer=$({quote(adjourn)} _hook) && [ "$answer" = {seal} ]'
+    says_yes = f'answer=$({quote(adjourn)} _hook) && [ "$answer" = {proof} ]'
     return f"{says_yes} || {{ echo 'Not run: adjourn has not said yes' >&2; exit 2; }}"
 
 

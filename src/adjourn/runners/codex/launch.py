@@ -8,6 +8,7 @@ from functools import cached_property
 from adjourn.runners.codex import hook, program
 from adjourn.runners.codex.channel import Channel, Hooks, Interrupts
 from adjourn.runners.codex.setup import Setup
+from adjourn.runners.hook import proof_of
 
 COMPLAINTS = "codex.stderr"
 _NEWEST = 4_000  # characters
@@ -34,8 +35,8 @@ class Launch:
         self.workspace = workspace
         self.environment = environment
         self.place = place
-        self.seal = os.urandom(16).hex()  # known to the driver and to the hook's line: nobody else can answer
-        self.hook = hook.hook_command(adjourn, self.seal)
+        self.seal = os.urandom(16).hex()  # the hook's line has only its digest: everybody can read command lines
+        self.hook = hook.hook_command(adjourn, proof_of(self.seal))
         self.bind = bind
         self.interrupts = interrupts
         self.is_rehearsed = False

@@ -24,9 +24,16 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         """Return where a path really leads, or refuse it. Links are followed first: what counts is where they end."""
         if "\0" in given:
             raise OutOfBounds("a path cannot hold a zero byte")
-        real = os.path.realpath(os.path.join(self.workspace, given))
+        try:
+            real = os.path.realpath(os.path.join(self.workspace, given))
+        except OSError as error:  # somebody changes links on its way at this very moment
+            raise OutOfBounds(f"{given}: {error.strerror}") from error
         self._require_inside(real, given)
         return real
+
+    def plain(self, given: str) -> str:
+        """Return where a path leads if there is no link on its way from the workspace."""
+        return os.path.normpath(os.path.join(os.path.realpath(self.workspace), given))
 
     def _require_inside(self, real: str, given: str) -> None:
         roots = [os.path.realpath(root) for root in (self.workspace, *self.directories)]

@@ -5,13 +5,13 @@ import stat
 from contextlib import suppress
 
 from adjourn.core.digest import sha256
-from adjourn.files import sync_directory, write_all
+from adjourn.files import write_all
 from adjourn.runners.agent.tools.looking import bytes_of, text_of
 from adjourn.runners.agent.tools.place import Place
 from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed, capped, schema, text
 
 ABSENT = "absent"
-_ADDED = ("before", "after", "diff")
+_ADDED = ("before", "after", "diff", "real_path")
 
 
 def prepare_write(place: Place, arguments: Arguments) -> Arguments:
@@ -29,7 +29,21 @@ def _prepared(place: Place, arguments: Arguments, *, after: str) -> Arguments:
     before = _now(place, path)
     given = {name: value for name, value in arguments.items() if name not in _ADDED}
     digests = {"before": _digest(before), "after": _digest(after.encode())}
-    return given | digests | {"diff": _diff(path, before, after, limit=place.limit)}
+    # Where a link leads elsewhere, a person sees both paths, and the diff names the file that would change.
+    real = place.path(path)
+    is_plain = real == place.plain(path)
+    shown = path if is_plain else place.shown(real)
+    link = {} if is_plain else {"real_path": shown}
+    return given | digests | link | {"diff": _diff(shown, before, after, limit=place.limit)}
+
+
+def _where(place: Place, arguments: Arguments) -> str:
+    """Return the file that a call was shown to write, if its path still leads there."""
+    path, real = arguments["path"], place.path(arguments["path"])
+    shown = place.plain(arguments.get("real_path") or path)
+    if real != shown:
+        raise ToolFailed(f"{path} leads to {place.shown(real)} now, which is not what was shown; read it again")
+    return real
 
 
 def _diff(path: str, before: bytes | None, after: str, *, limit: int) -> str:
@@ -49,6 +63,7 @@ def write_file(place: Place, arguments: Arguments) -> str:
 def edit_file(place: Place, arguments: Arguments) -> str:
     """Replace a text in a file, if the file is still what the approver saw."""
     path = arguments["path"]
+    _where(place, arguments)
     if _digest(_now(place, path)) == arguments.get("after"):
         return f"{path} was written already"  # by this very call, in a process that did not live to tell
     return _put(place, arguments, _edited(text_of(place, path), arguments))
@@ -72,6 +87,7 @@ def _digest(content: bytes | None) -> str:
 
 
 def _put(place: Place, arguments: Arguments, words: str) -> str:
+    real = _where(place, arguments)
     path, now = arguments["path"], _now(place, arguments["path"])
     content = words.encode()
     if now == content:
@@ -79,30 +95,51 @@ def _put(place: Place, arguments: Arguments, words: str) -> str:
     if _digest(now) != arguments.get("before"):
         raise ToolFailed(f"{path} has changed since the call was proposed; read it again")
     try:
-        _replace(place.path(path), content)
+        _replace(real, content)
     except OSError as error:
         raise ToolFailed(f"{path}: {error.strerror}") from error
     return f"{path}: {len(content)} bytes written"
 
 
 def _replace(real: str, content: bytes) -> None:
-    """Put a file in place whole or not at all, with the mode that it had."""
-    directory = os.path.dirname(real)
-    os.makedirs(directory, exist_ok=True)
-    temporary = os.path.join(directory, f".{os.path.basename(real)[:200]}.adjourn.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    """Put a file in place whole or not at all, with the mode that it had. No link on its path is followed."""
+    name = os.path.basename(real)
+    temporary = f".{name[:200]}.adjourn.tmp"
+    directory = _directory_without_links(os.path.dirname(real))
     try:
-        with suppress(FileNotFoundError):
-            os.fchmod(fd, stat.S_IMODE(os.stat(real).st_mode))
-        write_all(fd, content)
-        os.fsync(fd)
-        os.rename(temporary, real)
-    except OSError:
-        os.unlink(temporary)
-        raise
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666, dir_fd=directory)
+        try:
+            with suppress(FileNotFoundError):
+                # The rename below replaces a link that was put there meanwhile, and does not follow it.
+                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
+                    os.fchmod(fd, stat.S_IMODE(found.st_mode))
+            write_all(fd, content)
+            os.fsync(fd)
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except OSError:
+            os.unlink(temporary, dir_fd=directory)
+            raise
+        finally:
+            os.close(fd)
+        os.fsync(directory)
     finally:
-        os.close(fd)
-    sync_directory(directory)
+        os.close(directory)
+
+
+def _directory_without_links(path: str) -> int:
+    """Open a directory step by step from the root, and make what is missing; a link on the way is an error."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    directory = os.open("/", flags)
+    for part in (part for part in path.split("/") if part):
+        above = directory
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=above)
+            directory = os.open(part, flags, dir_fd=above)
+        finally:
+            os.close(above)
+    return directory
 
 
 WRITING = (
