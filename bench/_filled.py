@@ -63,7 +63,9 @@ def _running(controller: Controller, argv: tuple[str, ...], number: int, workspa
     claimed = controller.claim(task.id, supervisor=_new_id())
     assert isinstance(claimed, Claimed)
     shim = ProcessId(boot_id=_BOOT, pid=4_000 + number % 28_000, start_time=1_000_000 + number)
-    return controller.execute(claimed.run, shim=shim)
+    executing = controller.execute(claimed.run, shim=shim)
+    assert isinstance(executing, Run)
+    return executing
 
 
 def store_with(count: int, waiting: Waiting) -> Path:

@@ -131,7 +131,9 @@ class Beside:
 
     def _let_through(self, active: Active, execution: Execution, shim: Shim) -> None:
         try:
-            self._controller.execute_call(active.run, execution.call, shim=shim.identity)
+            if self._controller.execute_call(active.run, execution.call, shim=shim.identity) is None:
+                execution.leave()
+                return
             shim.open_gate()
         except GateShut:
             execution.leave()

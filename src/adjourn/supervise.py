@@ -283,7 +283,11 @@ class Supervisor:
             active.leave()
             return self.end(active)
         deadline = self._heart.deadline() if self._heart else None
-        self._controller.execute(active.run, shim=shim.identity)
+        executing = self._controller.execute(active.run, shim=shim.identity)
+        if isinstance(executing, Task):  # what let it start is gone: the gate stays shut
+            active.leave()
+            self.forget(active)
+            return executing
         self._keep_alive(active.run, deadline)  # its lease is a new one: where a database is slow, the first may be over by now
         try:
             shim.open_gate()

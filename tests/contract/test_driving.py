@@ -107,7 +107,9 @@ def executing(office: Office) -> tuple[Task, Run, Call]:
     assert call is not None
     claimed = office.controller.claim_call(run, call)
     assert claimed is not None
-    return task, run, office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+    started = office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+    assert started is not None
+    return task, run, started
 
 
 def test_a_call_beside_its_agent_ends_with_its_result(office: Office) -> None:

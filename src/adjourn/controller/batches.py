@@ -6,11 +6,11 @@ import msgspec
 
 from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import EDITABLE, ORIGINAL, RESULT, Call, call_name
+from adjourn.core.call import EDITABLE, ORIGINAL, RESULT, Call, call_name, digest_of
 from adjourn.core.driving import CallResult, Held, Proposed, is_tame, looked_at
 from adjourn.core.judgement import Action, Judgement
 from adjourn.core.opening import Way, way_of
-from adjourn.core.states import AskMove, CallMove, CallState
+from adjourn.core.states import AskMove, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View
 
@@ -43,7 +43,15 @@ def is_just_made(proposed: Proposed, judgement: Judgement) -> bool:
 
 def _hold(step: Steps, task: Task, run: Run, proposed: Proposed, judgement: Judgement) -> Task:
     way = way_of(judgement, is_gated=task.spec.pause_on_approval)
-    step.tell(task.id, "call_proposed", run=run.number, call=task.calls + 1, tool=proposed.tool, judged=judgement.action.value)
+    step.tell(
+        task.id,
+        "call_proposed",
+        run=run.number,
+        call=task.calls + 1,
+        tool=proposed.tool,
+        judged=judgement.action.value,
+        digest=digest_of(proposed.body),
+    )
     match way:
         case Way.RUN:
             by = POLICY if judgement.action is Action.AUTO else step.tx.requester(task.id)
@@ -101,7 +109,7 @@ def again(step: Steps, task: Task, run: Run, call: Call, judgement: Judgement, f
     body = looked_at(msgspec.json.encode(parts, order="sorted"), files)
     proposed = Proposed(tool=call.tool, body=body, words=ask.manifest if ask else None)
     asking = _ask(step, task, run, proposed, judgement, instead_of=ask, why=why)
-    if ask:
+    if ask and allows_ask(ask.state, AskMove.WITHDRAW):
         newest = step.tx.open_asks_of(task.id)[-1]
         step.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {newest.id}", by=POLICY)
     numbers = [asking.calls if number == call.number else number for number in batch_of(step.tx, task.id)]

@@ -180,9 +180,9 @@ class Desk:
         ask = step.tx.ask(reply.ask_id)
         self._fits(step.tx, ask, reply)
         level = self._trust.weigh(step.tx, ask, reply.verb, by=by)
-        if reply.verb is not Verb.ANSWER:
-            self._decide_call(step, ask, reply, by=by)
-        return step.settle_ask(ask, _ASK_MOVES[reply.verb], text=reply.text, by=by.name, level=level)
+        digest = self._decide_call(step, ask, reply, by=by) if reply.verb is not Verb.ANSWER else None
+        move = _ASK_MOVES[reply.verb]
+        return step.settle_ask(ask, move, text=reply.text, by=by.name, level=level, digest=digest)
 
     def _fits(self, view: View, ask: Ask, reply: Reply) -> None:
         if not ask.is_open:
@@ -203,20 +203,21 @@ class Desk:
         if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
 
-    def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> None:
+    def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> str | None:
+        """Let a call start or turn it down; return the digest of what may start."""
         asked = call = step.tx.call(ask.task_id, ask.call or 0)
         if reply.verb is Verb.REJECT:
             step.move(asked, CallMove.REJECT)
-            return
+            return None
         if reply.edited is not None:
             from adjourn.controller.edits import edit  # seldom: most calls are approved as they are
 
             call = edit(step, step.tx.task(ask.task_id), asked, reply, by=by.name)
         if trust.runs_as_shown(ask, call, reply):
             step.move(asked, CallMove.APPROVE, body=call.body, digest=call.digest, approved_by=by.name)
-            return
+            return call.digest
         body = trust.body_to_run(step.tx.task(ask.task_id), ask, call, reply)
-        step.move(asked, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name)
+        return step.move(asked, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name).digest
 
     def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
         """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""

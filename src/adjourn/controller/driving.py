@@ -10,8 +10,9 @@ from adjourn.controller.standing import spent_before
 from adjourn.controller.steps import Steps
 from adjourn.core.call import Call
 from adjourn.core.driving import CallResult, Held, Proposed, Report
-from adjourn.core.errors import AlreadyDone
+from adjourn.core.errors import AlreadyDone, NotAllowed
 from adjourn.core.opening import Way, way_of
+from adjourn.core.reason import NoReason
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 
@@ -64,8 +65,10 @@ class Driving(Executions):
             if drift:
                 self._ask_again(step, run, current, drift)
                 return None
-            self._proofs.require_genuine(step.tx, current)
-            return inside.hand_out(step, run, current)
+            reason = self._proofs.reason_as_told(step.tx, current)
+            if isinstance(reason, NoReason):
+                raise NotAllowed(f"call {call.id} may not start: {reason.why}", way_out=f"adjourn show {task.id}")
+            return inside.hand_out(step, run, current, reason)
 
     def close_handed_out(self, run_id: str, call: Call, result: CallResult) -> None:
         """Take a driver's word on what became of a call that its agent made."""

@@ -116,7 +116,7 @@ def _wait(step: Steps, task: Task, run: Run) -> Task:
     if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
         return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
     call = step.next_call(task, by=ADJOURN)
-    return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call.number)
+    return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call)
 
 
 def ask_for_approval(step: Steps, task: Task, run: Run, command: Command, *, prompt: str, **told: Unpack[Approval]) -> Task:
@@ -151,8 +151,8 @@ def release(step: Steps, task: Task, run: Run, *, why: str) -> Task:
     """Give back a run whose call provably did not start."""
     if task.wish:
         return interrupt(step, task, run)
-    step.move_call(task.id, run.call, CallMove.RELEASE)
-    return end_run(step, task, run, Move.RETURN, message=why, next_call=run.call)
+    call = step.move_call(task.id, run.call, CallMove.RELEASE)
+    return end_run(step, task, run, Move.RETURN, message=why, next_call=call)
 
 
 def fail_to_start(step: Steps, task: Task, run: Run, *, why: str, tries: int) -> Task:
@@ -189,9 +189,9 @@ def end_run(
     *,
     reason: PauseReason | None = None,
     message: str | None = None,
-    next_call: int | None = None,
+    next_call: Call | None = None,
 ) -> Task:
-    """Close a run and move its task."""
+    """Close a run and move its task. What it is to run next is told with its digest."""
     _note_reach(step, task, run)
     step.save_run(
         run,
@@ -207,10 +207,19 @@ def end_run(
         state=after(task.state, move),
         message=message,
         wish=None,
-        next_call=next_call,
+        next_call=next_call.number if next_call else None,
         tries=task.tries if move is Move.RETURN else 0,
-        calls=max(task.calls, next_call or 0),
+        calls=max(task.calls, next_call.number if next_call else 0),
     )
-    step.tell(ended.id, _EVENTS[move], run=run.number, exit_code=run.exit_code, signal=run.signal)
+    step.tell(
+        ended.id,
+        _EVENTS[move],
+        run=run.number,
+        exit_code=run.exit_code,
+        signal=run.signal,
+        call=next_call.number if next_call else None,
+        digest=next_call.digest if next_call else None,
+        new=1 if next_call and next_call.number > task.calls else None,
+    )
     step.wake_parent(ended)
     return ended

@@ -4,12 +4,14 @@ import msgspec
 
 from adjourn.controller import batches
 from adjourn.controller.equipped import Equipped
+from adjourn.controller.reasons import tell_start
 from adjourn.controller.steps import Steps
 from adjourn.core.call import RESULT, Call
 from adjourn.core.driving import CallResult, cut
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Judgement
 from adjourn.core.outcome import Exit
+from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import CallMove, CallState
 from adjourn.core.task import Run
 from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns
@@ -45,22 +47,36 @@ class Executions(Equipped):
             if drift:
                 self._ask_again(step, current, approved, drift)
                 return None
-            self._proofs.require_genuine(step.tx, approved)
             return step.move(approved, CallMove.CLAIM, claimed_by=run.supervisor, attempt=approved.attempt + 1)
 
-    def execute_call(self, run: Run, call: Call, *, shim: ProcessId) -> Call:
-        """Write down that the gate of a call is about to open."""
-        with self._steps() as step:
-            task, current = step.held(run)
-            executing = step.move_call(task.id, call.number, CallMove.EXECUTE, shim=shim)
-            step.tell(task.id, "call_executing", run=current.number, call=call.number, digest=call.digest, pid=shim.pid)
-            return executing
+    def execute_call(self, run: Run, call: Call, *, shim: ProcessId) -> Call | None:
+        """Write down that the gate of a call is about to open. None: nothing lets it start any more, and a person is asked."""
+        drift: Drift | None = None
+        is_judged = False  # by the policy, where only a rule lets it start: files are not looked at inside of a transaction
+        while True:
+            with self._steps() as step:
+                task, current = step.held(run)
+                claimed = step.tx.call(task.id, call.number)
+                reason = self._proofs.reason_as_told(step.tx, claimed)
+                if isinstance(reason, NoReason):
+                    drift = (*self._gate.weigh(step.tx, task, claimed.tool, claimed.body), (reason.why,))
+                if drift:
+                    self._ask_again(step, current, step.move(claimed, CallMove.RELEASE, shim=None), drift)
+                    return None
+                assert isinstance(reason, Reason)  # noqa: S101 -- else a person was asked
+                if reason.grounds is not Grounds.RULE or is_judged:
+                    executing = step.move(claimed, CallMove.EXECUTE, shim=shim)
+                    tell_start(step, current, executing, reason, pid=shim.pid)
+                    return executing
+            drift = self._drift(call)
+            is_judged = True
 
     def release_call(self, run: Run, call: Call) -> None:
         """Give back a call that provably did not start."""
         with self._steps() as step:
             task, _ = step.held(run)
             step.move_call(task.id, call.number, CallMove.RELEASE, shim=None)
+            step.tell(task.id, "call_released", call=call.number)
 
     def finish_call(self, run: Run, call: Call, result: CallResult) -> None:
         """Record what a call gave back whose shim has left."""
@@ -90,6 +106,7 @@ class Executions(Equipped):
         match state:
             case NeverStarted():
                 step.move(current, CallMove.RELEASE, shim=None)
+                step.tell(call.task_id, "call_released", run=run.number, call=call.number)
             case Ended(exit=exit):
                 self._close(step, current, run, result_of(exit))
             case _:  # a person is asked when the run has ended
@@ -112,8 +129,12 @@ class Executions(Equipped):
     def _drift(self, call: Call) -> Drift | None:
         """Look at an approved call once more, outside of any transaction: files may be large."""
         with self._store.read() as view:
-            task = view.task(call.task_id)
-            changes = self._gate.drift(view, task, call)
+            task, call = view.task(call.task_id), view.call(call.task_id, call.number)
+            reason = self._proofs.reason(view, call)
+            if isinstance(reason, NoReason):
+                changes: tuple[str, ...] = (reason.why,)
+            else:
+                changes = self._gate.drift(view, task, call, reason.grounds)
             return (*self._gate.weigh(view, task, call.tool, call.body), changes) if changes else None
 
     def _ask_again(self, step: Steps, run: Run, call: Call, drift: Drift) -> None:

@@ -14,11 +14,14 @@ from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_st
 from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way, way_of
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since, open_since
 from adjourn.core.reading import steps_of, words_of
+from adjourn.core.reason import Grounds
 from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
 from adjourn.core.task import Spec, Task
 from adjourn.core.whereabouts import directory_of, links_among, links_in, named_paths
 from adjourn.ports.desk import Clock
 from adjourn.ports.store import View
+
+_NO_RULE = "nobody approved it, and no rule lets it start by itself"
 
 Observe = Callable[[Command], Surroundings]
 Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
@@ -102,14 +105,16 @@ class PolicyGate:
         """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
         return open_since(*self._in_force(view, task))
 
-    def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:
+    def drift(self, view: View, task: Task, call: Call, grounds: Grounds) -> tuple[str, ...]:
         """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""
         judgement, files = self.weigh(view, task, call.tool, call.body)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         shown = files_of(call.body)
         # A call that a person edited was not looked at. Where links lead counts for it all the same.
         changes = differences(shown, files) if shown else differences({}, links_in(files))
-        if _is_outgrown(task, ask, judgement):
+        if grounds is Grounds.RULE and judgement.action is not Action.AUTO:
+            changes += [_NO_RULE, *judgement.why]
+        elif _is_outgrown(ask, judgement):
             changes += ["the policy is stricter than when it was let through", *judgement.why]
         return tuple(changes)
 
@@ -137,27 +142,30 @@ class PolicyGate:
             expires_after=judgement.expiry(task.spec.expires_after),
         )
 
-    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
+    def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:
         """Say why a call that was let through may not start now, if it may not."""
-        if task.spec.is_driven:
+        if grounds is Grounds.DRIVER:
             return None
         began_under, today = self._in_force(view, task)
         shown = command_of(call.body)
         # A gated command was looked at even if it has no files: not even its program may have been there.
         was_looked_at = bool(shown.files) or task.spec.pause_on_approval
-        if not was_looked_at and began_under == today == NO_POLICY:
+        if not was_looked_at and began_under == today == NO_POLICY and grounds is not Grounds.RULE:
             return None
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
         changes = differences(shown.files, seen.files) if was_looked_at else []
-        if _is_barred(task, ask, judgement, approved):
+        if grounds is Grounds.RULE and judgement.action is not Action.AUTO:
+            changes += [_NO_RULE, *judgement.why]
+        elif _is_barred(ask, judgement, approved, grounds):
             changes += ["the policy is stricter than when it was let through", *judgement.why]
         if not changes:
             return None
         command = msgspec.structs.replace(shown, files=seen.files if was_looked_at else {})
-        opening = Opening(command=command, judgement=judgement, is_gated=task.spec.pause_on_approval or ask is not None)
+        is_gated = grounds is not Grounds.UNGATED or task.spec.pause_on_approval
+        opening = Opening(command=command, judgement=judgement, is_gated=is_gated)
         return Obstacle(call=call, ask=ask, opening=opening, changes=tuple(changes))
 
     def _in_force(self, view: View, task: Task) -> tuple[Policy, Policy]:
@@ -189,15 +197,15 @@ class PolicyGate:
         )
 
 
-def _is_barred(task: Task, ask: Ask | None, judgement: Judgement, approved: Judgement) -> bool:
+def _is_barred(ask: Ask | None, judgement: Judgement, approved: Judgement, grounds: Grounds) -> bool:
     """Say whether what let a call through is not enough any more."""
-    if ask is None and not task.spec.pause_on_approval:
+    if ask is None and grounds is Grounds.UNGATED:
         return judgement.action is Action.NEVER
     return is_stricter(judgement, than=approved)
 
 
-def _is_outgrown(task: Task, ask: Ask | None, judgement: Judgement) -> bool:
+def _is_outgrown(ask: Ask | None, judgement: Judgement) -> bool:
     """Say whether what let an agent's call through would not let it through now."""
     if ask:
         return is_stricter(judgement, than=approved_on(ask.terms))
-    return way_of(judgement, is_gated=task.spec.pause_on_approval) is not Way.RUN
+    return way_of(judgement, is_gated=False) is not Way.RUN

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from adjourn.controller.reasons import tell_start
 from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
 from adjourn.core.ask import Ask, AskKind, Proposal, Question
 from adjourn.core.call import EDITABLE, ORIGINAL, Call, digest_of, slot_of
@@ -11,7 +12,8 @@ from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.judgement import Judgement
-from adjourn.core.states import AskMove, AskState, CallMove, CallState
+from adjourn.core.reason import NoReason, Reason
+from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View
 
@@ -21,7 +23,7 @@ CHECKPOINT = "checkpoint"
 RESPONSE = "response"
 DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
 
-Check = Callable[[View, Call], None]  # refuses a call that must not be handed out
+FindReason = Callable[[View, Call], Reason | NoReason]  # why a call may be handed out, or why not
 
 
 # --- questions -------------------------------------------------------------------------------------------------------------
@@ -97,16 +99,26 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
 # --- approvals -------------------------------------------------------------------------------------------------------------
 
 
-def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, check: Check) -> tuple[Ask, Call]:
+def propose(
+    step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, find_reason: FindReason
+) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
     slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_proposal(step, proposal, slot=slot) or _new_proposal(step, task, run, proposal, judgement, slot=slot)
+    found = _earlier_proposal(step, proposal, slot=slot)
+    call = step.tx.call(task.id, found.call or 0) if found else None
+    reason = find_reason(step.tx, call) if call and call.state is CallState.APPROVED else None
+    if found and call and isinstance(reason, NoReason):
+        step.move(call, CallMove.WITHDRAW)
+        if allows_ask(found.state, AskMove.WITHDRAW):
+            step.settle_ask(found, AskMove.WITHDRAW, text=reason.why, by=POLICY)
+        proposal = msgspec.structs.replace(proposal, prompt=f"{proposal.prompt} ({reason.why})")
+        found = None
+    found = found or _new_proposal(step, task, run, proposal, judgement, slot=slot)
     step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     call = step.tx.call(task.id, found.call or 0)
-    if call.state is CallState.APPROVED:
-        check(step.tx, call)
-        return found, hand_out(step, run, call)
+    if call.state is CallState.APPROVED and isinstance(reason, Reason):
+        return found, hand_out(step, run, call, reason)
     if found.state is AskState.APPROVED:
         raise AlreadyDone(f"call {call.id} is {call.state}: it was handed out before", way_out=f"adjourn show {task.id}")
     return found, call
@@ -152,9 +164,9 @@ def _turned_down(step: Steps, found: Ask, call: Call, judgement: Judgement) -> A
     return step.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
 
 
-def hand_out(step: Steps, run: Run, call: Call) -> Call:
+def hand_out(step: Steps, run: Run, call: Call, reason: Reason) -> Call:
     """Let the process make its call. From here on only its own word, the end of its run or a person moves it."""
     step.move_call(call.task_id, call.number, CallMove.CLAIM, claimed_by=run.id)
     handed = step.move_call(call.task_id, call.number, CallMove.EXECUTE)
-    step.tell(call.task_id, "call_executing", run=run.number, call=call.number, digest=call.digest)
+    tell_start(step, run, handed, reason)
     return handed

@@ -7,9 +7,10 @@ from adjourn.controller.steps import POLICY, POLICY_OF, Steps
 from adjourn.core.ask import Ask
 from adjourn.core.call import digest_of
 from adjourn.core.opening import Obstacle, Opening, Way
-from adjourn.core.states import AskMove, CallMove, CallState, Move, after
+from adjourn.core.states import AskMove, CallMove, CallState, Move, after, allows_ask
 from adjourn.core.task import Spec, Task
 
+_LONGEST = 500  # characters of a reason in the trail
 GATE = "gate"  # stands where a run that never had a process has no supervisor
 
 
@@ -33,6 +34,7 @@ def enter(step: Steps, task: Task, opening: Opening, *, by: str) -> Task:
     match opening.way:
         case Way.RUN:
             call = step.new_call(task, opening.command, state=CallState.APPROVED, by=let_through_by(opening, by))
+            step.tell(task.id, "call_let_through", by=call.approved_by or by, call=call.number, digest=call.digest)
             return step.save(task, calls=call.number, next_call=call.number)
         case Way.ASK:
             return hold(step, task, opening, prompt="it needs approval before it starts")
@@ -73,11 +75,16 @@ def refuse(step: Steps, task: Task, opening: Opening) -> Task:
 def stop(step: Steps, task: Task, obstacle: Obstacle) -> Task:
     """Take back what was let through, and ask again; the new ask says what is different."""
     step.move_call(task.id, obstacle.call.number, CallMove.WITHDRAW)
+    step.tell(task.id, "start_refused", call=obstacle.call.number, why="; ".join(obstacle.changes)[:_LONGEST])
+    for ask in step.tx.open_asks_of(task.id):  # a task that is truly queued has none
+        if obstacle.ask is None or ask.id != obstacle.ask.id:
+            step.withdraw(ask)
+    task = step.tx.task(task.id)
     if obstacle.opening.way is Way.REFUSE:
         return refuse(step, task, obstacle.opening)
     prompt = "; ".join(obstacle.changes)
     held = hold(step, task, obstacle.opening, prompt=prompt, instead_of=obstacle.ask)
-    if obstacle.ask:
+    if obstacle.ask and allows_ask(obstacle.ask.state, AskMove.WITHDRAW):
         newest = step.tx.open_asks_of(task.id)[-1]
         step.settle_ask(obstacle.ask, AskMove.WITHDRAW, text=f"replaced by {newest.id}", by=POLICY)
     return held

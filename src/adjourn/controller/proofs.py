@@ -2,19 +2,19 @@
 
 import msgspec
 
-from adjourn.controller.steps import Steps, plain_command
+from adjourn.controller.reasons import Reasons
+from adjourn.controller.steps import Steps
 from adjourn.controller.trust import Trust, body_to_run
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.authority import Level, refuse_without
-from adjourn.core.call import Call, command_of, digest_of
+from adjourn.core.call import Call, digest_of
 from adjourn.core.errors import Conflict, NotAllowed
-from adjourn.core.judgement import approved_on
-from adjourn.core.opening import Obstacle, Opening
+from adjourn.core.reason import NoReason, Reason
 from adjourn.core.signed import Decision, Signed, decision_of, require_cover, require_fresh, require_same_call
-from adjourn.core.task import Task
-from adjourn.core.terms import Terms
 from adjourn.ports.runs import Signatures
 from adjourn.ports.store import View
+
+_CHANGED = "the bytes of call {} were changed in the store after it was let through"
 
 
 class Proofs:
@@ -23,6 +23,7 @@ class Proofs:
     def __init__(self, trust: Trust, signatures: Signatures) -> None:
         self._trust = trust
         self._signatures = signatures
+        self._reasons = Reasons(trust)
 
     def signed_reply(self, signed: Signed, *, carried_by: Principal) -> tuple[Principal, Decision]:
         """Return who signed a decision, and what; whoever brings it counts only if it is part of a run."""
@@ -32,8 +33,7 @@ class Proofs:
     def require_genuine(self, view: View, call: Call) -> None:
         """Refuse a call whose bytes are not those that were let through, or not those that were signed where that is needed."""
         if digest_of(call.body) != call.digest:
-            sentence = f"the bytes of call {call.id} were changed in the store after it was let through"
-            raise NotAllowed(sentence, way_out="adjourn audit verify")
+            raise NotAllowed(_CHANGED.format(call.id), way_out="adjourn audit verify")
         self._require_signature(view, call)
 
     def _require_signature(self, view: View, call: Call) -> None:
@@ -49,17 +49,20 @@ class Proofs:
         require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
         refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
 
-    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Say whether a call may not start because its bytes were changed, or the signature under its approval does not hold."""
+    def reason(self, view: View, call: Call) -> Reason | NoReason:
+        """Return why a call may start: its bytes, the signature under its approval and the trail are verified."""
         try:
             self.require_genuine(view, call)
         except NotAllowed as error:
             ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
-            is_ours = digest_of(call.body) == call.digest
-            command = command_of(call.body) if is_ours else plain_command(task.spec)
-            opening = Opening(command=command, judgement=approved_on(ask.terms if ask else Terms()), is_gated=True)
-            return Obstacle(call=call, ask=ask, opening=opening, changes=(error.sentence,))
-        return None
+            return NoReason(why=error.sentence, ask=ask)
+        return self._reasons.find(view, call)
+
+    def reason_as_told(self, view: View, call: Call) -> Reason | NoReason:
+        """Return the same a moment later: a signature that was just verified is not verified again."""
+        if digest_of(call.body) != call.digest:
+            return NoReason(why=_CHANGED.format(call.id))
+        return self._reasons.find(view, call)
 
 
 def signed_name(ask: Ask) -> str:

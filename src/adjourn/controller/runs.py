@@ -6,17 +6,20 @@ import msgspec
 
 from adjourn.controller import endings, inside, openings
 from adjourn.controller.executions import Executions
+from adjourn.controller.reasons import tell_start
 from adjourn.controller.standing import standing_of
-from adjourn.controller.steps import ADJOURN, Steps, state_after
-from adjourn.core.call import Call, grant_of
+from adjourn.controller.steps import ADJOURN, Steps, plain_command, state_after
+from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Conflict, Misuse, Outdated, StoreReadOnly, StoreRefused, WorkspaceBusy
 from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Effect
-from adjourn.core.opening import Obstacle, OwnAsk
+from adjourn.core.judgement import Effect, approved_on, strictest
+from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.outcome import Exit, Interrupted, Waits
+from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
+from adjourn.core.terms import Terms
 from adjourn.ports.runs import Ended, NeverStarted, StillRuns, Vanished
 from adjourn.ports.store import View
 
@@ -115,17 +118,51 @@ class Runs(Executions):
 
     def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
         """Say what keeps a call that was let through from starting: other bytes, a signature, files or policies."""
-        return self._proofs.obstacle(view, task, call) or self._gate.obstacle(view, task, call)
+        reason = self._proofs.reason(view, call)
+        if isinstance(reason, NoReason):
+            return self._obstacle_without_reason(view, task, call, reason)
+        return self._gate.obstacle(view, task, call, reason.grounds)
 
-    def execute(self, run: Run, *, shim: ProcessId) -> Run:
-        """Write down that the gate is about to open. From here on only a result or a person moves the call."""
-        with self._steps() as step:
-            task, current = step.held(run)
-            step.tx.hold(current)  # anew: what was claimed may have waited for its shim
-            call = step.move_call(task.id, current.call, CallMove.EXECUTE)
-            executing = step.save_run(current, shim=shim)
-            step.tell(task.id, "call_executing", run=run.number, call=call.number, digest=call.digest, pid=shim.pid)
-            return executing
+    def _obstacle_without_reason(self, view: View, task: Task, call: Call, reason: NoReason) -> Obstacle:
+        """Ask a person about a call that nothing lets start, on terms that are not easier than before."""
+        command = plain_command(task.spec)
+        if digest_of(call.body) == call.digest:
+            with suppress(msgspec.MsgspecError):
+                command = command_of(call.body)
+        if command.files or task.spec.pause_on_approval:
+            command = msgspec.structs.replace(command, files=self._gate.look(command).files)
+        said_now = self._gate.judge(view, task, COMMAND, command_body(command))
+        judgement = strictest(approved_on(reason.ask.terms if reason.ask else Terms()), said_now)
+        opening = Opening(command=command, judgement=judgement, is_gated=True)
+        return Obstacle(call=call, ask=reason.ask, opening=opening, changes=(reason.why,))
+
+    def execute(self, run: Run, *, shim: ProcessId) -> Run | Task:
+        """Write down that the gate is about to open. From here on only a result or a person moves the call.
+
+        The reason to start is looked for once more. Where it is gone, nothing starts and a person is asked: the task is returned.
+        """
+        obstacle: Obstacle | None = None
+        is_judged = False  # by the policy, where only a rule lets it start: files are not looked at inside of a transaction
+        while True:
+            with self._steps() as step:
+                task, current = step.held(run)
+                call = step.tx.call(task.id, current.call)
+                reason = self._proofs.reason_as_told(step.tx, call)
+                if isinstance(reason, NoReason):
+                    obstacle = self._obstacle_without_reason(step.tx, task, call, reason)
+                if obstacle:
+                    queued = endings.release(step, task, current, why="what let it start is gone")
+                    return openings.stop(step, queued, obstacle) if queued.state is TaskState.QUEUED else queued
+                assert isinstance(reason, Reason)  # noqa: S101 -- else there is an obstacle
+                if reason.grounds is not Grounds.RULE or is_judged:
+                    step.tx.hold(current)  # anew: what was claimed may have waited for its shim
+                    step.move(call, CallMove.EXECUTE)
+                    executing = step.save_run(current, shim=shim)
+                    tell_start(step, executing, call, reason, pid=shim.pid)
+                    return executing
+            with self._store.read() as view:
+                obstacle = self._gate.obstacle(view, task, call, Grounds.RULE)
+            is_judged = True
 
     def adopt(self, run: Run, *, supervisor: str) -> Run:
         """Take over a run whose supervisor is gone; of many who try, one gets it."""

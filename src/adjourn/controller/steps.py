@@ -86,7 +86,8 @@ class Steps:
             next_call=call.number,
             calls=max(task.calls, call.number),
         )
-        self.tell(queued.id, _QUEUEING[move], by=by, call=call.number, digest=call.digest)
+        is_new = call.number > task.calls
+        self.tell(queued.id, _QUEUEING[move], by=by, call=call.number, digest=call.digest, new=1 if is_new else None)
         return queued
 
     def requeue(self, task: Task, move: Move, *, by: str) -> Task:
@@ -272,9 +273,7 @@ class Steps:
         """Return the next call of a command that was let through, left to wait, and goes on: its very bytes, and its approval."""
         last = self.tx.call(task.id, self.tx.run(task.id, task.runs).call)
         command = msgspec.structs.replace(command_of(last.body), argv=task.spec.argv, env={})
-        ask = self.tx.ask_numbered(task.id, last.ask) if last.ask else None
-        gate = ask.number if ask and ask.gate else None
-        return self.new_call(task, command, state=CallState.APPROVED, by=last.approved_by, ask=gate)
+        return self.new_call(task, command, state=CallState.APPROVED, by=last.approved_by, ask=last.ask)
 
     def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
         """Move a call along its table."""
@@ -318,12 +317,14 @@ class Steps:
         after_ms = own if own is not None else task.spec.expires_after
         return None if after_ms is None or kind is AskKind.UNCERTAIN else self.now + after_ms
 
-    def settle_ask(self, ask: Ask, move: AskMove, *, text: str | None, by: str, level: str | None = None) -> Ask:
-        """Give an ask its reply."""
+    def settle_ask(
+        self, ask: Ask, move: AskMove, *, text: str | None, by: str, level: str | None = None, digest: str | None = None
+    ) -> Ask:
+        """Give an ask its reply. With an approval goes the digest of what it lets start."""
         reply = {"reply": text, "settled_by": by, "settled_at": self.now, "level": level}
         settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), **reply)
         self.tx.save_ask(ask, settled)
-        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call, level=level)
+        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call, level=level, digest=digest)
         return settled
 
     def withdraw_asks(self, task: Task) -> None:

@@ -7,11 +7,12 @@ from adjourn.controller.batches import BATCH, SESSION, result_body
 from adjourn.controller.runs import Runs
 from adjourn.controller.steps import LEFT, Steps, parent_of, state_after
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, RESULT, slot_of
+from adjourn.core.call import COMMAND, RESULT, Call, slot_of
 from adjourn.core.driving import CallResult
 from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
 from adjourn.core.opening import Opening, Way
 from adjourn.core.plan import Record, record_name
+from adjourn.core.reason import GateKind
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
@@ -76,14 +77,24 @@ class Tasks(Runs):
             slot=slot,
         )
         step.tx.add_task(task)
+        call: Call | None = None
+        if runs:
+            uncounted = msgspec.structs.replace(task, calls=0)
+            let_through_by = openings.let_through_by(opening, by.name)
+            call = step.new_call(uncounted, opening.command, state=CallState.APPROVED, by=let_through_by)
         step.tell(
-            task.id, "task_created", by=by.name, parent=spec.parent_run, judged=opening.told, plan=spec.plan, item=spec.item
+            task.id,
+            "task_created",
+            by=by.name,
+            parent=spec.parent_run,
+            judged=opening.told,
+            plan=spec.plan,
+            item=spec.item,
+            gate=_gate_kind(spec).value,
+            call=call.number if call else None,
+            digest=call.digest if call else None,
         )
-        if not runs:
-            return openings.enter(step, task, opening, by=by.name)
-        uncounted = msgspec.structs.replace(task, calls=0)
-        step.new_call(uncounted, opening.command, state=CallState.APPROVED, by=openings.let_through_by(opening, by.name))
-        return task
+        return task if runs else openings.enter(step, task, opening, by=by.name)
 
     def _start_child(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, key: str) -> Task:
         parent, run = step.running(spec.parent_run or "")
@@ -299,6 +310,12 @@ class Tasks(Runs):
             _require_unneeded_by_plan(step.tx, task)
             step.tell(task.id, "task_pruned", by=by.name)
             step.tx.forget_task(task_id)
+
+
+def _gate_kind(spec: Spec) -> GateKind:
+    if spec.is_driven:
+        return GateKind.CALLS if spec.pause_on_approval else GateKind.FREE_CALLS
+    return GateKind.COMMAND if spec.pause_on_approval else GateKind.NONE
 
 
 def _require_unneeded_by_plan(view: View, task: Task) -> None:

@@ -5,9 +5,10 @@ from typing import Literal
 import msgspec
 
 from adjourn.core.ask import Ask, Reply, Verb
-from adjourn.core.call import Call, canonical
+from adjourn.core.call import Call, canonical, digest_of
 from adjourn.core.errors import Conflict, NotAllowed
 from adjourn.core.json_text import decode_unambiguous
+from adjourn.core.reason import is_carried_on
 from adjourn.core.task import Milliseconds
 from adjourn.core.when import stamp
 
@@ -88,6 +89,8 @@ def require_same_call(decision: Decision, ask: Ask, call: Call | None) -> None:
 
 def require_cover(decision: Decision, ask: Ask, call: Call, *, asked_about: Call) -> None:
     """Refuse to let a call run that is not, byte for byte, the one whose approval was signed, or the one that carries it on."""
+    is_same_call = asked_about.number == call.number
+    runs = call.digest if is_same_call or not is_carried_on(call.body, asked_about.body) else digest_of(asked_about.body)
     approved = (decision.reply.ask_id, decision.reply.verb, decision.nonce, decision.runs)
-    if approved != (ask.id, Verb.APPROVE, asked_about.nonce, call.digest):
+    if approved != (ask.id, Verb.APPROVE, asked_about.nonce, runs):
         raise NotAllowed(f"the signature does not cover call {call.id}", way_out=f"adjourn restart {call.task_id}")

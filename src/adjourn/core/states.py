@@ -177,6 +177,11 @@ def allows(state: TaskState, move: Move) -> bool:
     return (state, move) in TRANSITIONS
 
 
+def allows_ask(state: AskState, move: AskMove) -> bool:
+    """Say whether an ask can make the move."""
+    return (state, move) in ASK_TRANSITIONS
+
+
 def _look_up(table: dict[tuple[State, AnyMove], State], state: State, move: AnyMove, *, thing: str) -> State:
     try:
         return table[state, move]

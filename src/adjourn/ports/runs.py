@@ -10,6 +10,7 @@ from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect, Judgement
 from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.outcome import Exit, Outcome, Standing
+from adjourn.core.reason import Grounds
 from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import Spec, Task
 from adjourn.ports.desk import Supervisors
@@ -102,8 +103,11 @@ class Gate(Protocol):
         """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
         ...
 
-    def drift(self, view: View, task: Task, call: Call) -> tuple[str, ...]:
-        """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""
+    def drift(self, view: View, task: Task, call: Call, grounds: Grounds) -> tuple[str, ...]:
+        """Say what has changed since an agent's call was let through: the files that it depends on, or the policy.
+
+        What a rule let through must be let through by a rule now.
+        """
         ...
 
     def effect(self, view: View, task: Task, call: Call) -> Effect:
@@ -114,8 +118,11 @@ class Gate(Protocol):
         """Return what becomes part of the ask of a process that wants its own command approved."""
         ...
 
-    def obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Say why a call that was let through may not start now, if it may not."""
+    def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not.
+
+        What a rule let through must be let through by a rule now.
+        """
         ...
 
 

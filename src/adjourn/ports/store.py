@@ -174,6 +174,17 @@ class View(Protocol):
         """Return who asked for a task: whoever its first event says."""
         ...
 
+    def beginning(self, task_id: str) -> Event | None:
+        """Return the first event of a task; None where there is none, or it cannot be read."""
+        ...
+
+    def told(self, task_id: str, *, limit: int) -> list[Event]:
+        """Return what happened to a task last, newest first, with what this very transaction has told; -1 means all of it.
+
+        What cannot be read is left out: nothing is let through because of it.
+        """
+        ...
+
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
         """Return what happened to a task last, newest first."""
         ...

@@ -71,13 +71,14 @@ def author_of(body: bytes) -> str:
 
 def sealed_of(no: int, task_id: str | None, body: bytes | None, link: bytes | None, seal: bytes) -> Sealed:
     """Return an event as it is kept; of one that somebody wrote over nothing is taken for true."""
-    event = _intact_event(task_id, body) if body is not None and link is None else None
+    event = intact_event(task_id, body) if body is not None and link is None else None
     if event:
         return Sealed(event=event, seal=seal, place=no)
     return Sealed(event=None, link=None if body is not None else link, seal=seal, place=no, task_id=task_id)
 
 
-def _intact_event(task_id: str | None, body: bytes) -> Event | None:
+def intact_event(task_id: str | None, body: bytes) -> Event | None:
+    """Read an event back, or return None if somebody wrote over it."""
     try:
         event = _event_bodies.decode(body)
     except (msgspec.MsgspecError, ValueError):

@@ -272,6 +272,15 @@ class Rows(NoLeases):
         """Return who asked for a task."""
         return next((event.by for event in self.events(task_id)), "")
 
+    def beginning(self, task_id: str) -> Event | None:
+        """Return the first event of a task."""
+        return next(iter(self.events(task_id)), None)
+
+    def told(self, task_id: str, *, limit: int) -> list[Event]:
+        """Return what happened to a task last, newest first."""
+        events = self.events(task_id)[::-1]
+        return events[:limit] if limit >= 0 else events
+
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
         """Return what happened to a task last, newest first."""
         name = self.task(task_id).id

@@ -10,7 +10,16 @@ from adjourn.core.errors import NotFound
 from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, number_of_run, task_of_run
-from adjourn.stores.bodies import author_of, event_of, moment_of, name_or_none, prefix_range, sealed_of, short_digest
+from adjourn.stores.bodies import (
+    author_of,
+    event_of,
+    intact_event,
+    moment_of,
+    name_or_none,
+    prefix_range,
+    sealed_of,
+    short_digest,
+)
 
 TYPE_CHECKING = False
 
@@ -103,6 +112,28 @@ class Trail(Numbered):
             self._write_events()
             row = self._one("first_event", self._no(task_id))
         return author_of(row[0]) if row and row[0] is not None else ""
+
+    def beginning(self, task_id: str) -> Event | None:
+        """Return the first event of a task."""
+        no = self._no(task_id)
+        row = self._one("first_event", no)
+        if row is None:  # it was made in this very transaction
+            return next(reversed(self._untold(task_id, no)), None)
+        return intact_event(task_id, row[0]) if row[0] is not None else None
+
+    def told(self, task_id: str, *, limit: int) -> list[Event]:
+        """Return what happened to a task last, newest first."""
+        no = self._no(task_id)
+        untold = self._untold(task_id, no)
+        if 0 <= limit <= len(untold):
+            return untold[:limit]
+        rest = limit - len(untold) if limit >= 0 else limit
+        kept = [intact_event(task_id, row[1]) for row in self._all("last_events", no, most(rest))]
+        return untold + [event for event in kept if event]
+
+    def _untold(self, task_id: str, no: int) -> list[Event]:
+        """Return the events of a task that this transaction has not written yet, newest first."""
+        raise NotImplementedError
 
     def events(self, task_id: str) -> list[Event]:
         """Return what happened to a task."""

@@ -12,7 +12,7 @@ from adjourn.stores.bodies import author_of, name_or_none, short_digest
 from adjourn.stores.postgres.line import Values
 from adjourn.stores.postgres.shapes import Shape
 from adjourn.stores.postgres.statements import said_about
-from adjourn.stores.postgres.steps import OutdatedIfMissing, Place, Steps, expect, words
+from adjourn.stores.postgres.steps import FORESEEN, OutdatedIfMissing, Place, Steps, expect, words
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
 from adjourn.stores.rows import BITS, LAST, Asks, Belongings
 
@@ -75,7 +75,9 @@ class AskRows(Asks, Belongings, Steps):
 
     def look_at(self, task_id: str) -> None:
         """Read in one go what the start of a task is judged by."""
-        for row in self._all("to_start", name_or_none(task_id)):
+        name = name_or_none(task_id)
+        tasks, first, newest = self._each(("to_start", (name,)), ("first_told", (name,)), ("newest_told", (name, FORESEEN)))
+        for row in tasks:
             columns = iter(row)
             whole, place, (head,), run, call, ask = (tuple(islice(columns, count)) for count in _TO_START)
             task = self._know_task(whole, Place(*place), head)
@@ -84,6 +86,10 @@ class AskRows(Asks, Belongings, Steps):
                 self._known.calls[call[0]] = call_of(task.id, call)
             if ask[0] is not None:
                 self._know_ask(self._ask(ask))
+            no = self._known.numbers[task.id]
+            if first and first[0][0] is not None:
+                self._known.beginnings[no] = bytes(first[0][0])
+            self._known.told[no] = [bytes(body) for (body,) in newest]
 
     def _lock_and_look(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
         """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""

@@ -361,6 +361,13 @@ SELECT body FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no;
 -- name: first_event
 SELECT body FROM adjourn.event WHERE task = $1 ORDER BY no LIMIT 1;
 
+-- name: first_told
+SELECT event.body FROM adjourn.event JOIN adjourn.task ON task.no = event.task WHERE task.id = $1::text ORDER BY event.no LIMIT 1;
+
+-- name: newest_told
+SELECT event.body FROM adjourn.event JOIN adjourn.task ON task.no = event.task
+WHERE task.id = $1::text AND event.body IS NOT NULL ORDER BY event.no DESC LIMIT $2;
+
 -- name: last_events
 SELECT no, body, seal FROM adjourn.event WHERE task = $1 AND body IS NOT NULL ORDER BY no DESC LIMIT $2;
 

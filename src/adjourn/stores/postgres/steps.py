@@ -20,6 +20,7 @@ from adjourn.stores.postgres.statements import SQL, lists
 from adjourn.stores.postgres.unwritten import Unwritten
 from adjourn.stores.rows import Numbered
 
+FORESEEN = 16  # events that are read with a task that is about to start
 _MOST_NAMES = 100
 _LEAVES_A_TRACE = {"insert_document": "trace_of_document", "insert_message": "trace_of_message"}
 _CHANGED = "{} was changed by someone else at the same moment"
@@ -55,6 +56,8 @@ class Known:
         self.numbered: dict[int, Ask] = {}
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
+        self.beginnings: dict[int, bytes] = {}  # first events
+        self.told: dict[int, list[bytes]] = {}  # the newest events that are written, as many as are foreseen
         self.places: dict[int, Place] = {}
         # Of tasks that were looked at as a whole: asks that are open or of the last run, open calls, what that run did not get.
         self.last_runs: dict[int, int] = {}
@@ -142,6 +145,7 @@ class Steps(Numbered):
         """Put what was told so far into the chain of the store. From here on everyone else who tells something waits."""
         tasks, events, links = zip(*self._unsealed, strict=True) if self._unsealed else ((), (), ())
         self._unsealed = []
+        self._known.told.clear()
         if tasks:
             bodies = [event_body(event) for event in events]
             self.trace = Trace("trace_of_event", (tasks[-1], bodies[-1]))

@@ -1,7 +1,8 @@
 """The audit trail, as rows."""
 
 from adjourn.core.events import GENESIS, Event
-from adjourn.stores.postgres.steps import Known, Steps
+from adjourn.stores.bodies import intact_event
+from adjourn.stores.postgres.steps import FORESEEN, Known, Steps
 from adjourn.stores.rows import Trail
 
 
@@ -11,6 +12,24 @@ class TrailRows(Trail, Steps):
     def _keep_event(self, no: int, event: Event, link: bytes) -> None:
         self._unsealed.append((no, event, link))
         self.opens_gate = self.opens_gate or event.kind == "call_executing"
+
+    def _untold(self, task_id: str, no: int) -> list[Event]:
+        return [event for owner, event, _ in reversed(self._unsealed) if owner == no and event.task_id == task_id]
+
+    def beginning(self, task_id: str) -> Event | None:
+        """Return the first event of a task."""
+        body = self._known.beginnings.get(self._no(task_id))
+        return intact_event(task_id, body) if body is not None else super().beginning(task_id)
+
+    def told(self, task_id: str, *, limit: int) -> list[Event]:
+        """Return what happened to a task last, newest first."""
+        no = self._no(task_id)
+        known = self._known.told.get(no)
+        if known is None or (len(known) >= FORESEEN and not 0 <= limit <= FORESEEN):
+            return super().told(task_id, limit=limit)
+        kept = [event for body in known if (event := intact_event(task_id, body))]
+        found = self._untold(task_id, no) + kept
+        return found[:limit] if limit >= 0 else found
 
     def _write_events(self) -> None:
         self._seal()

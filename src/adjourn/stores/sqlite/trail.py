@@ -1,7 +1,7 @@
 """The audit trail, as rows."""
 
 from adjourn.core.events import GENESIS, Event, seal_after
-from adjourn.stores.bodies import event_body
+from adjourn.stores.bodies import event_body, event_of
 from adjourn.stores.rows import Trail
 from adjourn.stores.sqlite.steps import SQL, Steps
 
@@ -12,6 +12,9 @@ class TrailRows(Trail, Steps):
     def _keep_event(self, no: int, event: Event, link: bytes) -> None:
         self._newest_seal = seal_after(self._last_seal(), link)
         self._events.append((no, event_body(event), self._newest_seal))
+
+    def _untold(self, task_id: str, no: int) -> list[Event]:
+        return [event_of(task_id, body) for owner, body, _ in reversed(self._events) if owner == no]
 
     def _last_seal(self) -> bytes:
         if self._newest_seal is not None:
