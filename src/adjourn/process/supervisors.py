@@ -4,6 +4,7 @@ import os
 
 import msgspec
 
+from adjourn.core.place import Place
 from adjourn.process import lock
 
 
@@ -15,6 +16,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pool: str | None = None  # a worker's; a foreground command has none
     max_active: int = 1
     host: str = ""  # where several machines share the work
+    place: Place | None = None  # the namespaces in which it starts its runs
 
 
 class LocalSupervisors:
@@ -46,6 +48,11 @@ def living(root: str) -> dict[str, About]:
     place = os.path.join(root, "supervisors")
     found = {name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)}
     return {name: about for name, about in found.items() if about}
+
+
+def about_of(root: str, supervisor: str) -> About | None:
+    """Return what a living supervisor says of itself."""
+    return _about(supervisor_lock(root, supervisor))
 
 
 def _names(place: str) -> list[str]:
