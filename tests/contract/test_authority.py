@@ -16,6 +16,7 @@ from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import RunState, Task
 from adjourn.core.terms import Approver, Terms
 from adjourn.ports.store import Store
+from tests.authorities import Outside
 from tests.contract.office import DONE, FAILED, INTERRUPTED, Office
 from tests.stateful.world import rows_of
 from tests.unit.values import a_call, a_run, a_spec, a_task, an_approval, an_event
@@ -36,7 +37,7 @@ HAS: dict[str, frozenset[Scope]] = {
 }
 
 
-class Config:
+class Config(Outside):
     """An authoriser with a table; whoever is not in it is unknown."""
 
     def caller(self) -> str:

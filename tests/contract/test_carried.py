@@ -11,6 +11,7 @@ from adjourn.core.signed import Signed, decision_of, document_of
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
 from adjourn.ports.store import Store
+from tests.authorities import Outside
 from tests.contract.office import ASKS_90, DONE, Office
 from tests.stateful.world import rows_of
 
@@ -38,7 +39,7 @@ class Keys:
         return hashlib.sha256(secret + document).hexdigest()
 
 
-class Listed:
+class Listed(Outside):
     """Everybody but the courier may do everything: a courier needs no right of its own."""
 
     def caller(self) -> str:

@@ -186,7 +186,7 @@ def _authorise(session: Session, verb_name: str) -> None:
     """Refuse whoever may not, also where there is no store that could say so."""
     refuse_inside(session.principal, verb_name)
     if session.has_store:
-        session.controller.authorise(session.principal, verb_name)
+        session.controller.authorise_alone(session.principal, verb_name)
 
 
 for each in (list_all, add, revoke):

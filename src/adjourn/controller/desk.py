@@ -172,11 +172,32 @@ class Desk:
             return error
 
     def authorise(self, by: Principal, verb: str) -> None:
-        """Refuse whoever may not do this."""
+        """Refuse whoever may not do this, before anything else is read; the transaction that does it checks again."""
         self._trust.authorise(by, verb)
 
+    def authorise_alone(self, by: Principal, verb: str) -> None:
+        """Refuse whoever may not do what is done without a transaction of the store."""
+        self._trust.authorise(by, verb)
+        with self._store.read() as view:
+            self._trust.require_outside(view, by, verb)
+
+    def _authorise(self, step: Steps, by: Principal, verb: str, task: Task | None = None) -> None:
+        """Refuse whoever may not do this, in the very transaction that does it: no run may begin in between."""
+        self._trust.authorise(by, verb, task)
+        self._trust.require_outside(step.tx, by, verb)
+        self._trust.note_place(step.tx, by)
+
+    def note_place(self, by: Principal) -> bool:
+        """Remember from where the store is used, unless a run of it is alive; say whether none is."""
+        with self._store.read() as view:
+            if view.running():
+                return False
+        with self._steps() as step:
+            self._trust.note_place(step.tx, by)
+        return True
+
     def _reply(self, step: Steps, reply: Reply, *, by: Principal) -> Ask:
-        self.authorise(by, reply.verb)
+        self._authorise(step, by, reply.verb)
         ask = step.tx.ask(reply.ask_id)
         self._fits(step.tx, ask, reply)
         level = self._trust.weigh(step.tx, ask, reply.verb, by=by)
@@ -221,8 +242,8 @@ class Desk:
 
     def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
         """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""
-        self.authorise(by, "snooze")
         with self._steps() as step:
+            self._authorise(step, by, "snooze")
             if until is not None and until <= step.now:
                 raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
             step.tx.hold_asks(ask_ids)

@@ -21,7 +21,7 @@ class Signing(Equipped):
             return self._gone_on(step, settled)
 
     def _reply_signed(self, step: Steps, signed: Signed, by: Principal, decision: Decision) -> Ask:
-        self.authorise(by, decision.reply.verb)
+        self._authorise(step, by, decision.reply.verb)
         known = proofs.known_before(step, signed, decision)
         if known:
             return known
@@ -32,8 +32,8 @@ class Signing(Equipped):
 
     def decide_once(self, name: str, fingerprint: bytes, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
         """Record replies that came under a name that serves once; the same ones once more change nothing."""
-        self.authorise(by, replies[0].verb)
         with self._steps() as step:
+            self._authorise(step, by, replies[0].verb)
             kept = step.tx.shared_document(name)
             if kept is None:
                 step.tx.keep_shared_document(name, fingerprint)

@@ -65,6 +65,7 @@ class Tasks(Runs):
 
     def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
         runs = opening.way is Way.RUN
+        self._trust.note_place(step.tx, by)
         task = Task(
             id=step.new_id(),
             spec=spec,
@@ -113,8 +114,8 @@ class Tasks(Runs):
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
-        self.authorise(by, Verb.SETTLE)
         with self._steps() as step:
+            self._authorise(step, by, Verb.SETTLE)
             task = step.tx.task(task_id)
             ask = self._uncertain_ask(step.tx, task, call_number)
             if task.spec.is_driven and ask.call != step.tx.run(task.id, ask.run).call:
@@ -173,8 +174,8 @@ class Tasks(Runs):
         A checkpoint by which it was `named` must be the newest at the very moment of the decision.
         """
         verb = Verb.APPROVE if resumption.decides else Verb.ANSWER if resumption.answers_something else "resume"
-        self.authorise(by, verb)
         with self._steps() as step:
+            self._authorise(step, by, verb)
             task = step.tx.task(task_id)
             _require_newest(step.tx, task, named=named or task_id)
             replies = replies_of(resumption, step.tx.asks_of_run(task.id, task.runs))
@@ -186,8 +187,8 @@ class Tasks(Runs):
 
     def accept(self, task_id: str, *, by: Principal) -> Task:
         """Take an agent's last words for the end of its work: no process starts."""
-        self.authorise(by, Verb.ANSWER)
         with self._steps() as step:
+            self._authorise(step, by, Verb.ANSWER)
             task = step.tx.task(task_id)
             asks = step.tx.open_asks_of(task.id)
             words = [ask.kind for ask in asks if not ask.review]
@@ -233,7 +234,7 @@ class Tasks(Runs):
 
         with self._steps() as step:
             task = step.tx.task(task_id)
-            self._trust.authorise(by, "restart", task)
+            self._authorise(step, by, "restart", task)
             state_after(task, Move.RESTART)
             self._require_certainty(step.tx, task)
             step.withdraw_asks(task)
@@ -262,7 +263,7 @@ class Tasks(Runs):
         move = Move(wish)
         with self._steps() as step:
             task = step.tx.task(task_id)
-            self._trust.authorise(by, wish, task)
+            self._authorise(step, by, wish, task)
             state = state_after(task, move)
             if task.state is TaskState.WAITING and move is Move.PAUSE:
                 raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
@@ -297,8 +298,8 @@ class Tasks(Runs):
 
     def forget(self, task_id: str, *, by: Principal) -> None:
         """Drop an ended task from the store; the digests of its events stay."""
-        self.authorise(by, "prune")
         with self._steps() as step:
+            self._authorise(step, by, "prune")
             task = step.tx.task(task_id)
             if task.state not in ENDED:
                 raise Conflict(

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from adjourn.controller.steps import approved_command
 from adjourn.core.ask import Ask, Principal, Reply, Verb
-from adjourn.core.authority import Level, Rights, level_of, refuse_inside, refuse_terms, refuse_without
+from adjourn.core.authority import Level, Rights, level_of, needs_outside, refuse_inside, refuse_terms, refuse_without
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of
 from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.receipt import Receipt, receipt_of
 from adjourn.core.task import Task, task_of_run
 from adjourn.ports.desk import Authoriser
-from adjourn.ports.store import View
+from adjourn.ports.store import Change, View
 
 _EVENTS_OF_A_REPLY = 2  # so many are told for one ask in the transaction that settles it; where there are more, all are read
 
@@ -41,12 +41,28 @@ class Trust:
             refuse_inside(by, verb)
         refuse_without(self.rights(by).scopes, by, verb)
 
+    def require_outside(self, view: View, by: Principal, verb: str) -> None:
+        """Refuse whoever may be part of a run, as of the moment of this view; whoever is known to be has been judged."""
+        if by.inside_run or not needs_outside(verb):
+            return
+        try:
+            self._authoriser.require_outside(view, by, verb)
+        except AdjournError:
+            raise
+        except Exception as error:
+            sentence = f"whether {by.name} is inside a run cannot be told: {type(error).__name__}: {error}"
+            raise NotAllowed(sentence, way_out="adjourn doctor") from error
+
+    def note_place(self, tx: Change, by: Principal) -> None:
+        """Remember from where the store is used, unless a run of it is alive."""
+        self._authoriser.note_place(tx, by)
+
     def weigh(self, view: View, ask: Ask, verb: Verb, *, by: Principal) -> Level:
         """Say what a reply is worth, or refuse one that would not count."""
-        requester = view.requester(ask.task_id)
+        requester, rights = view.requester(ask.task_id), self.rights(by)
         if verb is Verb.APPROVE:
-            refuse_terms(ask.terms, by, self.rights(by), requester=requester, way_out=f"adjourn approve {ask.id}")
-        return level_of(by, requester=requester)
+            refuse_terms(ask.terms, by, rights, requester=requester, way_out=f"adjourn approve {ask.id}")
+        return level_of(by, rights, requester=requester)
 
 
 def runs_as_shown(ask: Ask, call: Call, reply: Reply) -> bool:

@@ -62,9 +62,15 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
 
     scopes: frozenset[Scope] = frozenset()
     also: tuple[str, ...] = ()
+    is_only_user: bool = False  # nobody else can open the store: every `uid:N` of its trail is this user, however mapped
 
 
 NONE = Rights()
+
+
+def needs_outside(verb: str) -> bool:
+    """Say whether a verb is for those only who are outside of every run; who follows the trail decides nothing."""
+    return verb.partition(" ")[0] not in _INSIDE and verb != "notify --follow"
 
 
 def refuse_inside(by: Principal, verb: str) -> None:
@@ -90,11 +96,17 @@ def _way_to(scope: Scope, by: Principal) -> str:
     return f"as the owner of the database: adjourn store roles, then GRANT {role} TO {by.name.removeprefix('db:')}"
 
 
-def level_of(by: Principal, *, requester: str) -> Level:
+def level_of(by: Principal, rights: Rights, *, requester: str) -> Level:
     """Say what a decision is worth, given who asked for what it decides."""
     if by.is_signer:
         return Level.L2
-    return Level.L1 if by.is_user and _are_two_of_a_kind(by.name, requester) else Level.L0
+    is_another = by.is_user and _are_two_of_a_kind(by.name, requester) and not _is_the_same_user(rights, requester)
+    return Level.L1 if is_another else Level.L0
+
+
+def _is_the_same_user(rights: Rights, requester: str) -> bool:
+    """Say whether the requester must be the decider: a user namespace gives one user as many numbers as it likes."""
+    return rights.is_only_user and requester.startswith("uid:")
 
 
 def _are_two_of_a_kind(one: str, other: str) -> bool:
@@ -106,7 +118,7 @@ def refuse_terms(terms: Terms, by: Principal, rights: Rights, *, requester: str,
     """Refuse an approval that would not count on those terms."""
     if terms.approver is Approver.HUMAN and not by.is_human:
         raise NotAllowed(f"only a person may approve this, and {by.name} is none", way_out=way_out)
-    if terms.not_requester and requester in {by.name, *rights.also}:
+    if terms.not_requester and (requester in {by.name, *rights.also} or _is_the_same_user(rights, requester)):
         raise NotAllowed(f"{by.name} asked for this: somebody else has to approve it", way_out=way_out)
     if terms.signed and not by.is_signer:
         raise NotAllowed("this needs a signed approval", way_out=f"{way_out} --sign KEY")

@@ -8,6 +8,7 @@ from adjourn.core.authority import Rights
 from adjourn.core.call import Command
 from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import Milliseconds
+from adjourn.ports.store import Change, View
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
@@ -31,4 +32,12 @@ class Authoriser(Protocol):
 
     def rights(self, by: Principal) -> Rights:
         """Return what somebody may do; to raise is to deny."""
+        ...
+
+    def require_outside(self, view: View, by: Principal, verb: str) -> None:
+        """Raise NotAllowed unless the caller is certainly outside of every run of the store; to raise is to deny."""
+        ...
+
+    def note_place(self, tx: Change, by: Principal) -> None:
+        """Remember where the caller is, unless a run of the store is alive."""
         ...

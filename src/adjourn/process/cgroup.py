@@ -37,6 +37,11 @@ def name_of(pid: int, start_time: int) -> str:
     return f"adjourn-{pid}-{start_time}"
 
 
+def enclosing_group() -> str | None:
+    """Return the control group of a shim that this process is in, if any, by its name."""
+    return next((name for name in (membership("self") or "").split("/") if _NAME.fullmatch(name)), None)
+
+
 def remove_stale(folder: str) -> None:
     """Remove the groups of shims that were killed before they could, unless somebody is still in there."""
     for name in os.listdir(folder):

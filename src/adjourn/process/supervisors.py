@@ -4,6 +4,7 @@ import os
 
 import msgspec
 
+from adjourn.core.place import Place
 from adjourn.process import lock
 
 
@@ -15,6 +16,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pool: str | None = None  # a worker's; a foreground command has none
     max_active: int = 1
     host: str = ""  # where several machines share the work
+    place: Place | None = None  # the namespaces in which it starts its runs
 
 
 class LocalSupervisors:
@@ -67,6 +69,11 @@ def remove_dead(root: str, *, needed: set[str], dry_run: bool = False) -> int:
         except FileNotFoundError:
             continue  # somebody else prunes, or it has just left
     return count
+
+
+def about_of(root: str, supervisor: str) -> About | None:
+    """Return what a living supervisor says of itself."""
+    return _about(supervisor_lock(root, supervisor))
 
 
 def _names(place: str) -> list[str]:

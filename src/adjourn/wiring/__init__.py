@@ -10,6 +10,7 @@ from adjourn.core.call import Command
 from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.surroundings import Surroundings
 from adjourn.process import supervisors
+from adjourn.process.ancestry import Unreadable, find_enclosing_run
 from adjourn.process.supervisors import About, LocalSupervisors
 from adjourn.wiring.authority import FileAuthoriser
 from adjourn.wiring.finding import STORE, nearest_store, place_for_a_new_store
@@ -18,7 +19,6 @@ __all__ = ["STORE", "About", "find_root", "has_responses", "has_worker", "is_sha
 
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")  # how a database is named elsewhere
-_SHIM = "adjourn-shim"
 ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -74,22 +74,14 @@ def postgres_is_there() -> Generator[None, None, None]:
 
 
 def enclosing_run() -> str | None:
-    """Return the run that this process is part of, if any: clearing the environment does not leave it."""
-    return os.environ.get("ADJOURN_RUN_ID") or _enclosing_shim()
+    """Return the run that this process is known to be part of, if any: clearing the environment does not leave it.
 
-
-def _enclosing_shim() -> str | None:
-    pid = os.getppid()
-    while pid > 1:
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                before, _, after = file.read().rpartition(")")
-        except OSError:
-            return None
-        if before.partition("(")[2] == _SHIM:
-            return f"pid {pid}"
-        pid = int(after.split()[1])
-    return None
+    Where /proc hides the answer it is None. So whoever decides is asked again, in the transaction, by the authoriser.
+    """
+    try:
+        return find_enclosing_run()
+    except Unreadable:
+        return None
 
 
 def living(root: str) -> dict[str, About]:

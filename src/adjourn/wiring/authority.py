@@ -5,6 +5,7 @@ import os
 from adjourn.core.ask import Principal
 from adjourn.core.authority import ALL, Rights, Scope
 from adjourn.core.errors import Misuse, NotAllowed
+from adjourn.ports.store import Change, View
 
 
 class FileAuthoriser:
@@ -21,13 +22,25 @@ class FileAuthoriser:
         """Return what somebody may do."""
         owner = os.stat(self._root).st_uid
         if by.name == f"uid:{owner}":
-            return Rights(scopes=ALL)
+            return Rights(scopes=ALL, is_only_user=True)
         if by.name == f"file:uid:{owner}":
             return Rights(scopes=frozenset({Scope.ANSWER}))  # files carry answers, never decisions
         from adjourn.wiring.config import read_config
         from adjourn.wiring.principals import rights_in
 
         return rights_in(read_config(owner), by)
+
+    def require_outside(self, view: View, by: Principal, verb: str) -> None:
+        """Refuse a decision from what is, or may be, part of a run of the store."""
+        from adjourn.wiring.whereabouts import require_outside  # who only reads does without
+
+        require_outside(self._root, view, by, verb)
+
+    def note_place(self, tx: Change, by: Principal) -> None:
+        """Remember that the store is used from here."""
+        from adjourn.wiring.whereabouts import note_place
+
+        note_place(tx, by)
 
 
 class FileSignatures:

@@ -17,7 +17,7 @@ from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
 from adjourn.core.render import prose
 from adjourn.files import private_directory, write_whole
 from adjourn.ports.leases import Heart
-from adjourn.ports.store import Store
+from adjourn.ports.store import Change, Store, View
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import About
 from adjourn.stores.postgres.install import ENGINE
@@ -178,6 +178,16 @@ class DatabaseAuthoriser(FileAuthoriser):
             return super().rights(by)
         _, roles = self._store.login
         return Rights(scopes=ALL if roles is None else frozenset(scope for role in roles for scope in SCOPES_OF.get(role, ())))
+
+    def require_outside(self, view: View, by: Principal, verb: str) -> None:
+        """Refuse a decision from what is, or may be, part of a run of this machine."""
+        from adjourn.wiring.whereabouts import require_outside_here
+
+        del view
+        require_outside_here(self._root, by, verb)
+
+    def note_place(self, tx: Change, by: Principal) -> None:
+        """Remember nothing: a login decides from anywhere."""
 
 
 def described(place: str) -> str:

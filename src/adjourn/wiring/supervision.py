@@ -16,6 +16,7 @@ from adjourn.supervise import Supervisor
 from adjourn.wiring import ADDRESS, is_shared, new_id, now
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.judging import scripts_directory
+from adjourn.wiring.whereabouts import place_if_any
 
 _PACKAGES = ("pydantic_ai", "openai", "anthropic", "msgspec", "apsw")
 _SLOW = (
@@ -31,7 +32,7 @@ _ENTRY = "adjourn.cli.app:run"
 
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
     """Fork the fork server, then open the store: what is forked must not hold it."""
-    return open_supervising(root, About(pid=os.getpid(), started_at=now()), tries=TRIES)
+    return open_supervising(root, About(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES)
 
 
 def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = False) -> tuple[Controller, Supervisor]:

@@ -14,6 +14,7 @@ from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervise import Supervisor
 from adjourn.wiring import is_shared, now
 from adjourn.wiring.supervision import open_supervising
+from adjourn.wiring.whereabouts import place_if_any
 from adjourn.worker import Log, Worker
 
 
@@ -27,7 +28,7 @@ def open_worker(
     on_look: Callable[[Controller, int], None],
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
-    about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active)
+    about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active, place=place_if_any())
     controller, supervisor = open_supervising(root, about, tries=settings.retries, is_worker=True)
     known = _identity(root)
     if is_shared(root):
@@ -42,6 +43,15 @@ def open_worker(
             raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
         on_look(controller, worker.active)
 
+    is_noted = False
+
+    def settle() -> list[Task]:
+        """Settle what dead supervisors left, and note once, while nothing runs, from where this worker uses the store."""
+        nonlocal is_noted
+        settled = recover(controller, root)
+        is_noted = is_noted or controller.note_place(controller.principal())
+        return settled
+
     refuse = once(root, lambda sentence: log("response_refused", error=sentence))
     worker = Worker(
         controller,
@@ -49,7 +59,7 @@ def open_worker(
         settings=settings,
         log=log,
         on_settled=lambda task: on_settled(controller, task),
-        recover=lambda: recover(controller, root),
+        recover=settle,
         look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
         on_look=look,
         pool=pool,
