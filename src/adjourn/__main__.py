@@ -13,6 +13,7 @@ def main() -> None:
     Collecting garbage and taking the interpreter down are a fifth of the cost of a short command, and serve nobody.
     """
     gc.disable()
+    _import_nothing_from_here()
     try:
         from adjourn.cli.app import run
 
@@ -22,6 +23,23 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
+
+
+def _import_nothing_from_here() -> None:
+    """Take the current directory, and what a relative PYTHONPATH makes of it, out of where modules are looked for.
+
+    A repository may have a module of any name, and its code would run because somebody looked at a task in it.
+    """
+    variable = os.environ.get("PYTHONPATH")
+    try:
+        here = {os.getcwd()} if sys.path and sys.path[0] in {"", os.getcwd()} and not sys.flags.safe_path else set[str]()
+        if variable is not None:
+            here |= {os.path.abspath(entry) for entry in variable.split(os.pathsep) if not os.path.isabs(entry)}
+    except FileNotFoundError:  # the directory is gone, and nothing can be imported from it
+        return
+    if here:
+        ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        sys.path[:] = [place for place in sys.path if place == ours or (place and place not in here)]
 
 
 if __name__ == "__main__":

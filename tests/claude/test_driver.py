@@ -202,10 +202,12 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     assert "2.1.89 or newer" in old.err
     for refused in (missing, old):
         assert f"adjourn restart {task}" in refused.err
+    os.rename(program, f"{program}.gone")
     assert "it cannot be resumed" in fake.shell.adjourn("show", task).out
     found = fake.shell.json("show", task)["resumability"]
     assert (found["can_be_resumed"], found["way_out"]) == (False, f"adjourn restart {task}")
     assert [look["thing"] for look in found["looks"] if not look["fine"]] == ["program"]
+    os.rename(f"{program}.gone", program)
     fake.shell.environment["FAKE_VERSION"] = "2.2.0"
     _commits(fake, "b")
     shown = fake.shell.adjourn("show", task).out

@@ -87,9 +87,9 @@ def test_a_version_is_read_or_unknown(text: str, version: tuple[int, ...]) -> No
 
 def test_a_program_that_is_another_is_refused() -> None:
     with pytest.raises(AdjournError, match=r"2\.1\.89 or newer"):
-        installed_version("/bin/echo")
+        installed_version(["/bin/echo"])
     with pytest.raises(AdjournError, match="cannot be started"):
-        installed_version("/nonexistent")
+        installed_version(["/nonexistent"])
 
 
 # --- the stream -----------------------------------------------------------------------------------------------------------

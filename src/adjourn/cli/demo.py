@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 
 import msgspec
@@ -11,6 +10,7 @@ from adjourn.cli.options import bare_verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
+from adjourn.wiring.judging import own_environment, own_python
 
 _SCRIPT = """\
 #!/bin/sh
@@ -68,7 +68,7 @@ class Stage:
         self._session = session
         self._place = place
         outer = {name: value for name, value in os.environ.items() if not name.startswith("ADJOURN_")}
-        self._environment = outer | {"ADJOURN_STORE": os.path.join(place, ".adjourn")}
+        self._environment = own_environment(outer) | {"ADJOURN_STORE": os.path.join(place, ".adjourn")}
         script = os.path.join(place, "deploy.sh")
         with open(script, "w", encoding="utf-8") as file:
             file.write(_SCRIPT)
@@ -104,7 +104,7 @@ class Stage:
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "adjourn", *words],
+            own_python(*words),
             cwd=self._place,
             env=self._environment,
             capture_output=True,

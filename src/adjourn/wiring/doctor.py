@@ -1,7 +1,6 @@
 """Looks at a store and all around it for what could go wrong, and says what helps. It changes nothing."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -134,15 +133,20 @@ def _inside(run: str | None) -> Findings:
 def _claude(_: str) -> Findings:
     from adjourn.runners.claude.resuming import diagnosis
     from adjourn.runners.claude.setup import PROGRAM
+    from adjourn.runners.installed import find_program
 
-    program = os.environ.get(PROGRAM) or shutil.which("claude")
-    yield _fine("claude", diagnosis(program).says if program else "there is none; `adjourn run --runner claude` would need it")
+    here = os.getcwd()
+    program = os.environ.get(PROGRAM) or find_program("claude", path=os.environ.get("PATH", os.defpath), workspace=here)
+    if program is None:
+        yield _fine("claude", "there is none; `adjourn run --runner claude` would need it")
+    else:
+        yield _fine("claude", diagnosis(program, os.environ, workspace=here).says)
 
 
 def _codex(_: str) -> Findings:
     from adjourn.runners.codex.resuming import diagnosis
 
-    found = diagnosis(os.environ)
+    found = diagnosis(os.environ, workspace=os.getcwd())
     yield _fine("codex", found.says if found else "there is none; `adjourn run --runner codex` would need it")
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import cache
 
 from adjourn.controller.gate import PolicyGate
@@ -33,10 +34,30 @@ def resolve(path: str) -> str:
     return real.encode("utf-8", "backslashreplace").decode()
 
 
+def own_program() -> str:
+    """Return the path of this very adjourn, for what others start for us; what the workspace calls so is not ours."""
+    place = scripts_directory()
+    return os.path.join(place, "adjourn") if place else "adjourn"
+
+
+def own_python(*words: str) -> list[str]:
+    """Return the words that run adjourn in a Python that imports nothing from the directory that it is started in."""
+    return [sys.executable, "-P", "-m", "adjourn", *words]
+
+
+def own_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment whose PYTHONPATH leads nowhere that depends on the directory."""
+    kept = [entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    rest = {name: value for name, value in inherited.items() if name != "PYTHONPATH"}
+    return {**rest, "PYTHONPATH": os.pathsep.join(kept)} if kept else rest
+
+
 @cache
 def scripts_directory() -> str | None:
     """Return where this very adjourn is installed as a command, if it is."""
-    for candidate in (os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "adjourn")):
+    # A relative name says nothing: a fork that goes on as `adjourn` has only that word, and the workspace may have such a file.
+    called = sys.argv[0] if os.path.isabs(sys.argv[0]) else ""
+    for candidate in (called, os.path.join(os.path.dirname(sys.executable), "adjourn")):
         if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return os.path.dirname(candidate)
     return None

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -208,9 +207,17 @@ class Messenger:
             return False
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "adjourn", "notify", "--follow", "--output", self._log_format, "--store", self._root]
+        from adjourn.wiring.judging import own_environment, own_python  # only where somebody wants to be told
+
+        command = own_python("notify", "--follow", "--output", self._log_format, "--store", self._root)
         try:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+            self._process = subprocess.Popen(
+                command,
+                env=own_environment(os.environ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         except OSError as error:
             self._log("notify_error", error=f"what delivers could not be started: {error.strerror}")
 

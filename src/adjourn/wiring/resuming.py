@@ -20,8 +20,11 @@ _SHORT = 12
 _WITH_SESSIONS = ("claude", "codex")  # whose session lies outside of the store
 
 
-def looks_at(controller: Controller, task: Task) -> list[Look]:
-    """Look at all that a resume of the task would need; nothing where it needs nothing but the store."""
+def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> list[Look]:
+    """Look at all that a resume of the task would need; nothing where it needs nothing but the store.
+
+    Who is about to start the agent `starts` its program to ask for its version. Nobody else starts anything.
+    """
     run = _last_run(controller, task)
     if task.spec.runner not in _WITH_SESSIONS or task.state not in _LEFT or run is None or run.session_id != task.session_id:
         return []
@@ -34,13 +37,14 @@ def looks_at(controller: Controller, task: Task) -> list[Look]:
         ref=run.session_ref,
         documents=partial(controller.kept, task.id),
         environment=os.environ,
+        starts=starts,
     )
     return [*found, _workspace(task), *_commit(head_at_pause(controller, task), head_of(task.spec.workspace))]
 
 
 def require_resumable(controller: Controller, task: Task) -> None:
     """Refuse to go on where it cannot be, before anything is recorded or started; nothing is begun anew in its place."""
-    broken = [look for look in looks_at(controller, task) if not look.fine]
+    broken = [look for look in looks_at(controller, task, starts=True) if not look.fine]
     run = _last_run(controller, task)
     if not broken or run is None:
         return

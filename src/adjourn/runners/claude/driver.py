@@ -22,7 +22,7 @@ from adjourn.runners.claude import progress, session, words
 from adjourn.runners.claude.holding import Holding
 from adjourn.runners.claude.program import NO_MARKER, Program
 from adjourn.runners.claude.progress import Progress
-from adjourn.runners.claude.resuming import installed_version
+from adjourn.runners.claude.resuming import installed_version, program_words
 from adjourn.runners.claude.setup import (
     PROVIDER,
     Setup,
@@ -61,6 +61,7 @@ class ClaudeDriver:
         self._setup = msgspec.json.decode(drive.task.spec.setup or "{}", type=Setup)
         self._hook = hook_command(adjourn)
         self._inherited = dict(inherited)
+        self._words: list[str] = []  # that start the program
         kept = progress.decode(drive.document(progress.DOCUMENT), of=drive.task.session_id)
         new = Progress(of=drive.task.session_id, session=str(uuid4()))
         self._laid_out: list[str] = []  # where the session is, if not where the program keeps it
@@ -93,7 +94,9 @@ class ClaudeDriver:
 
     def _run(self) -> int:
         require_fitting(self._setup)
-        self._holding.keep(version=dotted(installed_version(self._setup.program)))
+        workspace = self._drive.task.spec.workspace
+        self._words = program_words(self._setup.program, self._inherited, workspace=workspace)
+        self._holding.keep(version=dotted(installed_version(self._words)))
         way: Way | None = self._way_on() if self._holding.progress.started else Way(prompt=self._drive.task.spec.prompt)
         self._drive.session(self._session, resumable=self._is_resumable)
         while way:
@@ -176,7 +179,7 @@ class ClaudeDriver:
             argv = start_argv(self._setup, session=self._session, prompt=way.prompt or "", hook=self._hook)
         self._holding.keep(started=True)
         return Program(
-            argv,
+            [*self._words, *argv[1:]],
             cwd=self._drive.task.spec.workspace,
             environment=environment(self._setup, self._inherited),
             words=way.prompt if way.prompt is not None and not fits_a_word(way.prompt) else None,

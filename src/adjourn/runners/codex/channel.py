@@ -16,6 +16,7 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.runners.hook import Answer, Asked, Ear, refuse_replaced
+from adjourn.runners.installed import find_tool
 
 HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16
@@ -151,7 +152,8 @@ class Channel:
     ) -> None:
         self._child = _started(argv, cwd=cwd, env=env, complaints=complaints, bind=bind, is_spoken_to=is_spoken_to)
         self._is_spoken_to = is_spoken_to
-        self._keeper = _keeping(self._stdin) if is_spoken_to else None
+        sleep = find_tool("sleep", path=env.get("PATH", os.defpath), workspace=cwd)
+        self._keeper = _keeping(self._stdin, sleep=sleep) if is_spoken_to else None
         self._hooks = hooks
         self._interrupts = interrupts
         self._rest = bytearray()
@@ -264,12 +266,10 @@ class Channel:
         return self._child.stdout.fileno()
 
 
-def _keeping(stdin: int) -> "subprocess.Popen[bytes]":
+def _keeping(stdin: int, *, sleep: str) -> "subprocess.Popen[bytes]":
     """Start what holds a pipe open when we die: an end of it would have Codex write that before it dies with us."""
     null = subprocess.DEVNULL
-    return subprocess.Popen(
-        ["sleep", "infinity"], stdin=null, stdout=null, stderr=null, pass_fds=(stdin,), start_new_session=True
-    )
+    return subprocess.Popen([sleep, "infinity"], stdin=null, stdout=null, stderr=null, pass_fds=(stdin,), start_new_session=True)
 
 
 def _below(pid: int) -> list[int]:

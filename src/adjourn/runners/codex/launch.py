@@ -9,6 +9,7 @@ from adjourn.runners.codex import hook, program
 from adjourn.runners.codex.channel import Channel, Hooks, Interrupts
 from adjourn.runners.codex.setup import Setup
 from adjourn.runners.hook import proof_of
+from adjourn.runners.installed import start_words
 
 COMPLAINTS = "codex.stderr"
 _NEWEST = 4_000  # characters
@@ -44,7 +45,7 @@ class Launch:
     @cached_property
     def binary(self) -> str:
         """The program itself."""
-        return program.binary(self.setup, self.environment)
+        return program.binary(self.setup, self.environment, workspace=self.workspace)
 
     @property
     def settings(self) -> list[str]:
@@ -69,8 +70,9 @@ class Launch:
 
     def start(self, *words: str, hooks: Hooks, is_spoken_to: bool = True, also: Mapping[str, str] | None = None) -> Channel:
         """Start the program with these words, and also with these variables."""
+        path = self.environment.get("PATH", os.defpath)
         return Channel(
-            [self.binary, *words],
+            [*start_words(self.binary, path=path, workspace=self.workspace), *words],
             cwd=self.workspace,
             env={**self.environment, **(also or {})},
             complaints=self.complaints,

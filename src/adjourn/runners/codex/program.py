@@ -2,12 +2,12 @@
 
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from glob import escape, glob
 
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex.setup import Setup
+from adjourn.runners.installed import find_program
 
 OLDEST = (0, 144)  # the first that goes on by an empty turn
 _FEATURES = {
@@ -22,9 +22,9 @@ _LAUNCHER = b"#!"
 _THREAD = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def binary(setup: Setup, environment: Mapping[str, str]) -> str:
+def binary(setup: Setup, environment: Mapping[str, str], *, workspace: str) -> str:
     """Return the program itself: a kill of npm's launcher would leave it running."""
-    found = shutil.which(setup.program, path=environment.get("PATH"))
+    found = find_program(setup.program, path=environment.get("PATH", os.defpath), workspace=workspace)
     if found is None:
         raise AdjournError(
             f"the program {setup.program} is not there",

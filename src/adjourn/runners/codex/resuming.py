@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from adjourn.core.driving import Look
 from adjourn.core.errors import AdjournError
@@ -11,6 +11,7 @@ from adjourn.runners.codex import program
 from adjourn.runners.codex.memory import DOCUMENT, SESSION, Memory, memory_of
 from adjourn.runners.codex.rollout import is_whole, obstacle
 from adjourn.runners.codex.setup import PROGRAM, VARIABLE, Setup, setup_of
+from adjourn.runners.installed import start_words
 
 _SECONDS = 20
 _NAME = "codex"  # it begins the line in which the program says its version
@@ -18,15 +19,21 @@ _NAME = "codex"  # it begins the line in which the program says its version
 Documents = Callable[[str], bytes | None]
 
 
-def looks(spec: Spec, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str]) -> Iterator[Look]:
-    """Look at the thread and the program of a task that has left; `of` is the task's own session, `ref` the provider's."""
+def looks(
+    spec: Spec, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str], starts: bool
+) -> Iterator[Look]:
+    """Look at the thread and the program of a task that has left; `of` is the task's own session, `ref` the provider's.
+
+    Only what is about to start the program `starts` it to ask for its version: who looks at a store runs nothing of it.
+    """
     memory = memory_of(documents(DOCUMENT), session=of)
     if memory is None:
         yield Look(thing="session", fine=ref is None, says="it had not begun when it left")
     else:
         path = os.path.join(program.home(environment), memory.place)
         yield _look_at_thread(memory, ref or memory.thread, path, documents(SESSION), prompt=spec.prompt or "")
-    yield _look_at_program(setup_of((spec.setup or "").encode()), memory.version if memory else "", environment)
+    setup, before = setup_of((spec.setup or "").encode()), memory.version if memory else ""
+    yield _look_at_program(setup, before, environment, workspace=spec.workspace, starts=starts)
 
 
 def _look_at_thread(memory: Memory, name: str, path: str, copy: bytes | None, *, prompt: str) -> Look:
@@ -47,18 +54,26 @@ def _look_at_thread(memory: Memory, name: str, path: str, copy: bytes | None, *,
     return Look(thing="session", fine=False, says=f"{name}: {what}, and there is no copy of it")
 
 
-def _look_at_program(setup: Setup, before: str, environment: Mapping[str, str]) -> Look:
+def _look_at_program(setup: Setup, before: str, environment: Mapping[str, str], *, workspace: str, starts: bool) -> Look:
     try:
-        now = installed_version(program.binary(setup, environment))
+        binary = program.binary(setup, environment, workspace=workspace)
+        if not starts:
+            then = f"; it was {before} when the task left" if before else ""
+            return Look(thing="program", fine=True, says=f"{binary}{then}; its version is checked when it starts")
+        now = installed_version(_words(binary, environment, workspace=workspace))
     except AdjournError as error:
         return Look(thing="program", fine=False, says=error.sentence)
     since = "" if before in {"", now} else f"; it was {before} when the task left"
     return Look(thing="program", fine=True, says=f"{setup.program} {now}{since}")
 
 
-def installed_version(binary: str) -> str:
+def _words(binary: str, environment: Mapping[str, str], *, workspace: str) -> list[str]:
+    return start_words(binary, path=environment.get("PATH", os.defpath), workspace=workspace)
+
+
+def installed_version(words: Sequence[str]) -> str:
     """Return the version of the program, or say what is wrong with it."""
-    argv = [binary, "--version"]
+    binary, argv = words[-1], [*words, "--version"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
@@ -71,21 +86,21 @@ def installed_version(binary: str) -> str:
     return ".".join(map(str, version))
 
 
-def diagnosis(environment: Mapping[str, str]) -> Look | None:
+def diagnosis(environment: Mapping[str, str], *, workspace: str) -> Look | None:
     """Say what the installed program can do, for whoever wonders; nothing where there is none."""
     setup = Setup(program=environment.get(VARIABLE) or PROGRAM)
     try:
-        binary = program.binary(setup, environment)
+        words = _words(program.binary(setup, environment, workspace=workspace), environment, workspace=workspace)
     except AdjournError:
         if VARIABLE in environment:
             raise
         return None
-    version = installed_version(binary)
-    says = f"Codex {version}: {_way_in(binary)}, its calls wait at a hook, and its threads can be resumed by id and by file"
+    version = installed_version(words)
+    says = f"Codex {version}: {_way_in(words)}, its calls wait at a hook, and its threads can be resumed by id and by file"
     return Look(thing="codex", fine=True, says=says)
 
 
-def _way_in(binary: str) -> str:
-    argv = [binary, "app-server", "--help"]
+def _way_in(words: Sequence[str]) -> str:
+    argv = [*words, "app-server", "--help"]
     done = subprocess.run(argv, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
     return "it has an app-server" if done.returncode == 0 else "it has no app-server, so `codex exec` is used"
