@@ -144,6 +144,10 @@ def test_a_commit_message_is_no_command() -> None:
     assert judged(rules("git", "push"), "git", "commit", "-m", "do not git push this").action is Action.AUTO
 
 
+def test_a_subcommand_that_a_rule_names_is_no_wildcard() -> None:
+    assert judged('[[rule]]\nargs = ["git", "lfs", "**"]\naction = "auto"\n', "git", "lfs", "pull").action is Action.AUTO
+
+
 def test_rules_that_let_pass_take_no_option_in_between() -> None:
     text = '[[rule]]\nargs = ["git", "status"]\naction = "auto"\n'
     assert judged(text, "git", "status").action is Action.AUTO

@@ -206,3 +206,29 @@ def test_an_option_cannot_take_an_auto_rule_to_another_directory(
     assert explained(shell, "--", *words)["action"] == "prompt"
     write_policy(shell, rules.replace('"auto"', '"auto"\ndirs = ["vendored/**", "."]'))
     assert explained(shell, "--", *words)["action"] == action
+
+
+@pytest.mark.parametrize(
+    ("says", "problem"),
+    [
+        ('action = "auto"\ndirs = []', "4:8: `dirs` must be a list of patterns"),
+        ('action = "auto"\ndirs = "**"', "4:8: `dirs` must be a list of patterns"),
+        ('action = "auto"\ndirs = ["../x"]', "4:9: a directory is a pattern"),
+        ('action = "auto"\ndirs = ["~/x"]', "4:9: a directory is a pattern"),
+        ('action = "auto"\ndirs = [1]', "4:9: a directory is a pattern"),
+        ('action = "auto"\ndirs = ["a/[x"]', "4:12: the pattern means nothing"),
+        ('action = "auto"\noutside_sandbox = "yes"', "4:19: `outside_sandbox` must be true or false"),
+        ('action = "never"\ndirs = ["**"]', "4:1: `dirs` is for rules that say `auto` or `effect`"),
+        ('action = "prompt"\noutside_sandbox = true', "4:1: `outside_sandbox` is for rules that say"),
+    ],
+)
+def test_a_rule_that_says_where_in_a_wrong_way_does_not_count(shell: Shell, says: str, problem: str) -> None:
+    write_policy(shell, f'[[rule]]\nargs = ["ls"]\n{says}\n')
+    assert problem in shell.adjourn("policy", "check", expect=2).out
+    shell.adjourn("run", "--", "ls", expect=2)
+
+
+def test_a_project_cannot_say_where_a_rule_holds(shell: Shell) -> None:
+    (shell.place / ".adjourn").mkdir(mode=0o700)
+    (shell.place / ".adjourn" / "policy.toml").write_text('[[rule]]\nargs = ["ls"]\naction = "auto"\ndirs = ["/**"]\n')
+    assert "a project's policy may not say `auto`" in shell.adjourn("policy", "check", expect=2).out

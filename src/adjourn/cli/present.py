@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.call import COMMAND, Call, arguments_of, canonical, command_of
-from adjourn.core.driving import files_of
 from adjourn.core.render import (
     WHOLE,
     Cut,
@@ -88,6 +87,8 @@ def call_block(session: Session, call: Call) -> list[str]:
 
 def _tool_block(session: Session, call: Call) -> list[str]:
     """Show a call of a process's own tool, argument by argument."""
+    from adjourn.core.driving import files_of  # a listing shows no call whole
+
     lines = call_lines(call.tool, arguments_of(call.body), cut=cut_for(session, call.task_id))
     lines += [f"file {visible(path)} {visible(found)}" for path, found in sorted(files_of(call.body).items())]
     return [f"  {call.tool_call_id} sha256 {call.digest[:16]}", *(f"    {line}" for line in lines)]

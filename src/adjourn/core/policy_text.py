@@ -273,10 +273,14 @@ class _Reader:
             if not isinstance(each, str) or not each or ".." in parts or each.startswith("~"):
                 what = "a directory is a pattern that counts from the workspace, or begins with `/`; it has no `..` and no `~`"
                 self._wrong_value((*path, number), what)
-            else:
-                for part in parts:
-                    if part != ANY_DEPTH:
-                        self._pattern((*path, number), part)
+                continue
+            at = 0
+            for part in parts:
+                try:
+                    read_pattern("" if part == ANY_DEPTH else part)
+                except BadPattern as bad:
+                    self._wrong_value((*path, number), f"the pattern means nothing: {bad.why}", offset=at + bad.offset)
+                at += len(part) + 1
         return tuple(str(each) for each in patterns)
 
     def _yes_or_no(self, path: Path, given: Any) -> bool:
