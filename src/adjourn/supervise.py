@@ -427,4 +427,6 @@ class Supervisor:
 
 def _not_started(task: Task, why: str) -> NotStarted:
     sentence = f"this machine could not start task {task.id}: {why}; nothing of it ran, and it stays queued"
-    return NotStarted(sentence, reason=why, way_out=f"adjourn resume {task.id}")
+    error = NotStarted(sentence, way_out=f"adjourn resume {task.id}")
+    error.reason = why
+    return error

@@ -257,8 +257,29 @@ def test_a_driver_that_vanished_is_started_again_if_it_changes_nothing_itself(of
     task, run = begun(office)
     assert office.controller.lose(run).state is TaskState.QUEUED
     _, other = begun(office, runner="claude")
-    assert office.controller.lose(other).state is TaskState.WAITING
+    failed = office.controller.lose(other)
+    assert failed.state is TaskState.FAILED, "nobody can say whether an agent ran"
+    assert "before its session was saved" in (failed.message or "")
     assert office.task(task.id).state is TaskState.QUEUED
+
+
+def test_an_agent_that_died_before_its_session_was_saved_is_never_uncertain_about_its_own_command(office: Office) -> None:
+    """Only its calls can be: each is asked about by itself."""
+    for runner in ("claude", "codex"):
+        task, run = begun(office, runner=runner, asks=False)
+        failed = office.controller.lose(run)
+        assert failed.state is TaskState.FAILED
+        assert "before its session was saved" in (failed.message or "")
+        assert pending(office, task) == []
+        task, run = begun(office, runner=runner, asks=False)
+        (held,) = office.controller.propose_batch(run.id, [wanted()])
+        assert held.call is not None
+        office.controller.hand_out(run.id, held.call)
+        assert office.controller.lose(run).state is TaskState.WAITING
+        assert [ask.tool_call_id for ask in pending(office, task)] == [held.call.tool_call_id]
+        task, run = begun(office, runner=runner, asks=False)
+        office.controller.cancel(task.id, by=ME)
+        assert office.controller.lose(run).state is TaskState.CANCELED
 
 
 def test_what_a_vanished_agent_asked_stays_asked(office: Office) -> None:

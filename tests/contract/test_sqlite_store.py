@@ -233,14 +233,14 @@ def test_this_machine_knows_the_kind_of_its_own_disks(tmp_path: Path) -> None:
     assert filesystem_kind(tmp_path.stat().st_dev) not in {"nfs", "nfs4"}
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs"])
+@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs", "virtiofs"])
 def test_a_network_filesystem_is_refused_before_anything_is_written(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     device = tmp_path.stat().st_dev
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"90 28 {os.major(device)}:{os.minor(device)} / /mnt rw - {kind} server:/export rw\n")
-    monkeypatch.setattr(place, "filesystem_kind", partial(filesystem_kind, mounts=str(mounts)))
+    monkeypatch.setattr(place, "mounted", partial(place.mounted, mounts=str(mounts)))
     with pytest.raises(StoreRefused, match=rf"network filesystem \({kind}\)"):
         SqliteStore(str(root))
     assert not root.exists()

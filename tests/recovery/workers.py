@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from tests.e2e.shell import ADJOURN, Done, Shell, parent_of, until
 from tests.needs import missing, needs
 
 UID = 2_000_000 + os.getpid()  # its processes are those of this test alone
+
+START_TASKS = Path(__file__).parent / "start_tasks.py"
 
 Worker = subprocess.Popen[bytes]
 
@@ -118,11 +121,13 @@ def limit(shell: Shell, pid: int, most: str) -> None:
 
 
 def approved(shell: Shell, count: int, *command: str) -> list[str]:
-    """Return queued tasks that a person has approved one by one."""
-    words = ("run", "--pause-on-approval", "--output", "json", "--", *command)
-    tasks = [shell.adjourn(*words, expect=10).doc for _ in range(count)]
-    shell.adjourn("approve", *(task["asks"][0]["id"] for task in tasks))
-    return [task["task_id"] for task in tasks]
+    """Return queued tasks that a person has approved."""
+    shell.adjourn("run", "--", "true")  # makes the store
+    tasks = shell.run(sys.executable, str(START_TASKS), str(shell.store), str(count), *command).out.split()
+    asks = [ask["id"] for ask in shell.json("inbox", "--limit", "1000")["asks"] if ask["task_id"] in tasks]
+    assert len(asks) == len(tasks) == count
+    shell.adjourn("approve", *asks)
+    return tasks
 
 
 def states(shell: Shell, tasks: list[str]) -> list[str]:

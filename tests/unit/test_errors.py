@@ -35,6 +35,7 @@ EXIT_CODES = {
     "Rejected": 1,
     "EditIgnored": 1,
     "CannotResume": 6,
+    "NotStarted": 1,
     "StoreProblem": 1,
     "StoreLost": 1,
     "StoreRefused": 5,

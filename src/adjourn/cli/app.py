@@ -1,6 +1,8 @@
 """The command itself: finds the verb, and turns every error into a sentence and an exit code."""
 
 import errno
+import os
+from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -131,7 +133,7 @@ def run(argv: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         code = session.stopped()
     except OSError as error:
-        code = session.fail(_of_the_system(error))
+        code = session.fail(_of_the_system(error, session))
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
     return session.flushed(code)
@@ -177,7 +179,12 @@ def _help_for(error: click.ClickException, argv: list[str]) -> str:
     return " ".join(["adjourn", *verbs, "--help"])
 
 
-def _of_the_system(error: OSError) -> AdjournError:
+def _of_the_system(error: OSError, session: Session) -> AdjournError:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        with suppress(AdjournError, OSError):
+            from adjourn.stores.sqlite.place import disk_full
+
+            return disk_full(os.path.dirname(error.filename) if error.filename else session.root)
     if error.errno in {errno.EMFILE, errno.ENFILE}:
         return AdjournError("too many files are open", way_out="ulimit -n 1024, and say it again")
     if isinstance(error, FileNotFoundError) and error.filename is None:

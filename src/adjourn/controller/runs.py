@@ -15,15 +15,16 @@ from adjourn.core.errors import Conflict, Misuse, Outdated, StoreReadOnly, Store
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Effect, approved_on, strictest
 from adjourn.core.opening import Obstacle, Opening, OwnAsk
-from adjourn.core.outcome import Exit, Interrupted, Waits
+from adjourn.core.outcome import Exit, Failed, Interrupted, Waits
 from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
-from adjourn.core.task import TRIES, Run, RunState, Task
+from adjourn.core.task import TRIES, Run, RunState, Task, Wish
 from adjourn.core.terms import Terms
 from adjourn.ports.runs import Ended, NeverStarted, StillRuns, Vanished
 from adjourn.ports.store import View
 
 VANISHED = "it vanished without a trace"
+UNSAVED = "the agent was killed before its session was saved: there is nothing to resume, only `restart` helps"
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -226,9 +227,14 @@ class Runs(Executions):
             return endings.conclude(step, task, current, Waits(), OwnAsk())  # all that it wanted is in the store
         if self._is_repeatable(step.tx, task, call) and task.tries + 1 < tries:
             return endings.fail_to_start(step, task, current, why=VANISHED, tries=tries)
-        if task.spec.is_driven and current.resumable:
-            return endings.conclude(step, task, current, Interrupted(VANISHED, died=True), OwnAsk())
-        return endings.lose(step, task, current)
+        if not task.spec.is_driven:
+            return endings.lose(step, task, current)
+        # Of an agent only its calls can be uncertain, and `conclude` asks about each of those. Nobody
+        # could say whether the agent itself "ran".
+        outcome: Interrupted | Failed = Failed(UNSAVED)
+        if current.resumable or task.wish is Wish.CANCEL:
+            outcome = Interrupted(VANISHED, died=True)
+        return endings.conclude(step, task, current, outcome, OwnAsk())
 
     def _is_repeatable(self, view: View, task: Task, call: Call) -> bool:
         """Say whether a second start of a process does no harm."""

@@ -196,9 +196,7 @@ class NotStarted(AdjournError):
 
     code = "not_started"
 
-    def __init__(self, sentence: str, *, reason: str, way_out: str = "") -> None:
-        super().__init__(sentence, way_out=way_out)
-        self.reason = reason  # the same for every task that fails to start for it
+    reason = ""  # the same for every task that fails to start for it
 
 
 class StoreProblem(AdjournError):

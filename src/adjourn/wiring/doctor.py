@@ -82,6 +82,18 @@ def _platform(_: str) -> Findings:
         yield _bad("platform", f"{sys.platform} has no pidfds and no subreapers: what a run leaves may live on", "use Linux")
 
 
+def _control_groups(_: str) -> Findings:
+    """Say whether a run gets a control group, which nothing of it can leave."""
+    from adjourn.process.cgroup import usable_folder
+
+    folder = usable_folder()
+    if folder:
+        yield _fine("cgroups", f"each run gets a control group below {folder}")
+        return
+    says = "no control groups can be made here: if a shim and its fork server are both killed, a daemon of their run"
+    yield _fine("cgroups", f"{says} that cleared its environment may live on; see docs/how-to/recover-after-a-crash.md")
+
+
 def _config(_: str) -> Findings:
     config = read_config()
     if not os.path.lexists(config.path):
@@ -152,6 +164,7 @@ def _codex(_: str) -> Findings:
 
 _BESIDE = {
     "platform": _platform,
+    "cgroups": _control_groups,
     "config": _config,
     "signers": _signers,
     "notifiers": _notifiers,

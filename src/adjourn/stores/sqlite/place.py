@@ -14,9 +14,17 @@ FENCED = "moving"  # where the database lies while it is moved
 _CUSTOMARY = ".adjourn"
 _HEADER = 512  # bytes of the smallest page
 _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
-_NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs"}
+# Kinds of file systems whose locks hold for all who see them, because only this machine sees them.
+# A block device belongs to one machine, so its file systems need no list; these have no device.
+_WITHOUT_DEVICE = frozenset(
+    {"tmpfs", "ramfs", "rootfs", "overlay", "aufs", "zfs", "btrfs", "bcachefs", "ecryptfs", "shiftfs"}
+    | {"lxfs", "wslfs", "ubifs", "jffs2", "yaffs2"}
+    | {f"fuse.{name}" for name in ("fuse-overlayfs", "gocryptfs", "encfs", "cryfs", "securefs")}
+    | {f"fuse.{name}" for name in ("mergerfs", "bindfs", "unionfs", "unionfs-fuse", "overlayfs")}
 )
+_OF_SEVERAL_MACHINES = frozenset({"ocfs2", "gfs", "gfs2", "gpfs", "mmfs"})  # on a device that they share
+_SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks its block
+_PROBE = 65_536  # bytes
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -115,23 +123,93 @@ def _checked(root: str) -> os.stat_result:
 
 
 def _refuse_network(root: str, device: int) -> None:
-    kind = filesystem_kind(device)
-    if kind in _NETWORK:
+    """Refuse a file system that other machines may see: whether their locks keep us out cannot be known."""
+    kind, source = mounted(device)
+    if kind and not is_local(kind, source):
         raise StoreRefused(
-            f"{root} is on a network filesystem ({kind}), where SQLite's locks cannot be trusted",
+            f"{root} is on a network filesystem ({kind}), or on one that is not known to be local: "
+            "SQLite's locks cannot be trusted there",
             way_out="put the store on a local disk: --store DIR",
         )
 
 
+def is_local(kind: str, source: str) -> bool:
+    """Return whether only this machine sees a mounted file system."""
+    if kind in _WITHOUT_DEVICE:
+        return True
+    is_fuse = kind == "fuse" or kind.startswith("fuse.")  # what is mounted there may be called anything
+    return source.startswith("/dev/") and not is_fuse and kind not in _OF_SEVERAL_MACHINES
+
+
 def filesystem_kind(device: int, *, mounts: str = "/proc/self/mountinfo") -> str:
     """Return the type of the filesystem that a device number belongs to, or "" where that cannot be known."""
+    return mounted(device, mounts=mounts)[0]
+
+
+def mounted(device: int, *, mounts: str = "/proc/self/mountinfo") -> tuple[str, str]:
+    """Return the kind of a mounted file system and what is mounted, or two empty words if that is unknown."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
-            kinds = [line.partition(" - ")[2].split(" ", 1)[0] for line in lines if line.split(" ", 3)[2] == wanted]
+            found = [line.partition(" - ")[2].split(" ") for line in lines if line.split(" ", 3)[2] == wanted]
     except OSError:
-        return ""
-    return kinds[-1] if kinds else ""
+        return "", ""
+    return (found[-1][0], found[-1][1]) if found else ("", "")
+
+
+def may_fault(path: str) -> bool:
+    """Return whether a full disk may end the process instead of giving an error.
+
+    SQLite makes room for what it maps in steps of 4 KB, by one byte for each. Where blocks are smaller,
+    the rest of a step has no block until it is written to, and on a full disk that write is a SIGBUS.
+    """
+    return os.stat(path).st_blksize < _SMALLEST_BLOCK
+
+
+def leave_at_fault(root: str) -> None:
+    """Have a SIGBUS print that the disk is full, and end this process with 1; what was committed is safe."""
+    import ctypes
+    import signal
+
+    full = disk_full(root)
+    text = f"adjourn: {full.sentence}\n  try: {full.way_out}\n".encode("utf-8", "backslashreplace")
+
+    def leave(_number: int) -> None:
+        os.write(2, text)
+        os._exit(full.exit_code)
+
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(leave)
+    _handlers.append(handler)
+    ctypes.CDLL(None).signal(int(signal.SIGBUS), handler)
+
+
+_handlers: list[object] = []  # the C library has only their addresses
+
+
+def has_no_room(root: str) -> bool:
+    """Return whether the disk of a store takes no more; SQLite does not always say why it failed."""
+    probe = os.path.join(root, f".room.{os.getpid()}")
+    try:
+        fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        return error.errno in _FULL
+    try:
+        os.posix_fallocate(fd, 0, _PROBE)
+    except OSError as error:
+        return error.errno in _FULL
+    else:
+        return False
+    finally:
+        os.close(fd)
+        os.unlink(probe)
+
+
+def disk_full(path: str) -> StoreProblem:
+    """Return the error for a disk that is full, which names the disk."""
+    from adjourn.core.render import command_line
+
+    sentence = f"the disk of {path} is full"
+    return StoreProblem(sentence, way_out=f"{command_line(['df', '-h', path])}, free some space, and run the command again")
 
 
 def unusable(path: str, error: OSError) -> StoreProblem:
@@ -139,6 +217,6 @@ def unusable(path: str, error: OSError) -> StoreProblem:
     if error.errno == errno.EROFS:
         return StoreProblem(f"{path} is read-only", way_out="make it writable, or name another with --store DIR")
     if error.errno in _FULL:
-        return StoreProblem(f"the disk of {path} is full", way_out="free some space and say it again")
+        return disk_full(path)
     kind = StoreRefused if isinstance(error, PermissionError) else StoreProblem
     return kind(f"{path} cannot be used: {error.strerror}", way_out="name a store with --store DIR")

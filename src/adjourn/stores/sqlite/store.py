@@ -56,6 +56,8 @@ class SqliteStore:
         self.say: Callable[[str, str], None] = _warn  # how to tell whoever waits long for another writer
         with _translated(root), _on_disk(root):
             path = place.prepare(root)
+            if place.may_fault(path):
+                place.leave_at_fault(root)
             self._lock = os.open(os.path.join(root, place.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             self._db = self._open(path)
             self._file = place.identity(path)
@@ -255,10 +257,12 @@ def _translated(root: str) -> Generator[None, None, None]:
     except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise StoreProblem(f"{root} is read-only", way_out="make it writable, or name another with --store DIR") from error
     except apsw.FullError as error:
-        raise StoreProblem(f"the disk of {root} is full", way_out="free some space and say it again") from error
+        raise place.disk_full(root) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreDamaged(f"{root} holds a damaged database: {error}", way_out="restore a backup of adjourn.db") from error
     except apsw.Error as error:
+        if isinstance(error, apsw.IOError | apsw.CantOpenError) and place.has_no_room(root):
+            raise place.disk_full(root) from error
         raise StoreProblem(
             f"{root} cannot be used: {error}", way_out="check the disk, or name another with --store DIR"
         ) from error
