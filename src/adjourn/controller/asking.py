@@ -36,7 +36,7 @@ class Asking(Equipped):
         with self._steps() as step:
             task, run = step.running(run_id)
             judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            return inside.propose(step, task, run, proposal, judgement, check=self._proofs.require_genuine)
+            return inside.propose(step, task, run, proposal, judgement, proofs=self._proofs)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""

@@ -114,6 +114,8 @@ class Executions(Equipped):
         with self._store.read() as view:
             task = view.task(call.task_id)
             changes = self._gate.drift(view, task, call)
+            if lapse := self._proofs.lapsed(view, call):
+                changes = (*changes, lapse)
             return (*self._gate.weigh(view, task, call.tool, call.body), changes) if changes else None
 
     def _ask_again(self, step: Steps, run: Run, call: Call, drift: Drift) -> None:

@@ -1,6 +1,7 @@
 """What a process inside a run can ask for: answers, clarifications and approvals, found again however often it starts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -21,7 +22,17 @@ CHECKPOINT = "checkpoint"
 RESPONSE = "response"
 DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
 
-Check = Callable[[View, Call], None]  # refuses a call that must not be handed out
+
+class Checks(Protocol):
+    """Checks what was approved before it is handed out."""
+
+    def require_genuine(self, view: View, call: Call) -> None:
+        """Refuse a call that must not be handed out."""
+        ...
+
+    def lapsed(self, view: View, call: Call) -> str | None:
+        """Say why the approval of a call holds no more, if it does not."""
+        ...
 
 
 # --- questions -------------------------------------------------------------------------------------------------------------
@@ -97,28 +108,31 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
 # --- approvals -------------------------------------------------------------------------------------------------------------
 
 
-def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, check: Check) -> tuple[Ask, Call]:
+def propose(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, proofs: Checks) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
     slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_proposal(step, proposal, slot=slot) or _new_proposal(step, task, run, proposal, judgement, slot=slot)
+    found = _earlier_proposal(step, proposal, slot=slot, proofs=proofs) or _new_proposal(
+        step, task, run, proposal, judgement, slot=slot
+    )
     step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     call = step.tx.call(task.id, found.call or 0)
     if call.state is CallState.APPROVED:
-        check(step.tx, call)
+        proofs.require_genuine(step.tx, call)
         return found, hand_out(step, run, call)
     if found.state is AskState.APPROVED:
         raise AlreadyDone(f"call {call.id} is {call.state}: it was handed out before", way_out=f"adjourn show {task.id}")
     return found, call
 
 
-def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | None:
-    """Return what was asked before, unless its bytes were others, or its call failed: then a person is asked again."""
+def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str, proofs: Checks) -> Ask | None:
+    """Return what was asked before; if its bytes were others, its call failed or its approval lapsed, a person is asked again."""
     found = step.tx.ask_in_slot(slot)
     if found is None:
         return None
     call = step.tx.call(found.task_id, found.call or 0)
-    if _proposed_digest(step, call) == digest_of(proposal.body):
+    is_lapsed = call.state is CallState.APPROVED and proofs.lapsed(step.tx, call) is not None
+    if _proposed_digest(step, call) == digest_of(proposal.body) and not is_lapsed:
         return None if call.state is CallState.FAILED else found
     if found.is_open:
         step.withdraw(found)
