@@ -743,6 +743,7 @@ READ = {
     "ADJOURN_LEASE": "How many seconds a run of a shared store is its supervisor's without a sign of life: 30, or 3 to 3600.",
     "XDG_STATE_HOME": "Where the files of a shared store's runs are, if it is an absolute path; else in `~/.local/state`.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
+    "ADJOURN_RUN_KEY": "Set inside a run on a shared store with roles. An agent's login writes for the task of that key only.",
     "XDG_CONFIG_HOME": "Where the user's `adjourn/` with `config.toml`, `policy.toml` and `rules.toml` is, "
     "if it is an absolute path; else in `~/.config`.",
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
@@ -761,6 +762,7 @@ GIVEN = {
     "ADJOURN_TASK_ID": "The task. The same in every run.",
     "ADJOURN_RUN_ID": "The run: the task id, a dot, and the run's number.",
     "ADJOURN_GRACE": "How many seconds the process has after an interrupt before it is killed.",
+    "ADJOURN_RUN_KEY": "On a shared store with roles: what an agent's login shows to write for this task and no other.",
     "ADJOURN_CALL_ID": "The call: `TASK.tc_N`. The same on every attempt at the same call, so it serves as an idempotency key.",
     "AUTO_APPROVAL": "Set only in a run that an approval started: the value that was approved with, `approved` by default.",
     "PATH": "Begins with the directory of the `adjourn` that runs it.",

@@ -24,7 +24,7 @@ DECLARE
     tables text;
 BEGIN
     SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') INTO tables FROM pg_tables
-    WHERE schemaname IN ('adjourn', 'absurd') AND tablename NOT IN ('schema_version', 'queues')
+    WHERE schemaname IN ('adjourn', 'absurd') AND tablename NOT IN ('schema_version', 'queues', 'lock', 'secret')
         AND pg_relation_size(format('%I.%I', schemaname, tablename)) > 0;
     IF tables IS NOT NULL THEN
         EXECUTE 'TRUNCATE ' || tables || ' RESTART IDENTITY';

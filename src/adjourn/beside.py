@@ -16,7 +16,7 @@ from adjourn.ports.runs import NeverStarted, StillRuns
 from adjourn.process.local import LocalProcesses, run_directory
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
 from adjourn.process.shortage import is_shortage
-from adjourn.shims import Shims
+from adjourn.shims import RUN_KEY, Shims
 from adjourn.underway import FIRST_PAUSE, Active, Execution
 
 _LONGEST_PAUSE = 15.0  # seconds between two tries to start a call on a machine that lacks something
@@ -119,12 +119,14 @@ class Beside:
             task = view.task(run.task_id)
         arguments = arguments_of(call.body)
         words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
+        key = self._controller.store.run_key(task.id)
         return self._shims.start(
             Claimed(task=task, run=run, call=call),
             place=private_directory(run_directory(self._root, call.place)),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
-            env={"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
+            # By its own name of the run what it leaves behind is told from its agent's.
+            env={"ADJOURN_RUN_ID": call.place} | ({RUN_KEY: key} if key else {}),
             timeout=_timeout(arguments) if words else None,
             deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )

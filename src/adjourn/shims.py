@@ -11,6 +11,8 @@ from adjourn.process.forkserver import ForkServer
 from adjourn.process.look import search_path
 from adjourn.process.shim import Shim, ShimSpec
 
+RUN_KEY = "ADJOURN_RUN_KEY"  # names the variable by which a process shows its database login of which task it is
+
 
 class Warmth(Protocol):
     """Has the slow modules of our own agent imported already."""

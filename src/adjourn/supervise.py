@@ -30,7 +30,7 @@ from adjourn.process.local import LocalProcesses, run_directory
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
 from adjourn.process.shortage import is_shortage
 from adjourn.process.supervisors import About, supervisor_lock
-from adjourn.shims import Shims, Warmth
+from adjourn.shims import RUN_KEY, Shims, Warmth
 from adjourn.stops import Signals, deferred_signals
 from adjourn.underway import Active
 
@@ -266,12 +266,13 @@ class Supervisor:
         answers = exchange.prepare_run(self._controller, self._root, claimed.run, place=place)
         if claimed.task.spec.review:
             answers |= exchange.prepare_feedback(self._controller, claimed.run, place=place)
+        key = self._controller.store.run_key(claimed.task.id)
         return self._shims.start(
             claimed,
             place=place,
             argv=command.argv,
             cwd=command.cwd,
-            env=answers | command.env,
+            env=answers | ({RUN_KEY: key} if key else {}) | command.env,
             grant=claimed.grant,
             deadline=deadline,
         )

@@ -42,7 +42,7 @@ class Snapshots:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self._is_over.set()
         self._thread.join()
         for _, _, connection in self._held:

@@ -143,6 +143,7 @@ def test_an_interrupted_move_is_told_and_goes_on_with_the_command_that_is_named(
     with postgres.empty_database() as url:
         moving.shell.run(sys.executable, "-c", DIES_AT_THE_COMMIT, str(moving.shell.store), url, expect=-signal.SIGKILL)
         assert moving.live(url) == []
+        refused = ""
         for words in (("tasks",), ("run", "--", "true"), ("worker", "--once")):
             refused = moving.shell.adjourn(*words, expect=1).err
             assert "is being moved into a database, and the move was not finished" in refused

@@ -104,8 +104,11 @@ BEGIN
     FOR guard IN SELECT tgname, tgrelid::regclass AS place FROM pg_trigger WHERE tgname LIKE 'guard%' LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', guard.tgname, guard.place);
     END LOOP;
-    ALTER FUNCTION adjourn.seal_events (integer, bigint[], bytea[], bytea[]) SECURITY INVOKER RESET search_path;
-    GRANT EXECUTE ON FUNCTION adjourn.made_queue (text) TO PUBLIC;
+    FOR guard IN SELECT oid::regprocedure AS place FROM pg_proc WHERE pronamespace = 'adjourn'::regnamespace AND prosecdef LOOP
+        EXECUTE format('ALTER FUNCTION %s SECURITY INVOKER RESET search_path', guard.place);
+    END LOOP;
+    DROP FUNCTION adjourn.restrict_queue_functions;
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA adjourn TO PUBLIC;
 END $$
 """
 

@@ -6,11 +6,12 @@ from adjourn.controller.reasons import Reasons
 from adjourn.controller.steps import Steps
 from adjourn.controller.trust import Trust, body_to_run
 from adjourn.core.ask import Ask, Principal, Reply, Verb
-from adjourn.core.authority import Level, refuse_without
+from adjourn.core.authority import LOGIN, Level, Scope, refuse_without
 from adjourn.core.call import Call, digest_of
 from adjourn.core.errors import Conflict, NotAllowed
 from adjourn.core.reason import NoReason, Reason
 from adjourn.core.signed import Decision, Signed, decision_of, require_cover, require_fresh, require_same_call
+from adjourn.core.states import AskState
 from adjourn.ports.runs import Signatures
 from adjourn.ports.store import View
 
@@ -49,10 +50,24 @@ class Proofs:
         require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
         refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
 
+    def lapsed(self, view: View, call: Call) -> str | None:
+        """Say why the approval of a call holds no more: the login that gave it has lost the right to approve."""
+        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+        if ask is None or ask.state is not AskState.APPROVED or not (ask.settled_by or "").startswith(LOGIN):
+            return None
+        if Scope.APPROVE in self._trust.rights(Principal(name=ask.settled_by or "")).scopes:
+            return None
+        return f"{ask.settled_by} may not approve any more"
+
+    def _require_standing(self, view: View, call: Call) -> None:
+        if lapse := self.lapsed(view, call):
+            raise NotAllowed(lapse, way_out=f"adjourn show {call.task_id}")
+
     def reason(self, view: View, call: Call) -> Reason | NoReason:
         """Return why a call may start: its bytes, the signature under its approval and the trail are verified."""
         try:
             self.require_genuine(view, call)
+            self._require_standing(view, call)
         except NotAllowed as error:
             ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
             return NoReason(why=error.sentence, ask=ask)

@@ -33,6 +33,7 @@ MEANINGS = {
 }
 
 ALL = frozenset(Scope)
+LOGIN = "db:"  # begins the name of a login of a shared store
 
 SCOPES = {
     "start": Scope.REQUEST,
@@ -90,10 +91,10 @@ def refuse_without(scopes: frozenset[Scope], by: Principal, verb: str) -> None:
 
 
 def _way_to(scope: Scope, by: Principal) -> str:
-    if not by.name.startswith("db:"):
+    if not by.name.startswith(LOGIN):
         return f'name = "{by.name}" and scopes = ["{scope}"] in a [[principal]] of config.toml'
     role = "adjourn_approver" if scope in {Scope.ANSWER, Scope.APPROVE} else "adjourn_worker"
-    return f"as the owner of the database: adjourn store roles, then GRANT {role} TO {by.name.removeprefix('db:')}"
+    return f"as the owner of the database: adjourn store roles, then GRANT {role} TO {by.name.removeprefix(LOGIN)}"
 
 
 def level_of(by: Principal, rights: Rights, *, requester: str) -> Level:

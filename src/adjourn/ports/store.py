@@ -344,6 +344,10 @@ class Store(Protocol):
         """Return an ear that hears every change from now on."""
         ...
 
+    def run_key(self, task_id: str) -> str | None:
+        """Return what the processes of a task have to show to write for it with a login of their own; None if nothing."""
+        ...
+
     def close(self) -> None:
         """Let go of the store."""
         ...

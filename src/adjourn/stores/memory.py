@@ -50,6 +50,10 @@ class MemoryStore:
         with self.read() as view:
             return oldest_fitting(view, pool, fits)
 
+    def run_key(self, task_id: str) -> str | None:  # noqa: ARG002 -- there are no logins
+        """Return nothing: there are no logins."""
+        return None
+
     def listen(self) -> "Ear":
         """Return an ear that hears every change from now on."""
         ear = Ear(self._ears.remove)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from adjourn.core.ask import Principal
-from adjourn.core.authority import ALL, Rights, Scope
+from adjourn.core.authority import ALL, LOGIN, Rights, Scope
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
 from adjourn.core.render import prose
@@ -34,6 +34,7 @@ SCOPES_OF = {
 }
 """What each role is trusted with; what of that it can do is for the database to say."""
 _OTHERS = 0o077
+_KEY_DIGITS = 64
 _SECRET = ("password=", "sslpassword=")
 SEEN = "seen.json"  # how far the database was when somebody here last looked
 
@@ -140,8 +141,13 @@ def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
     if address.inside and not as_worker and enclosing_run():
         # The URL to listen at is the worker's: where a pooler made that necessary, whoever is inside looks instead.
         listen = None if address.listen is None else ""
-        return PostgresStore(address.inside, listen_url=listen, lease=address.lease, seen=seen, say=_say)
-    return PostgresStore(address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say)
+        store = PostgresStore(address.inside, listen_url=listen, lease=address.lease, seen=seen, say=_say)
+    else:
+        store = PostgresStore(address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say)
+    key = os.environ.get("ADJOURN_RUN_KEY", "")
+    if not as_worker and len(key) == _KEY_DIGITS and not set(key) - set("0123456789abcdef"):
+        store.key = key
+    return store
 
 
 def _say(sentence: str) -> None:
@@ -170,13 +176,13 @@ class DatabaseAuthoriser(FileAuthoriser):
 
     def caller(self) -> str:
         """Return the login that the database let in."""
-        return f"db:{self._store.login[0]}"
+        return f"{LOGIN}{self._store.login[0]}"
 
     def rights(self, by: Principal) -> Rights:
         """Return what somebody may do: what a login may is for its roles to say, where there are roles."""
-        if by.name != self.caller():
+        if not by.name.startswith(LOGIN):
             return super().rights(by)
-        _, roles = self._store.login
+        roles = self._store.login[1] if by.name == self.caller() else self._store.roles_of(by.name.removeprefix(LOGIN))
         return Rights(scopes=ALL if roles is None else frozenset(scope for role in roles for scope in SCOPES_OF.get(role, ())))
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:

@@ -19,6 +19,7 @@ from adjourn.stores.rows import BITS, LAST, Asks, Belongings
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _SLOT = _COLUMNS.index("slot")
+_NEVER_CHANGES = "policy:"  # begins the names of shared documents that are known by their digest
 _WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
 _ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
@@ -173,8 +174,7 @@ class AskRows(Asks, Belongings, Steps):
     def add_ask(self, ask: Ask) -> None:
         """Keep a new ask."""
         no = self._key(ask.task_id, ask.number)
-        self._run("insert_ask", no, *_columns(ask), _ASKS.body(ask))
-        self._run("insert_ask_body", no, _ASKS.apart(ask))
+        self._run("insert_ask", no, *_columns(ask), _ASKS.body(ask), _ASKS.apart(ask))
         self._know_ask(ask)
 
     def save_ask(self, old: Ask, new: Ask) -> None:
@@ -219,7 +219,7 @@ class AskRows(Asks, Belongings, Steps):
 
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name, if anything."""
-        if self._changes:
+        if self._changes and not name.startswith(_NEVER_CHANGES):
             self._run("lock_shared_document", name)
         return super().shared_document(name)
 

@@ -43,8 +43,7 @@ class PostgresLeases:
 
     def _clean_up(self) -> None:
         with suppress(psycopg.errors.InsufficientPrivilege):
-            self._db.all(SQL["clean_up"])
-            self._db.all(SQL["clean_queues"], _LEFTOVERS)
+            self._db.all(SQL["clean_up"], _LEFTOVERS)
 
     def leave(self, supervisor: str) -> None:
         """Say that a supervisor is gone."""

@@ -7,51 +7,87 @@
 --
 -- Whoever has one of them speaks in the name of its own login, in asks, calls and the trail, and in that of no other.
 
+-- No login writes to a table: all writes go through the functions of schema_2.sql, which run as the owner and are granted one by one, and through
+-- the guards below, which look at each row and at the login. So no login locks a table or a row either, other than by such a function.
+
 -- --- tables ---------------------------------------------------------------------------------------------------------------
+
+-- By this secret of the store a process proves of which task it is: adjourn.run_key. Nobody but the owner can read it.
+CREATE TABLE IF NOT EXISTS adjourn.secret (body bytea NOT NULL);
+INSERT INTO adjourn.secret (body) SELECT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8'))
+WHERE NOT EXISTS (SELECT 1 FROM adjourn.secret);
 
 DO $$
 DECLARE
     name text;
     owner text := (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'adjourn');
 BEGIN
+    EXECUTE format('ALTER TABLE adjourn.secret OWNER TO %s', owner);
     FOREACH name IN ARRAY ARRAY['adjourn_agent', 'adjourn_approver', 'adjourn_worker'] LOOP
         IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = name) THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', name);
         END IF;
         EXECUTE format('GRANT USAGE ON SCHEMA adjourn, absurd TO %I', name);
-        EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA adjourn, absurd FROM %I', name);  -- what an older version let it do
+        EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA adjourn, absurd FROM PUBLIC, %I', name);  -- what an older version let it do
+        EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA adjourn FROM PUBLIC, %I', name);
+        EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA adjourn FROM PUBLIC, %I', name);
         EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA adjourn, absurd TO %I', name);
-        EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA adjourn TO %I', name);
+        EXECUTE format('REVOKE ALL ON adjourn.secret, adjourn.lock FROM %I', name);
         -- The queues that are still to come: it is the owner of the schemas who makes them.
         EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd REVOKE ALL ON TABLES FROM %I', owner, name);
         EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd GRANT SELECT ON TABLES TO %I', owner, name);
     END LOOP;
-    EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd GRANT INSERT, DELETE ON TABLES TO adjourn_approver', owner);
-    EXECUTE format(
-        'ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd GRANT INSERT, UPDATE, DELETE ON TABLES TO adjourn_worker', owner
-    );
 END $$;
 
-GRANT INSERT ON adjourn.ask, adjourn.ask_body, adjourn.call, adjourn.call_body, adjourn.turn, adjourn.document TO adjourn_agent;
-GRANT UPDATE ON adjourn.family, adjourn.task, adjourn.ask, adjourn.call, adjourn.turn TO adjourn_agent;
-GRANT DELETE ON adjourn.document TO adjourn_agent;
+-- --- functions ------------------------------------------------------------------------------------------------------------
 
--- To take something out of a queue is to update it: an approver puts in, and takes back.
-GRANT INSERT ON adjourn.call, adjourn.call_body, adjourn.document, adjourn.shared_document TO adjourn_approver;
-GRANT UPDATE ON adjourn.family, adjourn.task, adjourn.task_spec, adjourn.ask, adjourn.call, adjourn.call_body, adjourn.turn,
-    adjourn.shared_document TO adjourn_approver;
-GRANT DELETE ON adjourn.document TO adjourn_approver;
-GRANT INSERT, DELETE ON ALL TABLES IN SCHEMA absurd TO adjourn_approver;
+-- Has a function run as the owner, for those who may call it: some letters of agent, approver (the p) and worker.
+CREATE OR REPLACE FUNCTION adjourn.restrict(function_name text, who text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    found regprocedure := format('adjourn.%I', function_name)::regproc;
+BEGIN
+    EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = pg_catalog, pg_temp', found);
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', found);
+    IF who LIKE '%a%' THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO adjourn_agent', found);
+    END IF;
+    IF who LIKE '%p%' THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO adjourn_approver', found);
+    END IF;
+    IF who LIKE '%w%' THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO adjourn_worker', found);
+    END IF;
+END $$;
+REVOKE ALL ON FUNCTION adjourn.restrict (text, text) FROM PUBLIC;
 
-GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA adjourn, absurd TO adjourn_worker;
-REVOKE INSERT, UPDATE, DELETE ON adjourn.schema_version, adjourn.event, absurd.queues FROM adjourn_approver, adjourn_worker;
-REVOKE UPDATE ON adjourn.ask_body FROM adjourn_worker;  -- what a person was asked, and on which terms, stays as it was
-GRANT UPDATE (body, link) ON adjourn.event TO adjourn_worker;  -- to forget what ended long ago
+CREATE OR REPLACE FUNCTION adjourn.restrict_queue_functions(queue text) RETURNS void LANGUAGE sql AS $$
+    SELECT adjourn.restrict('enqueue_' || queue, 'pw'), adjourn.restrict('dequeue_' || queue, 'pw'),
+        adjourn.restrict('hold_' || queue, 'w'), adjourn.restrict('fence_' || queue, 'w')
+$$;
+REVOKE ALL ON FUNCTION adjourn.restrict_queue_functions (text) FROM PUBLIC;
 
--- The trail is written by its own function alone, so that each event stands behind the one before it; queues are made by those who fill them.
-ALTER FUNCTION adjourn.seal_events (integer, bigint[], bytea[], bytea[]) SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-REVOKE EXECUTE ON FUNCTION adjourn.made_queue (text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION adjourn.made_queue (text) TO adjourn_approver, adjourn_worker;
+-- Returns what a process of a task has to show to write for it with an agent's login; a worker hands it to the processes that it starts.
+CREATE OR REPLACE FUNCTION adjourn.run_key(task_id text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT encode(sha256(body || sha256(convert_to(task_id, 'UTF8'))), 'hex') FROM adjourn.secret
+$$;
+
+SELECT adjourn.restrict(function_name, who) FROM (VALUES
+    ('lock_families', 'apw'), ('seal_events', 'apw'), ('write_task', 'apw'), ('write_head', 'apw'), ('add_call', 'apw'),
+    ('write_call', 'apw'), ('write_ask', 'apw'), ('add_document', 'apw'), ('drop_document', 'apw'),
+    ('add_ask', 'aw'), ('add_turn', 'aw'), ('close_turn', 'aw'),
+    ('write_spec', 'pw'), ('write_run', 'pw'), ('write_call_body', 'pw'), ('lock_expired_asks', 'pw'), ('made_queue', 'pw'),
+    ('lock_shared_document', 'pw'), ('keep_shared_document', 'pw'),
+    ('add_task', 'w'), ('add_run', 'w'), ('guard', 'w'), ('add_message', 'w'), ('save_outbox', 'w'), ('forget_task', 'w'),
+    ('appear', 'w'), ('leave', 'w'), ('clean_up', 'w'), ('put_back', 'w'), ('wrest', 'w'), ('taken', 'w'), ('leave_to_others', 'w'),
+    ('beat', 'w'), ('run_key', 'w'), ('require_schema', 'w'),
+    ('write_ask_body', ''), ('wait_for', ''), ('enqueue', ''), ('retire', ''), ('is_held', ''), ('repair', ''), ('take_next', ''),
+    ('make_queue_functions', ''), ('check_queue', '')
+) AS granted (function_name, who);
+SELECT adjourn.restrict_queue_functions(queue_name) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
+
+-- What only reads runs as whoever calls it.
+GRANT EXECUTE ON FUNCTION adjourn.queue_of (text), adjourn.lease_end (text, uuid), adjourn.tasks_named (text[], text[])
+TO adjourn_agent, adjourn_approver, adjourn_worker;
 
 -- --- rows -----------------------------------------------------------------------------------------------------------------
 -- What a statement may say is a matter of rows, not of tables. Each guard has a search_path of its own: whoever may make functions somewhere
@@ -132,18 +168,58 @@ BEGIN
     END IF;
 END $$;
 
--- An agent has a say only while its task runs: what waits, or is to be started, is not for it to touch.
+-- An agent has a say only in its own task, and while that runs: what waits, is to be started, or belongs to others is not for it to touch.
 CREATE OR REPLACE FUNCTION adjourn.require_running(task_no bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    task adjourn.task;
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM adjourn.task WHERE no = task_no AND state = 'running') THEN
+    SELECT * INTO task FROM adjourn.task WHERE no = task_no;
+    IF task.state IS DISTINCT FROM 'running' THEN
         PERFORM adjourn.refuse('%s has a say only in what runs', session_user);
+    END IF;
+    IF current_setting('adjourn.key', true) IS DISTINCT FROM adjourn.run_key(task.id) THEN
+        PERFORM adjourn.refuse('%s has a say only in the task that it runs in, and has not shown the key of task %s', session_user, task.id);
+    END IF;
+END $$;
+
+-- An agent locks its own task and no other.
+CREATE OR REPLACE FUNCTION adjourn.lock_families(families bigint[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF adjourn.is_agent_only() AND NOT EXISTS (
+        SELECT 1 FROM adjourn.task WHERE family = ALL(families) AND state = 'running'
+            AND current_setting('adjourn.key', true) = adjourn.run_key(id)
+    ) THEN
+        PERFORM adjourn.refuse('%s has a say only in the task that it runs in', session_user);
+    END IF;
+    PERFORM 1 FROM adjourn.family WHERE no = ANY(families) ORDER BY no FOR UPDATE;
+END $$;
+
+-- An approver queues what waits, and takes out what is queued and has not started.
+CREATE OR REPLACE FUNCTION adjourn.check_queue(verb text, task_no bigint, engine_task uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    task adjourn.task;
+BEGIN
+    IF NOT adjourn.speaks_as('adjourn_worker') THEN
+        SELECT * INTO task FROM adjourn.task WHERE no = task_no;
+        IF (verb = 'enqueue' AND task.state IN ('waiting', 'paused')
+            OR verb = 'dequeue' AND task.state = 'queued' AND task.engine_task = check_queue.engine_task) IS NOT TRUE THEN
+            PERFORM adjourn.refuse('%s may queue what was decided, and nothing else', session_user);
+        END IF;
     END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION adjourn.guard_ask() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' AND OLD.state != 'pending' AND OLD IS DISTINCT FROM NEW THEN
+    IF adjourn.may_write_any(TG_RELID) THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'UPDATE' AND OLD.state != 'pending' AND OLD IS DISTINCT FROM NEW AND NOT (
+        -- What was approved is not what would start any more: whoever was about to start it asks again.
+        (OLD.state, NEW.state, NEW.settled_by) = ('approved', 'withdrawn', 'policy') AND adjourn.speaks_as('adjourn_worker')
+    ) THEN
         PERFORM adjourn.refuse('ask %s is settled', OLD.id);
     END IF;
     IF TG_OP = 'UPDATE' AND (OLD.no, OLD.id, OLD.kind, OLD.run, OLD.created_at, OLD.slot, OLD.call, OLD.expires_at)
@@ -174,7 +250,42 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- The trail tells of a decision only what those say who may decide, and an agent tells of nothing but its asks and its own calls.
+-- A decision has its event in the same transaction, by the same name. It is looked into at the end: the trail is written last.
+CREATE OR REPLACE FUNCTION adjourn.guard_told() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.state != OLD.state AND NOT adjourn.may_write_any(TG_RELID) AND NOT EXISTS (
+        SELECT 1 FROM adjourn.event WHERE task = NEW.no >> 20 AND xmin = pg_current_xact_id()::xid AND body IS NOT NULL
+            AND adjourn.texts_of(body) = ARRAY['ask_' || NEW.state, NEW.settled_by]
+            AND position(convert_to(NEW.id, 'UTF8') IN body) > 0
+    ) THEN
+        PERFORM adjourn.refuse('%s may not settle ask %s without an event of the trail', session_user, NEW.id);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- A call goes on by a decision on its ask in the same transaction, by the same name; one that may have run, by a word on that.
+CREATE OR REPLACE FUNCTION adjourn.guard_decided() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    settled text := CASE OLD.state WHEN 'pending' THEN 'approved' WHEN 'uncertain' THEN 'settled' END;
+BEGIN
+    IF NEW.state = OLD.state OR settled IS NULL OR OLD.state = 'pending' AND NEW.state != 'approved'
+        OR adjourn.may_write_any(TG_RELID) THEN
+        RETURN NULL;
+    END IF;
+    IF NOT EXISTS (
+        SELECT 1 FROM adjourn.ask WHERE no BETWEEN (NEW.no >> 20) << 20 AND ((NEW.no >> 20) << 20) + 1048575
+            AND xmin = pg_current_xact_id()::xid AND state = settled
+            AND (settled = 'settled' OR call = NEW.no & 1048575 AND settled_by = NEW.approved_by)
+    ) THEN
+        PERFORM adjourn.refuse('%s may not let a call go on without a decision on its ask', session_user);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- The trail tells of a decision only what those say who may decide, an agent tells of nothing but its asks and its own calls, and an approver of
+-- nothing that only who runs something can know.
 CREATE OR REPLACE FUNCTION adjourn.guard_event() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -185,9 +296,14 @@ BEGIN
         RETURN NEW;
     END IF;
     PERFORM adjourn.require_own_name(author, TG_RELID);
+    IF adjourn.is_agent_only() THEN
+        PERFORM adjourn.require_running(NEW.task);
+    END IF;
     IF kind IN ('ask_approved', 'ask_rejected', 'ask_settled', 'call_edited') AND (kind, author) != ('ask_rejected', 'policy')
         AND (author ~ '^(adjourn$|policy$|file:)' OR NOT adjourn.speaks_as('adjourn_approver'))
         OR kind = 'ask_answered' AND author IN ('adjourn', 'policy')
+        OR NOT adjourn.speaks_as('adjourn_worker') AND NOT adjourn.is_agent_only()
+            AND (kind ~ '^run_' OR kind IN ('call_executing', 'call_closed', 'call_lost', 'call_proposed', 'task_forked', 'task_restarted'))
         OR kind = 'task_created' AND NOT adjourn.speaks_as('adjourn_worker')
         OR kind NOT IN ('ask_opened', 'ask_rejected', 'ask_withdrawn', 'call_executing', 'call_closed') AND adjourn.is_agent_only() THEN
         PERFORM adjourn.refuse('%s may not tell of %s', session_user, kind);
@@ -235,14 +351,19 @@ BEGIN
     END IF;
 END $$;
 
--- What is over stays over. What nobody has decided yet, and what may have run, goes on by an approver's word; or ends, undecided.
+-- The table of core/states.py. What nobody has decided yet, and what may have run, goes on by an approver's word; or ends, undecided.
 CREATE OR REPLACE FUNCTION adjourn.require_true_move(was adjourn.call, call adjourn.call) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF was.state = call.state THEN
         RETURN;
     END IF;
-    IF was.state IN ('rejected', 'expired', 'withdrawn', 'done', 'failed') THEN
-        PERFORM adjourn.refuse('a call that is %s stays so', was.state);
+    IF (was.state::text, call.state::text) NOT IN (
+        ('pending', 'approved'), ('pending', 'rejected'), ('pending', 'expired'), ('pending', 'withdrawn'), ('approved', 'claimed'),
+        ('approved', 'executing'), ('approved', 'withdrawn'), ('claimed', 'executing'), ('claimed', 'approved'), ('claimed', 'failed'),
+        ('executing', 'approved'), ('executing', 'done'), ('executing', 'failed'), ('executing', 'uncertain'), ('uncertain', 'done'),
+        ('uncertain', 'failed'), ('uncertain', 'approved')
+    ) THEN
+        PERFORM adjourn.refuse('a call that is %s does not become %s', was.state, call.state);
     END IF;
     IF NOT adjourn.speaks_as('adjourn_approver')
         AND (was.state = 'uncertain' OR was.state = 'pending' AND call.state NOT IN ('rejected', 'expired', 'withdrawn')) THEN
@@ -250,12 +371,44 @@ BEGIN
     END IF;
 END $$;
 
+-- An approver lets a task that waits go on with the command that it ran before: the same words, in the same directory. Other words come by an edit
+-- of what is asked, and no other way. `--approval-decision` is what an approval adds to them.
+CREATE OR REPLACE FUNCTION adjourn.require_same_command(call_no bigint, content bytea) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    arguments jsonb := convert_from(content, 'UTF8')::jsonb -> 'arguments';
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM adjourn.task WHERE no = call_no >> 20 AND state IN ('waiting', 'paused'))
+        OR arguments -> 'env' IS DISTINCT FROM '{}'::jsonb
+        OR NOT EXISTS (
+            SELECT 1 FROM adjourn.call JOIN adjourn.call_body USING (no), LATERAL (
+                SELECT convert_from(call_body.body, 'UTF8')::jsonb AS content
+            ) AS earlier
+            WHERE no BETWEEN (call_no >> 20) << 20 AND call_no - 1
+                AND state NOT IN ('pending', 'rejected', 'expired', 'withdrawn')
+                AND earlier.content -> 'tool' = '"command"'
+                AND earlier.content -> 'arguments' -> 'cwd' = arguments -> 'cwd'
+                AND adjourn.plain_words(earlier.content -> 'arguments' -> 'argv') = adjourn.plain_words(arguments -> 'argv')
+        ) THEN
+        PERFORM adjourn.refuse('%s may let a task go on with its own command, and with nothing else', session_user);
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION adjourn.plain_words(argv jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(jsonb_agg(word ORDER BY place), '[]') FROM jsonb_array_elements(argv) WITH ORDINALITY AS words (word, place)
+    WHERE word #>> '{}' IS NULL OR word #>> '{}' NOT LIKE '--approval-decision=%'
+$$;
+
 CREATE OR REPLACE FUNCTION adjourn.guard_call() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF adjourn.may_write_any(TG_RELID) THEN
+        RETURN NEW;
+    END IF;
     IF TG_OP = 'UPDATE' THEN
         PERFORM adjourn.require_same_call(OLD, NEW, TG_RELID);
         PERFORM adjourn.require_true_move(OLD, NEW);
+    ELSIF NEW.state NOT IN ('pending', 'approved') OR NOT EXISTS (SELECT 1 FROM adjourn.task WHERE no = NEW.no >> 20) THEN
+        PERFORM adjourn.refuse('%s may not add a call that is %s', session_user, NEW.state);
     END IF;
     IF TG_OP = 'INSERT' AND NEW.approved_by IS NOT NULL THEN
         PERFORM adjourn.require_own_approval(NEW, TG_RELID);
@@ -284,6 +437,9 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM adjourn.call WHERE no = NEW.no AND digest = sha256(NEW.body)) THEN
         PERFORM adjourn.refuse('%s may not change what is asked', session_user);
     END IF;
+    IF TG_OP = 'INSERT' AND NOT adjourn.is_agent_only() AND NOT adjourn.speaks_as('adjourn_worker') THEN
+        PERFORM adjourn.require_same_command(NEW.no, NEW.body);
+    END IF;
     RETURN NEW;
 END $$;
 
@@ -293,8 +449,10 @@ CREATE OR REPLACE FUNCTION adjourn.guard_spec() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT adjourn.speaks_as('adjourn_worker') AND NOT EXISTS (
-        SELECT 1 FROM adjourn.call WHERE no BETWEEN NEW.no << 20 AND ((NEW.no + 1) << 20) - 1 AND xmin = pg_current_xact_id()::xid
-            AND state = 'approved' AND (approved_by = 'db:' || session_user OR approved_by ~ '^(key|webhook):')
+        SELECT 1 FROM adjourn.ask JOIN adjourn.call ON call.no = (NEW.no << 20) + ask.call
+        WHERE ask.no BETWEEN NEW.no << 20 AND (NEW.no << 20) + 1048575 AND ask.xmin = pg_current_xact_id()::xid
+            AND call.xmin = pg_current_xact_id()::xid AND ask.state = 'approved' AND ask.settled_by = call.approved_by
+            AND (approved_by = 'db:' || session_user OR approved_by ~ '^(key|webhook):')
     ) THEN
         PERFORM adjourn.refuse('%s may not change what a task is', session_user);
     END IF;
@@ -327,14 +485,70 @@ BEGIN
     END IF;
 END $$;
 
+-- The table of core/states.py. What has ended begins again by a worker alone, and an approver never moves what runs.
 CREATE OR REPLACE FUNCTION adjourn.guard_task() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_worker boolean := adjourn.speaks_as('adjourn_worker');
 BEGIN
-    IF adjourn.is_agent_only() AND (
-        OLD.state != 'running' OR (OLD.no, OLD.id, OLD.family, OLD.state, OLD.pool, OLD.next_call, OLD.wish, OLD.slot, OLD.engine_task, OLD.engine_run)
-        IS DISTINCT FROM (NEW.no, NEW.id, NEW.family, NEW.state, NEW.pool, NEW.next_call, NEW.wish, NEW.slot, NEW.engine_task, NEW.engine_run)
-    ) THEN
+    IF adjourn.may_write_any(TG_RELID) THEN
+        RETURN NEW;
+    END IF;
+    IF adjourn.is_agent_only() THEN
+        PERFORM adjourn.require_running(OLD.no);
+    END IF;
+    IF (OLD.no, OLD.id, OLD.family, OLD.pool) IS DISTINCT FROM (NEW.no, NEW.id, NEW.family, NEW.pool)
+        OR adjourn.is_agent_only() AND (OLD.state, OLD.next_call, OLD.wish, OLD.slot, OLD.engine_task, OLD.engine_run)
+        IS DISTINCT FROM (NEW.state, NEW.next_call, NEW.wish, NEW.slot, NEW.engine_task, NEW.engine_run) THEN
         PERFORM adjourn.refuse('%s may not move a task', session_user);
+    END IF;
+    IF OLD.state != NEW.state AND (OLD.state::text, NEW.state::text) NOT IN (
+        ('queued', 'running'), ('queued', 'paused'), ('queued', 'canceled'), ('queued', 'failed'), ('running', 'queued'),
+        ('running', 'succeeded'), ('running', 'failed'), ('running', 'waiting'), ('running', 'paused'), ('running', 'canceled'),
+        ('waiting', 'queued'), ('waiting', 'failed'), ('waiting', 'succeeded'), ('waiting', 'paused'), ('waiting', 'canceled'),
+        ('paused', 'queued'), ('paused', 'canceled'), ('succeeded', 'queued'), ('failed', 'queued'), ('canceled', 'queued')
+    ) THEN
+        PERFORM adjourn.refuse('a task that is %s does not become %s', OLD.state, NEW.state);
+    END IF;
+    IF NOT is_worker AND (
+        OLD.state IN ('succeeded', 'failed', 'canceled') AND OLD.state != NEW.state
+        OR OLD.state != NEW.state AND 'running' IN (OLD.state, NEW.state)
+        OR OLD.state = 'running' AND (OLD.engine_task, OLD.engine_run) IS DISTINCT FROM (NEW.engine_task, NEW.engine_run)
+    ) THEN
+        PERFORM adjourn.refuse('%s may decide, never start', session_user);
+    END IF;
+    IF NOT is_worker AND NEW.state = 'queued' AND NOT EXISTS (
+        SELECT 1 FROM adjourn.call WHERE no = (NEW.no << 20) + NEW.next_call AND state = 'approved'
+    ) THEN
+        PERFORM adjourn.refuse('%s may queue what was decided, and nothing else', session_user);
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- An approver may say that the work of a run that waits is good.
+CREATE OR REPLACE FUNCTION adjourn.guard_run() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF adjourn.may_write_any(TG_RELID) OR adjourn.speaks_as('adjourn_worker') THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'INSERT' OR (OLD.state::text, NEW.state::text) != ('waiting', 'succeeded') OR OLD.supervisor != NEW.supervisor THEN
+        PERFORM adjourn.refuse('%s may decide, never run', session_user);
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- A policy is known by its digest, and never changes. An approver keeps the ids of decisions that came from outside.
+CREATE OR REPLACE FUNCTION adjourn.guard_shared_document() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF adjourn.may_write_any(TG_RELID) THEN
+        RETURN NEW;
+    END IF;
+    IF NEW.name LIKE 'policy:%' AND NEW.name != 'policy:' || encode(sha256(NEW.body), 'hex')
+        OR TG_OP = 'UPDATE' AND OLD.name != NEW.name
+        OR NOT adjourn.speaks_as('adjourn_worker') AND (NEW.name NOT LIKE 'webhook:%' OR TG_OP = 'UPDATE') THEN
+        PERFORM adjourn.refuse('%s may not change %s', session_user, NEW.name);
     END IF;
     RETURN NEW;
 END $$;
@@ -350,6 +564,8 @@ BEGIN
         IF name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%' THEN
             PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
         END IF;
+    ELSIF NOT adjourn.speaks_as('adjourn_worker') AND name NOT SIMILAR TO '(original|signed|result):%' AND name != 'response' THEN
+        PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
     END IF;
     RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
 END $$;
@@ -398,6 +614,15 @@ CREATE OR REPLACE TRIGGER guard BEFORE INSERT ON adjourn.event FOR EACH ROW EXEC
 CREATE OR REPLACE TRIGGER guard_forgetting BEFORE UPDATE ON adjourn.event FOR EACH ROW EXECUTE FUNCTION adjourn.guard_forgetting();
 CREATE OR REPLACE TRIGGER guard BEFORE UPDATE ON adjourn.task FOR EACH ROW EXECUTE FUNCTION adjourn.guard_task();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR DELETE ON adjourn.document FOR EACH ROW EXECUTE FUNCTION adjourn.guard_document();
+CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.run FOR EACH ROW EXECUTE FUNCTION adjourn.guard_run();
+CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.shared_document
+FOR EACH ROW EXECUTE FUNCTION adjourn.guard_shared_document();
+DROP TRIGGER IF EXISTS guard_told ON adjourn.ask;
+CREATE CONSTRAINT TRIGGER guard_told AFTER UPDATE ON adjourn.ask DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION adjourn.guard_told();
+DROP TRIGGER IF EXISTS guard_decided ON adjourn.call;
+CREATE CONSTRAINT TRIGGER guard_decided AFTER UPDATE ON adjourn.call DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION adjourn.guard_decided();
 CREATE OR REPLACE TRIGGER guard BEFORE UPDATE ON adjourn.family FOR EACH ROW EXECUTE FUNCTION adjourn.guard_family();
 CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.task FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(0);
 CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.task_spec FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(0);
@@ -407,6 +632,34 @@ CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.call_body FOR E
 CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.ask FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
 CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.ask_body FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
 CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.message FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
+
+-- Whoever ran this, all of it is the owner's, as whom it runs.
+DO $$
+DECLARE
+    owner regrole := (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'adjourn');
+    made regprocedure;
+BEGIN
+    FOR made IN SELECT oid FROM pg_proc WHERE pronamespace = 'adjourn'::regnamespace AND proowner != owner::oid LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO %s', made, owner);
+    END LOOP;
+END $$;
+
+-- The guards, and what they use, are for nobody to call. Those that look at the end of a transaction look as the owner, too.
+DO $$
+DECLARE
+    helper regprocedure;
+BEGIN
+    FOR helper IN SELECT oid FROM pg_proc WHERE pronamespace = 'adjourn'::regnamespace
+        AND (proname LIKE 'guard\_%' OR proname IN (
+            'speaks_as', 'is_agent_only', 'may_write_any', 'refuse', 'require_own_name', 'texts_of', 'requester_of', 'require_true_level',
+            'require_running', 'require_own_approval', 'require_same_call', 'require_true_move', 'require_same_command', 'plain_words',
+            'require_asking', 'require_own_call'
+        ))
+    LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', helper);
+    END LOOP;
+    ALTER FUNCTION adjourn.guard_spec () SECURITY DEFINER;
+END $$;
 
 -- The owner may do all, as before.
 DO $$

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from adjourn.stores.postgres.line import Encoded, Statement, Values
 from adjourn.stores.rows import statements_in
 
-SCHEMA = 1  # the version that these statements are about
+SCHEMA = 2  # the version that these statements are about
 _ROWS = "-- rows: "  # what a row has, column by column with its type
+_OF_A_QUEUE = ("enqueue", "dequeue", "hold", "fence")  # what each queue has a function of its own for
 _LONGEST = 40  # bytes of a pool's name that fit into the name of a table
 
 
@@ -113,13 +114,15 @@ def _about(query: str, pool: str, *, given: str) -> bytes:
 
 
 def _in_queue(text: str, pool: str) -> bytes:
-    return text.replace("{runs}", _table("r", pool)).replace("{tasks}", _table("t", pool)).encode()
+    for verb in _OF_A_QUEUE:
+        text = text.replace(f"{{{verb}}}", _function(verb, pool))
+    return text.encode()
 
 
-def _table(kind: str, pool: str) -> str:
-    """Name a table of the engine, as adjourn.queue_of does."""
+def _function(verb: str, pool: str) -> str:
+    """Name a function of the engine's queue of a pool, as adjourn.make_queue_functions does."""
     known = pool if len(pool.encode()) <= _LONGEST else _digest(pool)
-    return '"' + f"{kind}_adjourn_{known}".replace('"', '""') + '"'
+    return '"' + f"{verb}_adjourn_{known}".replace('"', '""') + '"'
 
 
 def _digest(pool: str) -> str:

@@ -64,6 +64,7 @@ class PostgresStore:
         self._foreseen: Known | None = None  # what was read of the task that was taken last
         self._is_pooled = listen_url is not None  # what is behind a pooler may change without a word
         self._seen = Seen(seen)
+        self.key: str | None = None  # what a process of a run shows with an agent's login: 64 hexadecimal digits
         self._has_changed = False  # whether anything was committed
         self._open()
 
@@ -102,7 +103,10 @@ class PostgresStore:
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         with self._translated:
-            self._db.begin(Opening(*_CHANGE, then=self._begun))
+            begin, look = _CHANGE
+            if self.key:
+                look = look.replace(_HEAD, b", set_config('adjourn.key', '%s', true)" % self.key.encode() + _HEAD)
+            self._db.begin(Opening(begin, look, then=self._begun))
             rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
             self._foreseen = None
             self._number = ""
@@ -272,6 +276,22 @@ class PostgresStore:
         with self._translated:
             ((name, is_guarded, roles),) = self._db.all(SQL["login"])
         return str(name), frozenset(roles) if is_guarded else None
+
+    def run_key(self, task_id: str) -> str | None:
+        """Return what the processes of a task show with an agent's login; None where the database holds nobody to a role."""
+        if self.login[1] is None:
+            return None
+        with self._translated:
+            ((key,),) = self._db.all(b"SELECT adjourn.run_key($1)", task_id)
+        return str(key)
+
+    def roles_of(self, login: str) -> frozenset[str] | None:
+        """Return which roles of adjourn's another login has now; None where the database holds nobody to any."""
+        if self.login[1] is None:
+            return None
+        with self._translated:
+            ((roles,),) = self._db.all(SQL["roles_of"], login)
+        return frozenset(roles)
 
     @property
     def is_read_only(self) -> bool:

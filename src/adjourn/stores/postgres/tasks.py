@@ -59,11 +59,9 @@ class TaskRows(Tasks, Steps):
         """Keep a new task."""
         place = _new_place(task.spec.pool) if task.state is TaskState.QUEUED else Place(task.spec.pool)
         columns = [*_task_columns(task), place.pool, task.parent_task, _TASKS.body(task), place.task, place.run]
-        ((no, family),) = self._all("insert_task", *columns)
+        ((no, family),) = self._all("insert_task", *columns, spec_body(task.spec))
         if no == family:
-            self._run("insert_family", no)
             self._remember(task.id, no)  # nobody else can know of it yet
-        self._run("insert_spec", no, spec_body(task.spec))
         if task.state is TaskState.QUEUED:
             self._enqueue(no, task, place)
 
@@ -193,8 +191,7 @@ class TaskRows(Tasks, Steps):
     def add_call(self, call: Call) -> None:
         """Keep a new call."""
         no = self._key(call.task_id, call.number)
-        self._run("insert_call", no, *_call_columns(call), _CALLS.body(call))
-        self._run("insert_call_body", no, call.body)
+        self._run("insert_call", no, *_call_columns(call), _CALLS.body(call), call.body)
         self._know_call(call)
 
     def save_call(self, old: Call, new: Call) -> None:

@@ -1,7 +1,7 @@
 """The audit trail, as rows."""
 
-from adjourn.core.events import GENESIS, Event
-from adjourn.stores.bodies import intact_event
+from adjourn.core.events import GENESIS, Event, link_after
+from adjourn.stores.bodies import event_of, intact_event
 from adjourn.stores.postgres.steps import FORESEEN, Known, Steps
 from adjourn.stores.rows import Trail
 
@@ -49,8 +49,12 @@ class TrailRows(Trail, Steps):
     def forget_task(self, task_id: str) -> None:
         """Drop an ended task and all that belongs to it, except the links of its events."""
         no = self._no(task_id)
-        ((family,),) = self._all("family", no)
-        self._run("retire", no)
-        super().forget_task(task_id)
-        self._run("forget_family", family)
+        self._write_events()
+        link, places, links = GENESIS, [], []
+        for place, body in self._all("trail_of", no):
+            link = link_after(link, event_of(task_id, body))
+            places.append(place)
+            links.append(link)
+        self._run("forget_task", no, places, links)
+        self._heads.pop(task_id, None)
         self._known = Known()

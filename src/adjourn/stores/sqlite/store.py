@@ -160,6 +160,10 @@ class SqliteStore:
         with _on_disk(self.root):
             return Ear(private_directory(os.path.join(self.root, "wake")))
 
+    def run_key(self, task_id: str) -> str | None:  # noqa: ARG002 -- a store of one machine has no logins
+        """Return nothing: whoever can write to the store is its owner."""
+        return None
+
     def back_up(self, target: str) -> None:
         """Copy the database, as of one moment, into a new file."""
         with _on_disk(target):
