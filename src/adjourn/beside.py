@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import Call, Json, arguments_of
-from adjourn.core.driving import CallResult
+from adjourn.core.driving import CallResult, files_of
 from adjourn.core.errors import StoreProblem
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.task import Run
@@ -100,6 +100,7 @@ class Beside:
             place=private_directory(run_directory(self._root, call.place)),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
+            files=files_of(call.body) if words else {},
             env={"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
             timeout=_timeout(arguments) if words else None,
             deadline=self._heart.deadline_of(run.id) if self._heart else None,

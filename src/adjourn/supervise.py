@@ -57,13 +57,13 @@ class Supervisor:
         *,
         root: str,
         new_id: NewId,
-        path: str | None,
+        own: str | None,
         about: About,
         tries: int = TRIES,
         start_heart: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
-        self._shims = Shims(forks, root=root, path=path)
+        self._shims = Shims(forks, root=root, own=own)
         self._root = root
         self._tries = tries
         self._processes = LocalProcesses(root, left_by=left_by)
@@ -200,9 +200,11 @@ class Supervisor:
         return self.end(active)
 
     def _has_its_reply(self, task: Task) -> bool:
-        """Say whether a task that left to wait was answered while it was leaving."""
+        """Say whether a task that left to wait was answered while it was leaving, or was given back for another try."""
         if task.state is not TaskState.QUEUED:
             return False
+        if task.tries:
+            return True  # what it would have started was not what was let through: the next claim finds out what changed
         with self._controller.store.read() as view:
             return view.run(task.id, task.runs).state is RunState.WAITING
 
@@ -266,6 +268,7 @@ class Supervisor:
             place=place,
             argv=command.argv,
             cwd=command.cwd,
+            files=command.files,
             env=answers | command.env,
             grant=claimed.grant,
             deadline=deadline,
@@ -398,8 +401,8 @@ class Supervisor:
                 exchange.close_run(self._controller, self._root, ended)
                 traces.note_left(self._controller, ended)
                 return ended
-            case NeverStarted():
-                return self._controller.fail_to_start(active.run, why="it was never started", tries=self._tries)
+            case NeverStarted(why=why):
+                return self._controller.fail_to_start(active.run, why=why or "it was never started", tries=self._tries)
             case _ if active.stayed_out:
                 return self._controller.fail_to_start(active.run, why=_DIED, tries=self._tries)
             case _:

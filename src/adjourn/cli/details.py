@@ -6,9 +6,11 @@ from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask
 from adjourn.core.call import COMMAND, Call, command_of, digest_of
+from adjourn.core.driving import files_of
 from adjourn.core.edit import difference
 from adjourn.core.render import prose, visible
 from adjourn.core.scene import Scene
+from adjourn.core.surroundings import unpinned
 from adjourn.core.terms import Approver, Terms
 from adjourn.core.when import span, stamp
 
@@ -27,7 +29,15 @@ def _start_lines(ask: Ask, scene: Scene) -> Iterator[str]:
     if ask.gate:
         yield "nothing has run yet: it asks whether this command may start"
     call = scene.calls.get(ask.call or 0)
-    if call and call.tool == COMMAND and command_of(call.body).files:
+    if call is None:
+        return
+    files = command_of(call.body).files if call.tool == COMMAND else files_of(call.body)
+    if left := unpinned(files):
+        yield (
+            f"not pinned: {', '.join(map(visible, left))}: checked right before the start, then opened again by path;"
+            " who can write there can swap it in between"
+        )
+    if call.tool == COMMAND and files:
         yield "not covered: what its program opens by itself, what lies in directories, its environment, the network"
 
 

@@ -14,10 +14,12 @@ from adjourn.core.judgement import Action, Effect, Judgement, approved_on, is_st
 from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way, way_of
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since, open_since
 from adjourn.core.reading import steps_of, words_of
-from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
+from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences, without_pins
 from adjourn.core.task import Spec, Task
 from adjourn.ports.desk import Clock
 from adjourn.ports.store import View
+
+_STARTED_BY_US = frozenset({"command", "agent"})  # all others run what was let through themselves
 
 Observe = Callable[[Command], Surroundings]
 
@@ -83,7 +85,10 @@ class PolicyGate:
     def _seen(self, task: Task, tool: str, body: bytes) -> Surroundings:
         arguments = arguments_of(body)
         words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
-        return self._observe(Command(argv=words, cwd=task.spec.workspace)) if words else NOTHING_SEEN
+        if not words:
+            return NOTHING_SEEN
+        seen = self._observe(Command(argv=words, cwd=task.spec.workspace))
+        return seen if task.spec.runner in _STARTED_BY_US else without_pins(seen)
 
     def directories(self, view: View, task: Task) -> tuple[str, ...]:
         """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""

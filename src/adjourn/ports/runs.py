@@ -25,7 +25,9 @@ class StillRuns(ShimState, frozen=True):
 
 
 class NeverStarted(ShimState, frozen=True):
-    """The gate stayed shut, and that is proven."""
+    """The gate stayed shut, or the file behind it was another than the one that was let through; that is proven."""
+
+    why: str = ""
 
 
 class Ended(ShimState, frozen=True):

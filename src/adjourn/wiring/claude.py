@@ -10,9 +10,10 @@ def drive() -> int:
     """Drive the Claude Code of the run that this process is, and return the exit code that says how it ended."""
     from adjourn.runners.claude.driver import ClaudeDriver
     from adjourn.wiring.driving import driving
+    from adjourn.wiring.judging import own_program
 
     with driving() as drive:
-        return ClaudeDriver(drive, adjourn=shutil.which("adjourn") or "adjourn", inherited=os.environ).run()
+        return ClaudeDriver(drive, adjourn=own_program() or shutil.which("adjourn") or "adjourn", inherited=os.environ).run()
 
 
 def ask_driver(request: bytes) -> bytes:

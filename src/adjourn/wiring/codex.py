@@ -10,7 +10,8 @@ def drive() -> int:
     from adjourn.process.linux import die_with
     from adjourn.runners.codex.driver import drive_codex
     from adjourn.wiring.driving import driving
+    from adjourn.wiring.judging import own_program
 
     with driving() as drive:
-        adjourn, bind = shutil.which("adjourn") or "adjourn", partial(die_with, os.getpid())
+        adjourn, bind = own_program() or shutil.which("adjourn") or "adjourn", partial(die_with, os.getpid())
         return drive_codex(drive, os.environ, adjourn=adjourn, bind=bind)

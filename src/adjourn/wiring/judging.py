@@ -19,13 +19,15 @@ def open_gate(root: str) -> PolicyGate:
 
 def observe(command: Command) -> Surroundings:
     """Look at what a command depends on, with the PATH that its process would have."""
-    return look_at(command, path=search_path(scripts_directory(), os.environ))
+    return look_at(command, path=search_path(None, os.environ), own=own_program() or "")
 
 
 @cache
-def scripts_directory() -> str | None:
+def own_program() -> str | None:
     """Return where this very adjourn is installed as a command, if it is."""
-    for candidate in (os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "adjourn")):
+    # A word without a directory says nothing: a fork of a warm parent has one, and the workspace may hold such a file.
+    called = os.path.realpath(sys.argv[0]) if "/" in sys.argv[0] else ""
+    for candidate in (called, os.path.join(os.path.dirname(sys.executable), "adjourn")):
         if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return os.path.dirname(candidate)
+            return candidate
     return None
