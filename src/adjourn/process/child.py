@@ -14,7 +14,7 @@ from adjourn.core.surroundings import NOT_PINNED
 from adjourn.process import linux, pinning
 from adjourn.process.descriptors import close_all_but
 from adjourn.process.entry import call
-from adjourn.process.pinning import Place, name_of, spelled
+from adjourn.process.pinning import DIGEST, Place, name_of, spelled
 from adjourn.process.shim import ShimSpec
 from adjourn.process.signals import IGNORED
 
@@ -23,9 +23,6 @@ _READY = b"."
 _EXECUTING, _REFUSING = b"=", b"~"  # the first byte of what a child reports; a sentence begins with neither
 _GRANT = 3  # one digit, for that is all that some shells can name
 _OUT_OF_THE_WAY = 10
-
-
-_DIGEST = "sha256:"
 
 
 class CannotStart(Exception):
@@ -144,6 +141,8 @@ class Child:
         if found is None:
             return
         start = pinning.plan_start(self._argv, place)
+        if start and start.script and self._is_unpinned(place.whole(start.script)):
+            start = None  # it was shown as not pinned, so its path is what counts
         watched = _watched(self._files)
         if start is None:
             program = self._digest_by_path(place.whole(found))
@@ -151,7 +150,7 @@ class Child:
             _become([found], self._argv, self._env)
         script = self._pin_script(place.whole(start.script)) if start.script else None
         whole = place.whole(start.program)
-        if pinning.is_out_of_reach(whole) or not self._shown(whole).startswith(_DIGEST) or self._is_unpinned(whole):
+        if pinning.is_out_of_reach(whole) or not self._shown(whole).startswith(DIGEST) or self._is_unpinned(whole):
             self._tell(Executed(program=self._digest_by_path(whole), script=script, watched=watched))
             _become([start.program], start.argv, self._env)
         with pinning.opened(whole) as fd:
@@ -202,7 +201,7 @@ class Child:
     def _digest_by_path(self, path: str) -> str | None:
         """Return the digest of a program that its path alone names; one that was to be pinned is not started that way."""
         shown = self._shown(path)
-        if not shown.startswith(_DIGEST):
+        if not shown.startswith(DIGEST):
             return None  # it was shown as not covered
         if pinning.is_out_of_reach(path):
             return shown

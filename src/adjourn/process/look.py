@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.surroundings import NOT_PINNED, Surroundings
 from adjourn.process.pinning import (
+    DIGEST,
     Place,
     Readers,
     can_be_leased,
@@ -81,7 +82,7 @@ def look_at(command: Command, *, path: str, own: str = "") -> Surroundings:
         program=outermost and spelled(name_of(place.whole(outermost))),
         programs={word: spelled(os.path.realpath(place.whole(program))) for word, program in programs.items()},
         files=states,
-        pinned=frozenset(pinned & states.keys()),
+        pinned=frozenset(name for name in pinned if states.get(name, "").startswith(DIGEST)),
         root=root,
         content=_content(code, states, place, root=root),
         readers={word: _places(each.named, place) for word, each in readers.items() if each.named},
@@ -128,15 +129,17 @@ def _named(word: str, place: Place) -> Iterator[str]:
 
 
 def _pinned(argv: tuple[str, ...], place: Place) -> set[str]:
-    """Return the files whose very bytes the start of a command executes, by their names."""
+    """Return the files that others can write and whose very bytes the start of a command executes, by their names."""
     start = plan_start(argv, place) if argv else None
     if start is None:
         return set()
-    pinned = {start.script} if start.script else set()
-    whole = place.whole(start.program)
-    if is_out_of_reach(whole) or can_be_leased(whole):
-        pinned.add(start.program)
-    return {spelled(name_of(place.whole(file))) for file in pinned}
+    program, script = place.whole(start.program), place.whole(start.script)
+    pinned: set[str] = set()
+    if not is_out_of_reach(program) and can_be_leased(program):
+        pinned.add(spelled(name_of(program)))
+    if start.script and not is_out_of_reach(script):
+        pinned.add(spelled(name_of(script)))
+    return pinned
 
 
 def _state(file: str, *, is_pinned: bool) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from adjourn.core.digest import sha256
 
+DIGEST = "sha256:"
 LARGEST_SCRIPT = 1 << 20  # bytes of a shell script that is handed over in memory
 SCRIPT_FD = 99  # where the shell finds them: out of the way of what scripts open themselves
 _OWN = "adjourn"
@@ -164,12 +165,12 @@ def digest_of(fd: int) -> str:
     while chunk := os.pread(fd, _CHUNK, at):
         digest.update(chunk)
         at += len(chunk)
-    return f"sha256:{digest.hexdigest()}"
+    return f"{DIGEST}{digest.hexdigest()}"
 
 
 def digest_of_bytes(content: bytes) -> str:
     """Return the digest of these bytes, as it is written down."""
-    return f"sha256:{sha256(content).hex()}"
+    return f"{DIGEST}{sha256(content).hex()}"
 
 
 def shebang(program: str) -> list[str]:
