@@ -541,6 +541,8 @@ KINDS = {
     "run_claimed": "A supervisor took the task; the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
+    "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
+    "files_changed": "Files of the call that could not be pinned changed between the last look and the end of the run.",
     "call_edited": "A person changed the arguments of a call before approving it: the digest that it had, and the one it has.",
     "call_proposed": "An agent wants to make a call: what the policy said of it.",
     "call_closed": "A call that an agent or a process was handed, or that ran beside an agent, has ended.",
@@ -689,6 +691,8 @@ FILES = (
     Kept("runs/RUN/shim.json", 0o600, "Who the shim is, by boot, pid and start time."),
     Kept("runs/RUN/shim.lock", 0o600, "Held as long as the shim lives."),
     Kept("runs/RUN/shim.error", 0o600, "A defect of the shim, if it had one."),
+    Kept("bin", 0o700, "What comes first on the PATH of a run."),
+    Kept("bin/adjourn", 0o777, "A link to the adjourn that started the run. Whatever else lies beside it is removed."),
     Kept("supervisors", 0o700, "Supervisors that are at work."),
     Kept(
         "supervisors/NAME.lock",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import Call, Json, arguments_of
-from adjourn.core.driving import CallResult
+from adjourn.core.driving import CallResult, files_of
 from adjourn.core.errors import StoreProblem
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.task import TRIES, Run
@@ -125,6 +125,7 @@ class Beside:
             place=private_directory(run_directory(self._root, call.place)),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
+            files=files_of(call.body) if words else {},
             # By its own name of the run what it leaves behind is told from its agent's.
             env={"ADJOURN_RUN_ID": call.place} | ({RUN_KEY: key} if key else {}),
             timeout=_timeout(arguments) if words else None,

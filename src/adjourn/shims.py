@@ -2,16 +2,21 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
 from typing import Protocol
 
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.core.task import Task
+from adjourn.files import private_directory
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.look import search_path
 from adjourn.process.shim import Shim, ShimSpec
 
 RUN_KEY = "ADJOURN_RUN_KEY"  # names the variable by which a process shows its database login of which task it is
+NO_FILES: Mapping[str, str] = MappingProxyType({})
+_OWN = "adjourn"
 
 
 class Warmth(Protocol):
@@ -29,10 +34,10 @@ class Warmth(Protocol):
 class Shims:
     """Forks shims, for our own agent from where it is warm."""
 
-    def __init__(self, forks: ForkServer, *, root: str, path: str | None) -> None:
+    def __init__(self, forks: ForkServer, *, root: str, own: str | None) -> None:
         self._forks = forks
         self._root = root
-        self._path = path
+        self._own = own
         self._warmth: Warmth | None = None
 
     def keep_warm(self, warmth: Warmth) -> None:
@@ -45,7 +50,7 @@ class Shims:
             self._warmth.drop()
         self._forks.close()
 
-    def start(
+    def start(  # noqa: PLR0913 -- one for each thing that a shim needs
         self,
         claimed: Claimed,
         *,
@@ -53,18 +58,22 @@ class Shims:
         argv: tuple[str, ...],
         cwd: str,
         env: Mapping[str, str],
+        files: Mapping[str, str] = NO_FILES,
         grant: bytes = b"",
         timeout: float | None = None,
         deadline: float | None = None,
     ) -> Shim:
         """Start a shim that waits at its gate to run a claimed call; its environment has this on top of what every child has."""
         grace = _grace(claimed.task, os.environ)
-        inherited = child_environment(claimed, os.environ, root=self._root, path=self._path, grace=grace)
+        first = directory_of_own(self._root, self._own) if self._own else None
+        inherited = child_environment(claimed, os.environ, root=self._root, path=first, grace=grace)
         spec = ShimSpec(
             run_dir=place,
             argv=argv,
             cwd=cwd,
             env={**inherited, **env},
+            files=dict(files),
+            own=self._own or "",
             grace=grace,
             timeout=timeout,
             grant=grant,
@@ -75,6 +84,24 @@ class Shims:
     def _warm(self, task: Task, spec: ShimSpec) -> Shim | None:
         is_ours = task.spec.runner == "agent" and spec.argv[0] == "adjourn"
         return self._warmth.fork_shim(spec) if self._warmth and is_ours else None
+
+
+def directory_of_own(root: str, own: str) -> str:
+    """Return a directory for PATH that holds this very adjourn and no other program, so that it shadows none."""
+    place = private_directory(os.path.join(root, "bin"))
+    link = os.path.join(place, _OWN)
+    names = os.listdir(place)
+    for name in names:
+        if name != _OWN:
+            with suppress(OSError):  # a directory is no program, and somebody else may have been faster
+                os.unlink(os.path.join(place, name))
+    if _OWN not in names or not os.path.islink(link) or os.readlink(link) != own:
+        draft = os.path.join(root, f"bin.{os.getpid()}")
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+        os.symlink(own, draft)
+        os.rename(draft, link)
+    return place
 
 
 def _grace(task: Task, environment: Mapping[str, str]) -> float:

@@ -58,13 +58,13 @@ class Supervisor:
         *,
         root: str,
         new_id: NewId,
-        path: str | None,
+        own: str | None,
         about: About,
         tries: int = TRIES,
         start_heart: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
-        self._shims = Shims(forks, root=root, path=path)
+        self._shims = Shims(forks, root=root, own=own)
         self._root = root
         self._tries = tries
         self._processes = LocalProcesses(root, left_by=left_by)
@@ -201,9 +201,11 @@ class Supervisor:
         return self.end(active)
 
     def _has_its_reply(self, task: Task) -> bool:
-        """Say whether a task that left to wait was answered while it was leaving."""
+        """Say whether a task that left to wait was answered while it was leaving, or was given back for another try."""
         if task.state is not TaskState.QUEUED:
             return False
+        if task.tries:
+            return True  # what it would have started was not what was let through: the next claim finds out what changed
         with self._controller.store.read() as view:
             return view.run(task.id, task.runs).state is RunState.WAITING
 
@@ -272,6 +274,7 @@ class Supervisor:
             place=place,
             argv=command.argv,
             cwd=command.cwd,
+            files=command.files,
             env=answers | ({RUN_KEY: key} if key else {}) | command.env,
             grant=claimed.grant,
             deadline=deadline,
@@ -408,7 +411,9 @@ class Supervisor:
                 exchange.close_run(self._controller, self._root, ended)
                 traces.note_left(self._controller, ended)
                 return ended
-            case NeverStarted(why=why):
+            case NeverStarted(why=why, is_refused=is_refused):
+                if is_refused:
+                    return self._controller.fail_to_start(active.run, why=why, tries=self._tries)
                 return self._give_back_unstarted(active.run, why=why or "its gate stayed shut")
             case _ if active.stayed_out:
                 return self._give_back_unstarted(active.run, why=_DIED)

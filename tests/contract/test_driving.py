@@ -9,7 +9,7 @@ from adjourn.core.errors import AlreadyDone, CannotResume, Conflict, NotFound, S
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import CallState, TaskState
-from adjourn.core.task import OnRejection, Run, Task
+from adjourn.core.task import TRIES, OnRejection, Run, Task
 from adjourn.ports.runs import Ended, NeverStarted, Vanished
 from adjourn.ports.store import Store
 from tests.contract.office import ASKS_10, DONE, INTERRUPTED, KILLED, ME, Office
@@ -128,6 +128,21 @@ def test_a_call_whose_gate_stayed_shut_is_offered_again(office: Office) -> None:
     again_offered = office.controller.next_execution(task.id)
     assert again_offered is not None
     assert again_offered.id == call.id
+
+
+def test_a_call_whose_file_changes_again_and_again_is_not_offered_for_ever(office: Office) -> None:
+    task, run, call = executing(office)
+    for _ in range(TRIES - 1):
+        office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one"))
+        offered = office.controller.next_execution(task.id)
+        assert offered is not None
+        claimed = office.controller.claim_call(run, offered)
+        assert claimed is not None
+        call = office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+    office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one"))
+    assert office.controller.next_execution(task.id) is None
+    (held,) = office.controller.batch(task.id)
+    assert held.result == CallResult(ok=False, error=f"it could not be started in {TRIES} tries: apply.sh was another one")
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

@@ -11,6 +11,7 @@ from adjourn.core.edit import difference
 from adjourn.core.reading import steps_of
 from adjourn.core.render import prose, visible
 from adjourn.core.scene import Scene
+from adjourn.core.surroundings import unpinned
 from adjourn.core.terms import Approver, Terms
 from adjourn.core.when import span, stamp
 from adjourn.core.whereabouts import uncovered
@@ -33,9 +34,14 @@ def _start_lines(ask: Ask, scene: Scene) -> Iterator[str]:
     if call is None:
         return
     arguments = arguments_of(call.body)
+    files = command_of(call.body).files if call.tool == COMMAND else files_of(call.body)
+    if left := unpinned(files):
+        yield (
+            f"not pinned: {', '.join(map(visible, left))}: checked right before the start, then opened again by path;"
+            " who can write there can swap it in between"
+        )
     missing = uncovered(call.tool, arguments, workspace=scene.task.spec.workspace)
-    has_files = bool(command_of(call.body).files if call.tool == COMMAND else files_of(call.body))
-    if missing or (has_files and steps_of(call.tool, arguments)):
+    if missing or (files and steps_of(call.tool, arguments)):
         always = ("files that its program opens itself", "directory contents", "its environment", "the network")
         yield f"Not covered by this approval: {', '.join((*missing, *always))}"
 

@@ -25,6 +25,7 @@ from adjourn.wiring.allowing import (
     calls_of_late,
     judged_now,
     matched,
+    operands_of,
     refuse_ended,
     wanted_of_ask,
     wanted_of_command,
@@ -59,6 +60,7 @@ def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]
         "tool": _tool(rule),
         "arguments": arguments_of(rule.call),
         "programs": rule.programs,
+        "files": rule.files,
         "workspace": rule.workspace,
         "task": rule.task,
         "until": stamp(rule.until),
@@ -93,6 +95,9 @@ def what_it_matches(rule: Allowance) -> Iterator[str]:
         yield f"exactly  {first}"
         yield from (f"         {line}" for line in more)
     yield from (f"where    {visible(name)} is {visible(path)}" for name, path in sorted(rule.programs.items()))
+    yield from (f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items()))
+    if by_path := sorted({*rule.programs.values()} - rule.files.keys()):
+        yield f"by path  {', '.join(map(visible, by_path))}: the rule holds also if the content changes"
 
 
 def _tool(rule: Allowance) -> str:
@@ -133,7 +138,13 @@ def add(
     if session.wants_json:
         session.document({"schema_version": 1, "outcome": "added", "action": judgement.action, "rule": _document(rule, late)})
     else:
-        session.say("\n".join(["Added.", *_lines(rule, late), *_in_vain(judgement)]))
+        session.say("\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)]))
+
+
+def _left_open(wanted: Wanted) -> Iterator[str]:
+    """Say which files of a new rule may change without an end to the rule."""
+    if operands := operands_of(wanted):
+        yield f"  not pinned: {', '.join(map(visible, operands))}: the rule holds also if the content changes"
 
 
 def _in_vain(judgement: Judgement) -> Iterator[str]:

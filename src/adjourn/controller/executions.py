@@ -13,7 +13,7 @@ from adjourn.core.judgement import Judgement
 from adjourn.core.outcome import Exit
 from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import CallMove, CallState
-from adjourn.core.task import Run
+from adjourn.core.task import TRIES, Run
 from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns
 
 _UNDER_WAY = (CallState.CLAIMED, CallState.EXECUTING)
@@ -104,10 +104,13 @@ class Executions(Equipped):
         if current.state not in _UNDER_WAY:
             return  # it was written down, and the reply was lost
         match state:
+            case NeverStarted(why=why, is_refused=True) if current.attempt >= TRIES:
+                self._close(step, current, run, CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}"))
             case NeverStarted():
                 step.move(current, CallMove.RELEASE, shim=None)
                 step.tell(call.task_id, "call_released", run=run.number, call=call.number)
             case Ended(exit=exit):
+                tell_what_ran(step, run, current.number, exit)
                 self._close(step, current, run, result_of(exit))
             case _:  # a person is asked when the run has ended
                 step.move(current, CallMove.LOSE)
@@ -140,6 +143,14 @@ class Executions(Equipped):
     def _ask_again(self, step: Steps, run: Run, call: Call, drift: Drift) -> None:
         judgement, files, changes = drift
         batches.again(step, step.tx.task(call.task_id), run, call, judgement, files, why="; ".join(changes))
+
+
+def tell_what_ran(step: Steps, run: Run, call: int, exit: Exit) -> None:  # noqa: A002 -- the word for it
+    """Write down the digests of what was executed, and which files changed meanwhile that could not be pinned."""
+    if exit.program or exit.script:
+        step.tell(run.task_id, "program_executed", run=run.number, call=call, program=exit.program, script=exit.script)
+    if exit.changed:
+        step.tell(run.task_id, "files_changed", run=run.number, call=call, files=exit.changed)
 
 
 def result_of(exit: Exit) -> CallResult:  # noqa: A002 -- the word for it

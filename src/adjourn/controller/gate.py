@@ -15,13 +15,14 @@ from adjourn.core.opening import Obstacle, Opening, OwnAsk, Way, way_of
 from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since, open_since
 from adjourn.core.reading import steps_of, words_of
 from adjourn.core.reason import Grounds
-from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences
+from adjourn.core.surroundings import NOTHING_SEEN, Surroundings, differences, without_pins
 from adjourn.core.task import Spec, Task
 from adjourn.core.whereabouts import directory_of, links_among, links_in, named_paths
 from adjourn.ports.desk import Clock
 from adjourn.ports.store import View
 
 _NO_RULE = "nobody approved it, and no rule lets it start by itself"
+_STARTED_BY_US = frozenset({"command", "agent"})  # all others run what was let through themselves
 
 Observe = Callable[[Command], Surroundings]
 Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
@@ -92,6 +93,8 @@ class PolicyGate:
         directory = directory_of(tool, arguments, workspace=workspace)
         words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
         seen = self._observe(Command(argv=words, cwd=directory or workspace)) if words else NOTHING_SEEN
+        if words and task.spec.runner not in _STARTED_BY_US:
+            seen = without_pins(seen)
         real = self._real_paths(tool, arguments, workspace)
         links = links_among(tool, arguments, real, workspace=workspace)
         return msgspec.structs.replace(seen, files=seen.files | links, real=real) if real else seen

@@ -5,7 +5,7 @@ from contextlib import suppress
 import msgspec
 
 from adjourn.controller import endings, inside, openings
-from adjourn.controller.executions import Executions
+from adjourn.controller.executions import Executions, tell_what_ran
 from adjourn.controller.reasons import tell_start
 from adjourn.controller.standing import standing_of
 from adjourn.controller.steps import ADJOURN, Steps, plain_command, state_after
@@ -194,6 +194,7 @@ class Runs(Executions):
             inside.register_left(step, task, current, exit.left)
             task = step.tx.task(task.id)
         outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
+        tell_what_ran(step, current, current.call, exit)
         ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
         return endings.conclude(step, task, ended, outcome, own)
 

@@ -138,7 +138,8 @@ class _Case:
     def _holds(self, each: Allowance, *, task: str | None, now: Milliseconds) -> bool:
         is_in_scope = each.task == task if each.task else each.workspace == self.workspace
         found = {name: where for name in possible_programs(self.tool, self.arguments) if (where := self.where(name))}
-        return is_in_scope and now < each.until and found == each.programs
+        is_the_same = found == each.programs and self.surroundings.content == each.files
+        return is_in_scope and now < each.until and is_the_same
 
     @property
     def is_command(self) -> bool:
@@ -215,8 +216,9 @@ class _Case:
         at = len(self.findings)
         matching = (*by_call, *self.policy.strict.of_words(self.tool, step.words)) if step.words else by_call
         rules, elsewhere = self._holding(matching, step.words, unnamed=step.unnamed)
-        stranger = self._stranger(step)
-        trusted = tuple(rule for rule in rules if not stranger or rule.trusts_a_path)
+        hidden = self._hidden(step)
+        stranger = hidden or self._stranger(step)
+        trusted = tuple(rule for rule in rules if not stranger or (rule.trusts_a_path and not hidden))
         inner = [self._find_step(each, by_call, depth=depth + 1) for each in step.inner]
         doubts = (*(() if trusted or not stranger else (stranger,)), *(() if step.is_shell or _allows(trusted) else elsewhere))
         finding = _settled(step, trusted, inner, stranger="" if trusted else stranger, doubts=doubts)
@@ -262,8 +264,25 @@ class _Case:
             return ""
         if self.where(step.words[0]) is None:
             return f"where {visible(step.words[0])} is was not found out"
-        inside = [word for word in named_programs(step) if _is_inside(self.where(word), self.workspace)]
-        return f"{visible(inside[0])} is {visible(self.where(inside[0]) or '')}, inside the workspace" if inside else ""
+        root = self.surroundings.root or self.workspace
+        for word in named_programs(step):
+            if _is_inside(self.where(word), root):
+                return f"{visible(word)} is {visible(self.where(word) or '')}, inside the workspace"
+            for reader in self.surroundings.readers.get(word, ()):
+                if _is_inside(reader, root):
+                    return f"{visible(word)} is a script for {visible(reader)}, inside the workspace"
+        return ""
+
+    def _hidden(self, step: Step) -> str:
+        """Say why another program than the named one may run, which no path in a rule makes up for: `env` looks on PATH."""
+        seen, root = self.surroundings, self.surroundings.root or self.workspace
+        for word in named_programs(step):
+            for reader in seen.searched.get(word, ()):
+                if _is_inside(reader, root):
+                    return f"{visible(word)} is a script for {visible(reader)}, inside the workspace"
+            if word in seen.doubts:
+                return f"{visible(word)} is a script, and {visible(seen.doubts[word])}"
+        return ""
 
 
 def _is_inside(path: str | None, directory: str) -> bool:

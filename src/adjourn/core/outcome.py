@@ -17,6 +17,9 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     output: str = ""
     left: Left | None = None
+    program: str | None = None  # the digest of what was executed, where it was let through by its digest
+    script: str | None = None  # and of the script that a shell was given
+    changed: str | None = None  # which files that could not be pinned have changed since just before the start
 
     @property
     def wants_a_person(self) -> bool:

@@ -25,6 +25,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Milliseconds
     workspace: str | None = None
     task: str | None = None
+    files: dict[str, str] = {}  # the digests of the repository's own programs and scripts in it, by where they really are
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,29 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     programs: dict[str, str] = {}  # every program that the words name (`core.reading.programs_of`), and where it really is
     files: dict[str, str] = {}  # path to `sha256:…`, or to why there is no digest
     real: dict[str, str] = {}  # directories and paths that the call names, and where each of them really is
+    pinned: frozenset[str] = frozenset()  # those of the files whose very bytes adjourn itself starts
+    root: str | None = None  # of the repository that the command would run in
+    content: dict[str, str] = {}  # of the repository's own programs and scripts, by where they really are: their digests
+    readers: dict[str, tuple[str, ...]] = {}  # by a program's word: where the interpreters that its script names really are
+    searched: dict[str, tuple[str, ...]] = {}  # the same, of those that `env` finds on PATH
+    doubts: dict[str, str] = {}  # by a program's word: why its interpreters may be others
+
+
+NOT_PINNED = " (not pinned)"  # behind the digest of a file that is opened once more by its path, after the last look
 
 
 NOTHING_SEEN = Surroundings()
+
+
+def without_pins(seen: Surroundings) -> Surroundings:
+    """Return the same surroundings for somebody who starts the command without adjourn: an agent that makes its own calls."""
+    files = {path: f"{found}{NOT_PINNED}" if path in seen.pinned else found for path, found in seen.files.items()}
+    return msgspec.structs.replace(seen, files=files, pinned=frozenset())
+
+
+def unpinned(files: Mapping[str, str]) -> list[str]:
+    """Return the files that were hashed and cannot be pinned."""
+    return sorted(path for path, found in files.items() if found.endswith(NOT_PINNED))
 
 
 def differences(shown: Mapping[str, str], found: Mapping[str, str]) -> list[str]:

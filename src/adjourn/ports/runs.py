@@ -26,9 +26,10 @@ class StillRuns(ShimState, frozen=True):
 
 
 class NeverStarted(ShimState, frozen=True):
-    """The gate stayed shut, or the machine kept the command from starting, and that is proven."""
+    """The command provably did not start: its gate stayed shut, the machine kept it from starting, or a file was another."""
 
-    why: str = ""  # what the machine lacked, if that was the reason
+    why: str = ""  # what the machine lacked, or which file was another than the one that was let through
+    is_refused: bool = False  # whether a file was another: the next look finds out which, and asks a person
 
 
 class Ended(ShimState, frozen=True):

@@ -74,11 +74,19 @@ class LocalProcesses(LocalSupervisors):
         if result.started and result.killed == "lease":
             return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
         if not (result.started or result.error or result.interrupted):
-            return NeverStarted()
+            return NeverStarted(_readable(result.refused) or "", is_refused=bool(result.refused))
         if result.is_shortage and not (result.started or result.interrupted):
             return NeverStarted(_readable(result.error) or "")
         error = "it took too long and was stopped" if result.timed_out else _readable(result.error)
-        exit_ = Exit(code=result.exit_code, signal=result.signal, interrupted=result.interrupted, error=error)
+        exit_ = Exit(
+            code=result.exit_code,
+            signal=result.signal,
+            interrupted=result.interrupted,
+            error=error,
+            program=result.program,
+            script=result.script,
+            changed=_readable(result.changed),
+        )
         if not number_of_run(run_id):  # a call of an agent, which is told both
             return Ended(msgspec.structs.replace(exit_, output=last_output(place) + last_output(place, "stderr")))
         left = self._left_by(self._root, task_of_run(run_id)) if self._left_by and exit_.may_leave_asks else None

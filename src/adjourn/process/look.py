@@ -1,25 +1,35 @@
 """Looks at what a command depends on: the program that PATH finds, and the files that its words name."""
 
 import os
+import re
 import stat
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 
 from adjourn.core.call import COMMAND, Command, argv_of
-from adjourn.core.digest import sha256
-from adjourn.core.surroundings import Surroundings
+from adjourn.core.surroundings import NOT_PINNED, Surroundings
+from adjourn.process.pinning import (
+    DIGEST,
+    Place,
+    Readers,
+    can_be_leased,
+    digest_of,
+    is_out_of_reach,
+    name_of,
+    opened,
+    plan_start,
+    spelled,
+)
 from adjourn.process.shortage import hinders_looking
 
 LARGEST = 256 << 20
 MOST = 100
-_CHUNK = 1 << 20
-_SMALL = 1 << 20
 _AT_REST = 2_000_000_000  # nanoseconds
 _MOST_KNOWN = 10_000
-_INTERPRETERS = 3  # a script's interpreter may be a script, and `env` names yet another program
-_SHEBANG = 4096
 _BEYOND = f"not covered: only the first {MOST} files are"
+_INTERPRETER = re.compile(
+    r"(?:ba|da|z|k|fi)?sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|ruby|perl|php|lua[\d.]*|Rscript|pwsh"
+)
 _OURS = "--approval-decision="  # added by adjourn, with a value that names no file
 
 
@@ -27,82 +37,113 @@ _known: dict[tuple[int, ...], str] = {}
 
 
 def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
-    """Return the PATH of a run's process: that of its supervisor, behind this very adjourn."""
+    """Return the PATH of a run's process: that of its supervisor, behind the directory with this very adjourn in it."""
     path = inherited.get("PATH", os.defpath)
     return os.pathsep.join([first, path]) if first else path
 
 
-def look_at(command: Command, *, path: str) -> Surroundings:
-    """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given."""
+def look_at(command: Command, *, path: str, own: str = "") -> Surroundings:
+    """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given.
+
+    `own` is this very adjourn, which the word `adjourn` means wherever else one may lie.
+    """
     from adjourn.core.reading import all_steps, named_programs, steps_of  # seldom needed: most commands only decide
 
     step = steps_of(COMMAND, {"argv": argv_of(command)})
     steps = [each for each in all_steps(step) if each.words] if step else []
-    commands = [each.words for each in steps]
-    place = Place(command.cwd, path)
-    programs = {word: program for each in steps for word in named_programs(each) if (program := place.program(word))}
-    found = [file for program in programs.values() for file in place.interpreted(program)]
-    found += [file for words in commands for word in words[1:] for file in place.named(word)]
-    files = list(dict.fromkeys(found))
+    place = Place(command.cwd, path, own=own)
+    programs: dict[str, str] = {}
+    readers: dict[str, Readers] = {}
+    found: list[str] = []
+    for word in dict.fromkeys(word for each in steps for word in named_programs(each)):
+        program = place.program(word)
+        if program is None:
+            continue
+        programs[word] = program
+        readers[word] = place.readers(program)
+        found += [program, *readers[word].named, *readers[word].searched]
+    code = list(found)  # what is run; of the operands, what an interpreter is given
+    for each in steps:
+        operands = [name for word in each.words[1:] for name in _named(word, place)]
+        found += operands
+        code += operands if _INTERPRETER.fullmatch(os.path.basename(each.words[0])) else []
+
+    # The same file may be named in several ways; it is opened as it was written, which is how the program will open it.
+    files: dict[str, str] = {}
+    for file in found:
+        files.setdefault(spelled(name_of(place.whole(file))), place.whole(file))
+    pinned = _pinned(command.argv, place)
+    states = {
+        name: _state(file, is_pinned=name in pinned) if number < MOST else _BEYOND
+        for number, (name, file) in enumerate(files.items())
+    }
+    root = spelled(project_of(command.cwd))
     outermost = programs.get(command.argv[0])
     return Surroundings(
-        program=outermost and _spelled(outermost),
-        programs={name: _spelled(os.path.realpath(program)) for name, program in programs.items()},
-        files={_spelled(file): _state(file) if number < MOST else _BEYOND for number, file in enumerate(files)},
+        program=outermost and spelled(name_of(place.whole(outermost))),
+        programs={word: spelled(os.path.realpath(place.whole(program))) for word, program in programs.items()},
+        files=states,
+        pinned=frozenset(name for name in pinned if states.get(name, "").startswith(DIGEST)),
+        root=root,
+        content=_content(code, states, place, root=root),
+        readers={word: _places(each.named, place) for word, each in readers.items() if each.named},
+        searched={word: _places(each.searched, place) for word, each in readers.items() if each.searched},
+        doubts={word: each.doubt for word, each in readers.items() if each.doubt},
     )
 
 
-class Place:
-    """Where words mean files: a working directory and a PATH."""
-
-    def __init__(self, cwd: str, path: str) -> None:
-        self._cwd = cwd
-        self._path = path.split(os.pathsep)
-
-    def program(self, word: str) -> str | None:
-        """Return the file that an exec of that word would start, if there is one."""
-        places = [""] if "/" in word else self._path
-        files = (os.path.normpath(os.path.join(self._cwd, place, word)) for place in places)
-        return next((file for file in files if os.path.isfile(file) and os.access(file, os.X_OK)), None)
-
-    def interpreted(self, program: str) -> Iterator[str]:
-        """Yield a program, and the chain of programs that would read it."""
-        for _ in range(_INTERPRETERS):
-            yield program
-            words = _shebang(program)
-            if words and os.path.basename(words[0]) == "env" and len(words) > 1:
-                yield words[0]
-                words = [word for word in words[1].split() if not word.startswith("-") and "=" not in word]
-            found = self.program(words[0]) if words else None
-            if found is None:
-                return
-            program = found
-
-    def named(self, word: str) -> Iterator[str]:
-        """Yield the files that a word names, by itself or after an equals sign."""
-        if word.startswith(_OURS):
-            return
-        for name in dict.fromkeys((word, word.partition("=")[2])):
-            file = os.path.normpath(os.path.join(self._cwd, name))
-            if name and os.path.exists(file):
-                yield file
+def _places(files: Iterable[str], place: Place) -> tuple[str, ...]:
+    """Return where files really are."""
+    return tuple(spelled(os.path.realpath(place.whole(file))) for file in files)
 
 
-def _shebang(program: str) -> list[str]:
-    """Return the interpreter that a script names in its first line, and the one argument it may give it."""
-    try:
-        with _opened(program) as fd:
-            head = os.read(fd, _SHEBANG)
-    except OSError as error:
-        if hinders_looking(error.errno):
-            raise
-        return []
-    if not head.startswith(b"#!"):
-        return []
-    return os.fsdecode(head[2:].split(b"\n", 1)[0]).strip().split(maxsplit=1)
+def _content(code: Iterable[str], states: Mapping[str, str], place: Place, *, root: str) -> dict[str, str]:
+    """Return the digests of those of the files that belong to the repository."""
+    found: dict[str, str] = {}
+    for file in code:
+        whole = place.whole(file)
+        where = spelled(os.path.realpath(whole))
+        if where.startswith(f"{root.rstrip('/')}/"):
+            found[where] = states[spelled(name_of(whole))].removesuffix(NOT_PINNED)
+    return found
 
 
-def _state(file: str) -> str:
+def project_of(workspace: str) -> str:
+    """Return the root of the repository that a workspace is in: the outermost one below the home directory, else itself."""
+    root = place = os.path.realpath(workspace)
+    home = os.path.realpath(os.path.expanduser("~"))
+    while place not in {home, os.path.dirname(place)}:
+        git = os.path.join(place, ".git")
+        if os.path.isfile(git) or os.path.lexists(os.path.join(git, "HEAD")):  # Codex's sandbox leaves an empty one in /tmp
+            root = place
+        place = os.path.dirname(place)
+    return root
+
+
+def _named(word: str, place: Place) -> Iterator[str]:
+    """Yield the files that a word names, by itself or after an equals sign."""
+    if word.startswith(_OURS):
+        return
+    for name in dict.fromkeys((word, word.partition("=")[2])):
+        if name and "\0" not in name and os.path.exists(place.whole(name)):
+            yield name
+
+
+def _pinned(argv: tuple[str, ...], place: Place) -> set[str]:
+    """Return the files that others can write and whose very bytes the start of a command executes, by their names."""
+    start = plan_start(argv, place) if argv else None
+    if start is None:
+        return set()
+    program, script = place.whole(start.program), place.whole(start.script)
+    pinned: set[str] = set()
+    if not is_out_of_reach(program) and can_be_leased(program):
+        pinned.add(spelled(name_of(program)))
+    if start.script and not is_out_of_reach(script):
+        pinned.add(spelled(name_of(script)))
+    return pinned
+
+
+def _state(file: str, *, is_pinned: bool) -> str:
     """Return a file's digest, or why it has none. What is no file is not even opened: that alone may have an effect."""
     try:
         about = os.stat(file)
@@ -110,38 +151,28 @@ def _state(file: str) -> str:
             return "not covered: a directory"
         if not stat.S_ISREG(about.st_mode):
             return "not covered: not a regular file"
-        return _digest(file) if about.st_size <= LARGEST else f"not covered: larger than {LARGEST >> 20} MB"
+        if about.st_size > LARGEST:
+            return f"not covered: larger than {LARGEST >> 20} MB"
+        out_of_reach = is_out_of_reach(file)
+        with opened(file) as fd:
+            digest = _kept_digest_of(fd) if out_of_reach else digest_of(fd)
     except OSError as error:
         if hinders_looking(error.errno):
             raise  # the file is as it was: that we cannot read it now must not cost its approval
         return f"not covered: {(error.strerror or 'unreadable').lower()}"
+    return digest if is_pinned or out_of_reach else f"{digest}{NOT_PINNED}"
 
 
-def _digest(file: str) -> str:
-    with _opened(file) as fd:
-        return _digest_of(fd)
+def _kept_digest_of(fd: int) -> str:
+    """Return the digest of a file that only root can change; one that lies still is not read again by this process.
 
-
-@contextmanager
-def _opened(file: str) -> Generator[int, None, None]:
-    """Lend a file to read from, without any effect that an open alone may have."""
-    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _digest_of(fd: int) -> str:
-    """Return the digest of a file; one that lies still and has not changed since this process read it is not read again.
-
-    The kernel alone sets the time of the last change. Two changes within its grain have the same: a young file is read anew.
+    Of no other file is a digest kept: a shared mapping changes bytes and leaves the file's times as they were.
     """
     before = _version(fd)
     known = _known.get(before)
     if known:
         return known
-    digest = _read(fd, before[2])
+    digest = digest_of(fd)
     if _version(fd) == before and time.time_ns() - before[-1] > _AT_REST and len(_known) < _MOST_KNOWN:
         _known[before] = digest
     return digest
@@ -150,21 +181,3 @@ def _digest_of(fd: int) -> str:
 def _version(fd: int) -> tuple[int, ...]:
     about = os.fstat(fd)
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
-
-
-def _read(fd: int, size: int) -> str:
-    return f"sha256:{sha256(os.read(fd, _SMALL)).hex() if size < _SMALL else _digest_of_much(fd)}"
-
-
-def _digest_of_much(fd: int) -> str:
-    from hashlib import sha256 as fast  # OpenSSL's: slow to load, five times as fast
-
-    digest = fast()
-    while chunk := os.read(fd, _CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _spelled(path: str) -> str:
-    """Return a path as JSON can hold it."""
-    return path.encode("utf-8", "backslashreplace").decode()

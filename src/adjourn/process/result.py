@@ -8,7 +8,7 @@ import msgspec
 from adjourn.process.shim import RESULT, ShimResult
 
 _DRAFT = "result.tmp"
-_ROOM = 4096  # bytes; any result fits
+_ROOM = 16384  # bytes; any result fits
 
 
 class ResultFile:

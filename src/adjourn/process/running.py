@@ -14,11 +14,12 @@ import msgspec
 
 from adjourn.core.identity import ProcessId
 from adjourn.process.cgroup import Cgroup, name_of
-from adjourn.process.child import SHORTAGE, Child
+from adjourn.process.child import SHORTAGE, Child, told_by
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lease import Lease
 from adjourn.process.lock import hold
 from adjourn.process.output import Output
+from adjourn.process.pinning import marks_of
 from adjourn.process.result import ResultFile
 from adjourn.process.shim import LOCK, RECORD, Killed, ShimRecord, ShimResult, ShimSpec
 from adjourn.process.signals import SignalBox
@@ -215,13 +216,16 @@ class Running:
             output.drain()
             output.finish()
         code = os.waitstatus_to_exitcode(status)
-        complaint = self._complaint.removeprefix(SHORTAGE).decode(errors="replace")[:_LONGEST_ERROR]
+        told = told_by(self._complaint)
+        complaint, refused = told.complaint[:_LONGEST_ERROR], told.refused[:_LONGEST_ERROR]
+        has_run = not (complaint or refused)
+        changed = [path for path, marks in told.executed.watched.items() if marks_of(path) != marks] if has_run else []
         return ShimResult(
-            started=not complaint,
-            exit_code=code if code >= 0 and not complaint else None,
+            started=has_run,
+            exit_code=code if code >= 0 and has_run else None,
             signal=-code if code < 0 else None,
             error=complaint or None,
-            is_shortage=self._complaint.startswith(SHORTAGE),
+            is_shortage=told.is_shortage,
             interrupted=self._interrupted,
             timed_out=self._timed_out,
             killed=self._killed if code == -signal.SIGKILL else None,
@@ -232,6 +236,10 @@ class Running:
             stderr_bytes=self._prepared.stderr.total,
             stderr_left_out=self._prepared.stderr.left_out,
             survivors=self._survivors,
+            program=told.executed.program if has_run else None,
+            script=told.executed.script if has_run else None,
+            refused=refused or None,
+            changed=", ".join(changed)[:_LONGEST_ERROR] or None,
         )
 
 

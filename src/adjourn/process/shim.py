@@ -63,6 +63,8 @@ class ShimSpec(msgspec.Struct, frozen=True, kw_only=True):
     grant: bytes = b""  # what the child finds in the pipe that ADJOURN_GRANT_FD names
     deadline: float | None = None  # when to kill, in seconds since the machine started, unless a later one is handed over
     use_cgroup: bool = True
+    files: dict[str, str] = {}  # what its words name, with the digests that were let through; nothing where nobody looked
+    own: str = ""  # this very adjourn, which the command `adjourn` means
     entry: str = ""  # `module:function` that a fork of a warm server calls with the argv, in the place of an exec
 
 
@@ -105,6 +107,10 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stdout_left_out: int = 0  # how much of that is not in the file
     stderr_bytes: int = 0
     stderr_left_out: int = 0
+    program: str | None = None  # the digest of what was executed, where it was let through by its digest
+    script: str | None = None  # and of the script that a shell was given
+    refused: str | None = None  # which file was another than the one that was let through: then nothing was started
+    changed: str | None = None  # which files that could not be pinned have changed since just before the start
     survivors: int = 0  # processes that even SIGKILL did not end, or that belong to somebody else
 
 

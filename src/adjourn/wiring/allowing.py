@@ -16,6 +16,7 @@ from adjourn.core.policy import Allowance
 from adjourn.core.reading import all_steps, programs_of, steps_of
 from adjourn.core.render import visible
 from adjourn.core.states import ENDED
+from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import Milliseconds, Task
 from adjourn.core.toml import Problem
 from adjourn.wiring import new_id, now
@@ -83,10 +84,12 @@ def allow(wanted: Wanted, *, until: Milliseconds, by: str) -> Allowance:
     if not 0 < until <= _LONGEST:
         raise Misuse("a rule counts for some time, and for a year at most", way_out=_HELP)
     moment = now()
+    seen = _seen(wanted)
     rule = Allowance(
         id=new_id(),
         call=allowed_call(wanted.tool, wanted.arguments),
-        programs=_programs(wanted),
+        programs=seen.programs,
+        files=seen.content,
         workspace=None if wanted.task else wanted.workspace,
         task=wanted.task,
         until=moment + until,
@@ -97,17 +100,25 @@ def allow(wanted: Wanted, *, until: Milliseconds, by: str) -> Allowance:
     return rule
 
 
-def _programs(wanted: Wanted) -> dict[str, str]:
-    """Return where the programs of the call are; a call that nothing could make auto is refused."""
+def operands_of(wanted: Wanted) -> list[str]:
+    """Return the files that a call names and whose content no rule pins: what they hold may change, and the rule still holds."""
+    seen = look_around(wanted.tool, wanted.arguments, wanted.workspace)
+    known = {*seen.content, *seen.programs.values(), *(each for found in seen.readers.values() for each in found)}
+    known.update(each for found in seen.searched.values() for each in found)
+    return [path for path in seen.files if os.path.realpath(path) not in known]
+
+
+def _seen(wanted: Wanted) -> Surroundings:
+    """Look at the programs of a call; one that nothing could make auto is refused."""
     step = steps_of(wanted.tool, wanted.arguments)
     unread = [why for each in all_steps(step) for why in each.unread] if step else []
     if unread:
         raise Misuse(f"no rule can make this run by itself: {unread[0]}", way_out="put it into a script, and allow that")
-    found = look_around(wanted.tool, wanted.arguments, wanted.workspace).programs
+    seen = look_around(wanted.tool, wanted.arguments, wanted.workspace)
     for name in programs_of(wanted.tool, wanted.arguments):
-        if name not in found:
+        if name not in seen.programs:
             raise Misuse(f"there is no program {visible(name)}", way_out="say it where the command would run")
-    return found
+    return seen
 
 
 def judged_now(root: str, wanted: Wanted) -> Judgement:

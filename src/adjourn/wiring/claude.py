@@ -12,7 +12,7 @@ def drive() -> int:
     from adjourn.wiring.judging import own_program
 
     with driving() as drive:
-        return ClaudeDriver(drive, adjourn=own_program(), inherited=os.environ).run()
+        return ClaudeDriver(drive, adjourn=own_program() or "adjourn", inherited=os.environ).run()
 
 
 def ask_driver(request: bytes) -> bytes:

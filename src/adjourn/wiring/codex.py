@@ -12,5 +12,5 @@ def drive() -> int:
     from adjourn.wiring.judging import own_program
 
     with driving() as drive:
-        adjourn, bind = own_program(), partial(die_with, os.getpid())
+        adjourn, bind = own_program() or "adjourn", partial(die_with, os.getpid())
         return drive_codex(drive, os.environ, adjourn=adjourn, bind=bind)

@@ -20,7 +20,7 @@ def open_gate(root: str) -> PolicyGate:
 
 def observe(command: Command) -> Surroundings:
     """Look at what a command depends on, with the PATH that its process would have."""
-    return look_at(command, path=search_path(scripts_directory(), os.environ))
+    return look_at(command, path=search_path(None, os.environ), own=own_program() or "")
 
 
 def resolve(path: str) -> str:
@@ -32,12 +32,6 @@ def resolve(path: str) -> str:
     except OSError:  # somebody changes links on its way at this very moment; no rule names what comes of it
         real = f"{path} (it changes while it is looked at)"
     return real.encode("utf-8", "backslashreplace").decode()
-
-
-def own_program() -> str:
-    """Return the path of this very adjourn, for what others start for us; what the workspace calls so is not ours."""
-    place = scripts_directory()
-    return os.path.join(place, "adjourn") if place else "adjourn"
 
 
 def own_python(*words: str) -> list[str]:
@@ -53,11 +47,11 @@ def own_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 @cache
-def scripts_directory() -> str | None:
+def own_program() -> str | None:
     """Return where this very adjourn is installed as a command, if it is."""
-    # A relative name says nothing: a fork that goes on as `adjourn` has only that word, and the workspace may have such a file.
-    called = sys.argv[0] if os.path.isabs(sys.argv[0]) else ""
+    # A word without a directory says nothing: a fork of a warm parent has one, and the workspace may hold such a file.
+    called = os.path.realpath(sys.argv[0]) if "/" in sys.argv[0] else ""
     for candidate in (called, os.path.join(os.path.dirname(sys.executable), "adjourn")):
         if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return os.path.dirname(candidate)
+            return candidate
     return None

@@ -1,7 +1,7 @@
 """Keeps the user's always-allow rules in a file that is written whole."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     argv: tuple[Word, ...] | None = None
     arguments: str | None = None
     programs: dict[str, str] = {}
+    files: dict[str, str] = {}
     workspace: str | None = None
     task: str | None = None
     until: str
@@ -61,6 +62,7 @@ def _read(text: str) -> Iterator[Allowance]:
             id=table.id,
             call=allowed_call(table.tool, _arguments(table)),
             programs=table.programs,
+            files=table.files,
             workspace=table.workspace,
             task=table.task,
             until=moment(table.until),
@@ -108,13 +110,18 @@ def _table(each: Allowance) -> str:
         "id": _text(each.id),
         "tool": _text(call["tool"]),
         "argv" if is_command else "arguments": _words(arguments["argv"]) if is_command else _text(canonical(arguments).decode()),
-        "programs": "{ " + ", ".join(f"{_text(name)} = {_text(path)}" for name, path in sorted(each.programs.items())) + " }",
+        "programs": _map(each.programs),
+        "files": _map(each.files),
         scope[0]: scope[1],
         "until": _text(stamp(each.until)),
         "by": _text(each.by),
         "at": _text(stamp(each.at)),
     }
     return "\n".join(["[[allow]]", *(f"{key} = {value}" for key, value in lines.items()), ""])
+
+
+def _map(texts: Mapping[str, str]) -> str:
+    return "{ " + ", ".join(f"{_text(name)} = {_text(text)}" for name, text in sorted(texts.items())) + " }"
 
 
 def _words(words: Any) -> str:

@@ -15,7 +15,7 @@ from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
 from adjourn.wiring import ADDRESS, is_shared, new_id, now
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.judging import scripts_directory
+from adjourn.wiring.judging import own_program
 from adjourn.wiring.whereabouts import place_if_any
 
 _PACKAGES = ("pydantic_ai", "openai", "anthropic", "msgspec", "apsw")
@@ -45,7 +45,7 @@ def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = F
         forks,
         root=root,
         new_id=new_id,
-        path=scripts_directory(),
+        own=own_program(),
         about=about,
         tries=tries,
         start_heart=partial(_start_heart, root, _as_all_know(about, controller)) if is_shared(root) else None,

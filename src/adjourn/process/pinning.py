@@ -1,0 +1,323 @@
+"""Pins what a command starts: the bytes that were hashed are the bytes that are executed (decision 0069).
+
+The look before the gate and the child behind it use the same functions, so that both mean the same file.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import signal
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from adjourn.core.digest import sha256
+from adjourn.process.shortage import hinders_looking
+
+DIGEST = "sha256:"
+LARGEST_SCRIPT = 1 << 20  # bytes of a shell script that is handed over in memory
+SCRIPT_FD = 99  # where the shell finds them: out of the way of what scripts open themselves
+_OWN = "adjourn"
+_CHUNK = 1 << 20
+_SMALL = 1 << 20
+_SHEBANG = 250  # bytes; the kernel reads 256
+_MOST_READERS = 6  # a script's interpreter may be a script
+_MOST_LINKS = 40
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_MFD_NOEXEC_SEAL = 0x8
+
+_SHELLS = frozenset({"sh", "dash", "bash"})
+_SHELL_OPTIONS = re.compile(r"-[efu]+")
+# What a script does that would show it that it was sourced, or that asks for its own process by name.
+_LOOKS_AT_ITSELF = re.compile(
+    rb"BASH_|FUNCNAME|\bcaller\b|\bRETURN\b|^return\b|\([ \t]*return\b|/proc/(?:self|\$)|\$\{!|\$\{?_\b"
+    rb"|\b(?:pidof|pgrep|pkill|killall|ps)\b|\0",
+    re.MULTILINE,
+)
+
+
+class Start(NamedTuple):
+    """A start whose bytes can be pinned."""
+
+    program: str  # the path of what is executed: the command's own program, or the shell that reads its script
+    argv: tuple[str, ...]  # the words that it gets
+    script: str = ""  # the path of the shell script whose bytes it reads from SCRIPT_FD
+
+
+class Readers(NamedTuple):
+    """The interpreters of a script: those that it names, those that `env` finds on PATH, and why there may be others."""
+
+    named: list[str]
+    searched: list[str]
+    doubt: str = ""
+
+
+class Place:
+    """Where words mean files: a working directory and a PATH, and where this very adjourn is."""
+
+    def __init__(self, cwd: str, path: str, *, own: str = "") -> None:
+        self.cwd = cwd
+        self._path = path.split(os.pathsep)
+        self._own = own
+
+    def program(self, word: str) -> str | None:
+        """Return the path that an exec of that word would use, absolute or from the working directory, if there is one."""
+        return next((path for path in self.candidates(word) if self._is_program(path)), None)
+
+    def candidates(self, word: str) -> Iterator[str]:
+        """Yield the paths that an exec of that word would try."""
+        if "/" in word:
+            yield word
+        elif word == _OWN and self._own:
+            yield self._own
+        elif word:
+            yield from (os.path.join(folder, word) for folder in self._path)
+
+    def _is_program(self, path: str) -> bool:
+        whole = self.whole(path)
+        return os.path.isfile(whole) and os.access(whole, os.X_OK)
+
+    def whole(self, path: str) -> str:
+        """Return a path that is absolute, and otherwise as it was written."""
+        return os.path.join(self.cwd, path)
+
+    def readers(self, program: str) -> "Readers":
+        """Return the programs that would read a script, and those that would read these."""
+        named: list[str] = []
+        searched: list[str] = []
+        while words := shebang(self.whole(program)):
+            if len(named) >= _MOST_READERS:
+                return Readers(named, searched, "its interpreters are nested too deep")
+            program = words[0]
+            named.append(program)
+            if os.path.basename(program) == "env":
+                word = _started_by_env(words[1] if len(words) > 1 else "")
+                reader = self.program(word) if word else None
+                if reader is None:
+                    return Readers(named, searched, f"what `{' '.join(words)}` starts was not found")
+                searched.append(reader)
+                program = reader
+        return Readers(named, searched)
+
+
+def name_of(path: str) -> str:
+    """Return an absolute path as the kernel walks it: `..` leads out of where a link leads, not back to where it stands."""
+    return os.path.realpath(path) if ".." in path.split("/") else os.path.normpath(path)
+
+
+def spelled(path: str) -> str:
+    """Return a path as JSON can hold it."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def is_out_of_reach(path: str) -> bool:
+    """Return whether only root could put other bytes at an absolute path: then the path alone pins them, unless we are root."""
+    if 0 in (os.geteuid(), os.getuid()):
+        return False
+    parts = path.split("/")[::-1]
+    current, links = "/", 0
+    try:
+        while parts:
+            part = parts.pop()
+            if part == "..":
+                current = os.path.dirname(current)
+            step = current if part in {"", ".", ".."} else os.path.join(current, part)
+            about = os.lstat(step)
+            if about.st_uid != 0:
+                return False
+            if stat.S_ISLNK(about.st_mode):
+                links += 1
+                if links > _MOST_LINKS:
+                    return False
+                target = os.readlink(step)
+                current = "/" if target.startswith("/") else current
+                parts += target.split("/")[::-1]
+                continue
+            if about.st_mode & _WRITABLE_BY_OTHERS:
+                return False
+            current = step
+    except OSError:
+        return False
+    return True
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(path: str) -> Generator[int, None, None]:
+    """Lend a file to read from, without any effect that an open alone may have."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def digest_of(fd: int) -> str:
+    """Return the digest of what is in a file now."""
+    if os.fstat(fd).st_size < _SMALL:
+        return digest_of_bytes(os.pread(fd, _SMALL, 0))
+    from hashlib import sha256 as fast  # OpenSSL's: slow to load, five times as fast
+
+    digest, at = fast(), 0
+    while chunk := os.pread(fd, _CHUNK, at):
+        digest.update(chunk)
+        at += len(chunk)
+    return f"{DIGEST}{digest.hexdigest()}"
+
+
+def digest_of_bytes(content: bytes) -> str:
+    """Return the digest of these bytes, as it is written down."""
+    return f"{DIGEST}{sha256(content).hex()}"
+
+
+def shebang(program: str) -> list[str]:
+    """Return the interpreter that a script names in its first line, and the one argument that it may give it."""
+    try:
+        with opened(program) as fd:
+            head = os.read(fd, _SHEBANG)
+    except OSError as error:
+        if hinders_looking(error.errno):
+            raise
+        return []
+    return _shebang_of(head)
+
+
+def _shebang_of(head: bytes) -> list[str]:
+    if not head.startswith(b"#!"):
+        return []
+    return os.fsdecode(head[2:_SHEBANG].split(b"\n", 1)[0]).strip(" \t").split(maxsplit=1)
+
+
+def _started_by_env(argument: str) -> str:
+    """Return the program that env starts for the one argument of a shebang, or nothing where that is not certain."""
+    if not argument.startswith("-"):
+        return argument if "=" not in argument else ""
+    words = argument.split()
+    if words[0] != "-S" or any(letter in argument for letter in "\\\"'$#"):
+        return ""
+    named = [word for word in words[1:] if "=" not in word or word.startswith("PATH=")]
+    return named[0] if named and "=" not in named[0] and not named[0].startswith("-") else ""
+
+
+def _is_native(head: bytes) -> bool:
+    """Return whether the kernel itself runs a program, and hands it to no interpreter."""
+    with opened("/proc/self/exe") as fd:
+        own = os.read(fd, 20)
+    return head[:5] == own[:5] and head[18:20] == own[18:20]  # ELF, of the same class, for the same machine
+
+
+# --- how a command is started ----------------------------------------------------------------------------------------------
+
+
+def plan_start(argv: tuple[str, ...], place: Place) -> Start | None:
+    """Return how to start a command so that its bytes are pinned; None if it can only be started by its path."""
+    program = place.program(argv[0])
+    if program is None:
+        return None
+    try:
+        with opened(place.whole(program)) as fd:
+            head = os.read(fd, _SHEBANG)
+    except OSError:
+        return None
+    words = _shebang_of(head)
+    if words:
+        return _start_of_script(program, words, argv[1:], place)
+    if not _is_native(head):
+        return None
+    # `sh apply.sh`: the shell gets the script as if the script itself had been started.
+    is_shell = os.path.basename(argv[0]) in _SHELLS
+    if is_shell and len(argv) > 1 and not argv[1].startswith(("-", "+")):
+        start = _start_by_shell(program, argv[0], "", argv[1], argv[2:], place)
+        if start:
+            return start
+    return Start(program, argv)
+
+
+def _start_of_script(program: str, words: list[str], arguments: tuple[str, ...], place: Place) -> Start | None:
+    argument = words[1] if len(words) > 1 else ""
+    if os.path.basename(words[0]) != "env":
+        return _start_by_shell(words[0], words[0], argument, program, arguments, place)
+    name = _started_by_env(argument) if not argument.startswith("-") else ""
+    shell = place.program(name) if name else None
+    return _start_by_shell(shell, name, "", program, arguments, place) if shell else None
+
+
+def _start_by_shell(shell: str, name: str, options: str, script: str, arguments: tuple[str, ...], place: Place) -> Start | None:
+    """Return how a shell reads the pinned bytes of a script, which then sees its own name, its words and its directory."""
+    real = os.path.basename(os.path.realpath(place.whole(shell)))
+    if real not in _SHELLS or os.path.basename(name) not in _SHELLS or (options and not _SHELL_OPTIONS.fullmatch(options)):
+        return None
+    try:
+        text = read_script(place.whole(script))
+    except OSError:
+        return None
+    if len(text) > LARGEST_SCRIPT or _LOOKS_AT_ITSELF.search(text):
+        return None
+    # bash reads ~/.bashrc for `-c` where it takes itself to be started by sshd; a script never does.
+    settings = ("--norc",) if real == os.path.basename(name) == "bash" else ()
+    first = (*settings, *([options] if options else ()), "-c", f". /proc/self/fd/{SCRIPT_FD}")
+    return Start(shell, (name, *first, script, *arguments), script)
+
+
+def read_script(path: str) -> bytes:
+    """Return the bytes of a script; of one that is too large, enough to tell that it is."""
+    with opened(path) as fd:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        content = b""
+        while len(content) <= LARGEST_SCRIPT and (chunk := os.read(fd, _CHUNK)):
+            content += chunk
+        return content
+
+
+def lease(fd: int) -> None:
+    """Keep writers out of a file until its descriptor is closed; BlockingIOError means that somebody has it open for writing.
+
+    The kernel makes a writer wait, and breaks the lease after `fs.lease-break-time`, 45 s. Its notice must not end this process.
+    """
+    fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
+def is_leased(fd: int) -> bool:
+    """Return whether nobody has asked for the file since it was leased, or was let in."""
+    return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+
+
+def can_be_leased(path: str) -> bool:
+    """Return whether this user may keep writers out of a file, and its file system can."""
+    try:
+        with opened(path) as fd:
+            lease(fd)
+    except BlockingIOError:
+        return True  # somebody writes at this moment; by the start that is over, or nothing is started
+    except OSError:
+        return False
+    return True
+
+
+def in_memory(content: bytes) -> int:
+    """Return a descriptor of a copy that nobody can change any more."""
+    try:
+        fd = os.memfd_create("script", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | _MFD_NOEXEC_SEAL)
+    except OSError:  # an older kernel does not know the last flag
+        fd = os.memfd_create("script", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    left = memoryview(content)
+    while left:
+        left = left[os.write(fd, left) :]
+    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+def marks_of(path: str) -> list[int]:
+    """Return what changes whenever a file does, or another takes its place."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return []
+    return [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]

@@ -1,0 +1,105 @@
+"""The project's own programs are the project's: no rule for a bare name lets them run without a person."""
+
+import os
+from pathlib import Path
+
+from tests.e2e.shell import ADJOURN, Shell
+
+
+def _policy(shell: Shell, text: str) -> None:
+    config = shell.place / ".config" / "adjourn"
+    config.mkdir(parents=True, mode=0o700, exist_ok=True)
+    (config / "policy.toml").write_text(text)
+
+
+def _auto(*names: str) -> str:
+    return "".join(f'[[rule]]\nargs = ["{name}", "**"]\naction = "auto"\n' for name in names)
+
+
+def _program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def _judged(shell: Shell, *argv: str, path: Path | str, cwd: Path) -> str:
+    """Return what the policy says of a command there, with a directory in front of PATH, and why."""
+    env = {"PATH": f"{path}{os.pathsep}{shell.environment['PATH']}"}
+    done = shell.run(str(ADJOURN), "policy", "explain", "--output", "json", "--", *argv, expect=None, env=env, cwd=cwd)
+    return f"{done.doc['action']}: {'; '.join(done.doc['why'])}"
+
+
+def _repository(shell: Shell) -> Path:
+    repository = shell.place / "repository"
+    (repository / ".git").mkdir(parents=True)
+    (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (repository / "deep" / "down").mkdir(parents=True)
+    _program(repository / "bin" / "ls", "#!/bin/sh\necho evil\n")
+    return repository
+
+
+def test_the_repositorys_ls_does_not_run_by_itself_from_a_subdirectory(shell: Shell) -> None:
+    repository = _repository(shell)
+    _policy(shell, _auto("ls"))
+    strange = f"prompt: ls is {repository}/bin/ls, inside the workspace"
+    for place in (repository, repository / "deep", repository / "deep" / "down"):
+        assert _judged(shell, "ls", path=repository / "bin", cwd=place) == strange
+    (repository / "deep" / ".git").write_text("gitdir: ../.git/modules/deep\n")  # a submodule is the repository's, too
+    assert _judged(shell, "ls", path=repository / "bin", cwd=repository / "deep") == strange
+    assert _judged(shell, "ls", path=shell.place / "nowhere", cwd=repository).startswith("auto")
+
+
+def test_the_repositorys_node_does_not_run_by_itself_behind_env(shell: Shell) -> None:
+    """The script is the system's, the interpreter that env finds is not."""
+    repository = _repository(shell)
+    tools = shell.place / "tools"
+    _program(tools / "prettier", "#!/usr/bin/env node\n")
+    _program(tools / "lint", "#!/usr/bin/env -S node --flag\n")
+    _program(tools / "strange", "#!/usr/bin/env -u HOME node\n")
+    _program(tools / "nested", f"#!{tools}/prettier\n")
+    _program(repository / "bin" / "node", "#!/bin/sh\necho evil\n")
+    words = ("prettier", "lint", "nested", f"{tools}/prettier")
+    _policy(shell, _auto(*words, "strange"))
+    both = f"{tools}{os.pathsep}{repository}/bin"
+    for word in words:
+        strange = f"prompt: {word} is a script for {repository}/bin/node, inside the workspace"
+        assert _judged(shell, word, path=both, cwd=repository / "deep") == strange
+    assert _judged(shell, "strange", path=both, cwd=repository).startswith("prompt: strange is a script, and what `/usr/bin/env")
+    _program(tools / "node", "#!/bin/sh\necho fine\n")
+    assert _judged(shell, "prettier", path=both, cwd=repository).startswith("auto")
+
+
+def test_an_interpreter_that_a_script_names_in_the_repository_does_not_run_by_itself(shell: Shell) -> None:
+    repository = _repository(shell)
+    tools = shell.place / "tools"
+    _program(tools / "format", f"#!{repository}/bin/ls\n")
+    _program(tools / "relative", "#!bin/ls\n")
+    _policy(shell, _auto("format", "relative"))
+    assert "inside the workspace" in _judged(shell, "format", path=tools, cwd=repository / "deep")
+    assert "inside the workspace" in _judged(shell, "relative", path=tools, cwd=repository)
+
+
+def test_our_directory_on_path_shadows_no_program(shell: Shell) -> None:
+    """A run finds this very adjourn, and of what is installed beside it nothing that PATH would not have found."""
+    env = {"PATH": "/usr/bin:/bin"}
+    line = 'command -v adjourn; ls -A "${PATH%%:*}"; command -v ruff || echo none'
+    own, *rest = shell.adjourn("run", "--", "/bin/sh", "-c", line, env=env).out.splitlines()
+    assert os.path.realpath(own) == os.path.realpath(ADJOURN)
+    assert rest == ["adjourn", "none"]
+
+
+def test_a_program_that_was_put_beside_our_own_is_never_found(shell: Shell) -> None:
+    shell.adjourn("run", "--", "true")
+    _program(shell.store / "bin" / "ls", "#!/bin/sh\necho evil > evil\n")
+    (shell.store / "bin" / "adjourn").unlink()
+    _program(shell.store / "bin" / "adjourn", "#!/bin/sh\necho evil > evil\n")
+    shell.adjourn("run", "--", "/bin/sh", "-c", "ls; adjourn --version")
+    assert not (shell.place / "evil").exists()
+
+
+def test_the_workspaces_adjourn_is_never_taken_for_ours(shell: Shell) -> None:
+    _program(shell.place / "adjourn", "#!/bin/sh\necho evil > evil\n")
+    env = {"PATH": f"{shell.place}{os.pathsep}{shell.environment['PATH']}"}
+    shell.adjourn("run", "--", "/bin/sh", "-c", "adjourn --version", env=env)
+    shell.adjourn("run", "--", "adjourn", "--version", env=env)
+    assert not (shell.place / "evil").exists()
