@@ -256,6 +256,7 @@ def test_a_person_decides_from_where_the_store_was_used_and_from_nowhere_else_wh
         assert "namespace" in refused
         assert f"adjourn wait {task}" in refused
         assert "--sign" in refused
+        assert "LOOK  place" in ordinary.run(*elsewhere, "adjourn", "doctor", expect=1).out
         ordinary.adjourn("approve", first[1])
     ordinary.run(*elsewhere, "adjourn", "approve", second[1])  # nothing runs: a container that was started anew may
 

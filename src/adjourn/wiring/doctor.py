@@ -9,14 +9,14 @@ from functools import partial
 import msgspec
 
 from adjourn.controller.whole import Controller
-from adjourn.core.ask import AskKind
-from adjourn.core.errors import AdjournError
+from adjourn.core.ask import AskKind, Principal
+from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.render import command_line
 from adjourn.core.states import TaskState
 from adjourn.process import lock
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import living
+from adjourn.wiring import enclosing_run, living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.config import read_config
 from adjourn.wiring.controller import open_controller
@@ -219,6 +219,7 @@ def _in_the_store(root: str) -> Findings:
             yield from _sqlite(store)
             yield from _queue(root)
             yield _fine("level", _level(root))
+            yield from _place(root, store)
         else:
             yield from _database(root)
             yield from _wake_ups(controller)
@@ -227,6 +228,19 @@ def _in_the_store(root: str) -> Findings:
         yield from _outboxes(controller)
     finally:
         store.close()
+
+
+def _place(root: str, store: SqliteStore) -> Findings:
+    """Say that nothing can be decided from here just now; that it is inside a run is a finding of its own."""
+    from adjourn.wiring.whereabouts import require_outside
+
+    if enclosing_run():
+        return
+    try:
+        with store.read() as view:
+            require_outside(root, view, Principal(name=f"uid:{os.getuid()}"), "a decision from here")
+    except NotAllowed as error:
+        yield _bad("place", error.sentence, error.way_out or "adjourn tasks")
 
 
 def _sqlite(store: SqliteStore) -> Findings:
