@@ -52,6 +52,8 @@ def test_the_agent_cannot_write_a_hook_through_a_link_in_what_a_rule_names(tmp_p
         shown = person.adjourn("show", paused["task_id"], "--full").out
         assert f'real_path: "{HOOK}"' in shown
         assert f"file docs/notes.md leads to {tmp_path}/{HOOK}" in shown
+        (told,) = paused["pause_reason"]["pending_tool_calls"]
+        assert told["files"] == {"docs/notes.md": f"leads to {tmp_path}/{HOOK}"}
         assert not hook.exists()
         person.resumed(paused, "--approve-all", expect=0)  # the person saw where it leads
     assert hook.read_text() == "#!/bin/sh\n"
@@ -155,6 +157,19 @@ def test_claude_cannot_write_a_hook_through_a_link_in_what_a_rule_names(claude: 
         claude.run()
         assert f"file {path} leads to {hook}" in claude.shown()
     assert not hook.exists() or hook.read_text() == "a\n"
+
+
+def test_claude_cannot_be_led_elsewhere_after_the_approval(claude: ClaudeScene) -> None:
+    (claude.work / "docs").mkdir()
+    (claude.work / ".git" / "hooks").mkdir(parents=True)
+    call = ToolUse(name="Write", arguments={"file_path": f"{claude.work}/docs/notes.md", "content": "x"}, id="toolu_A")
+    with claude.model([Turn(calls=(call,)), DONE]):
+        claude.run()
+        claude.approve_all()
+        (claude.work / "docs" / "notes.md").symlink_to(f"../{HOOK}")
+        claude.resume(expect=10)
+        assert f"leads to {claude.work}/{HOOK}" in claude.shown()
+    assert not (claude.work / HOOK).exists()
 
 
 def test_codex_cannot_write_a_hook_through_a_link_in_what_a_rule_names(codex: CodexScene) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.driving import Look, Report, Spent
+from adjourn.core.driving import Look, Report, Spent, files_of
 from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -30,6 +30,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     arguments: dict[str, Any]
+    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET  # of an agent's call: digests, and where links lead
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,7 +262,8 @@ def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
 
 
 def _tool_call(call: Call) -> ToolCall:
-    return ToolCall(id=call.tool_call_id, name=call.tool, arguments=arguments_of(call.body))
+    files = files_of(call.body) or msgspec.UNSET
+    return ToolCall(id=call.tool_call_id, name=call.tool, arguments=arguments_of(call.body), files=files)
 
 
 def _question(ask: Ask) -> QuestionDoc:

@@ -7,12 +7,14 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind, Verdict
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of
+from adjourn.core.driving import files_of
 from adjourn.core.events import Event, Happened
 from adjourn.core.manifest import Manifest, manifest_of
 from adjourn.core.render import Cut, agent_words, argv_lines, call_lines, prose, title, visible
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.when import stamp
+from adjourn.core.whereabouts import links_in
 
 _TITLE = 200
 _SHOWN = 2_000
@@ -156,6 +158,8 @@ def _asked(ask: Ask, call: Call | None) -> Iterator[str]:
 def _call(call: Call, cut: Cut) -> Iterator[str]:
     if call.tool != COMMAND:
         yield from call_lines(call.tool, arguments_of(call.body), cut=cut)
+        links = links_in(files_of(call.body))
+        yield from (f"file {visible(path)} {visible(found)}" for path, found in sorted(links.items()))
         return
     command = command_of(call.body)
     yield from argv_lines(command.argv, cut=cut)
