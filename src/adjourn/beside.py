@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from adjourn.controller.executions import UNMARKED
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import Call, Json, arguments_of
@@ -12,7 +13,7 @@ from adjourn.core.task import Run
 from adjourn.files import private_directory
 from adjourn.ports.leases import Heart
 from adjourn.ports.runs import NeverStarted, StillRuns
-from adjourn.process.local import LocalProcesses, run_directory
+from adjourn.process.local import LocalProcesses, run_directory, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt
 from adjourn.shims import Shims
 from adjourn.underway import Active, Execution
@@ -43,12 +44,10 @@ class Beside:
         if shim:
             active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
             self._keep_alive(active.run, place)
-        elif call.shim:
-            state = self._processes.shim_state(call.place, call.shim)
-            if not isinstance(state, StillRuns):  # else its lock is held in another PID namespace
-                self._controller.conclude_call(active.run, call, state)
-        else:
-            self._controller.release_call(active.run, call)
+            return
+        state = self._controller.state_of(call)
+        if not isinstance(state, StillRuns):  # else its lock is held in another PID namespace
+            self._controller.conclude_call(active.run, call, state)
 
     def tend(self, active: Active) -> bool:
         """See to what runs beside an agent; say whether all of the run has left."""
@@ -99,7 +98,7 @@ class Beside:
         words = words_of(call.tool, arguments) if steps_of(call.tool, arguments) else ()
         return self._shims.start(
             Claimed(task=task, run=run, call=call),
-            place=private_directory(run_directory(self._root, call.place)),
+            place=self._room_for(call),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
             env={"ADJOURN_RUN_ID": call.place},  # by which what it leaves behind is told from its agent's
@@ -107,15 +106,28 @@ class Beside:
             deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )
 
+    def _room_for(self, call: Call) -> str:
+        place = run_directory(self._root, call.place)
+        set_aside(place)
+        return private_directory(place)
+
     def _let_through(self, active: Active, execution: Execution, shim: Shim) -> None:
+        call = execution.call
         try:
-            if self._controller.execute_call(active.run, execution.call, shim=shim.identity) is None:
+            if self._controller.execute_call(active.run, call, shim=shim.identity) is None:
                 execution.leave()
+                return
+            try:
+                self._controller.mark_start(call, call.place)
+            except OSError as error:
+                execution.leave()
+                result = CallResult(ok=False, error=f"it could not be started: {UNMARKED}: {error.strerror}")
+                self._controller.finish_call(active.run, call, result)
                 return
             shim.open_gate()
         except GateShut:
             execution.leave()
-            self._controller.release_call(active.run, execution.call)
+            self._controller.release_call(active.run, call)
         except BaseException:
             execution.leave()
             raise
