@@ -22,6 +22,7 @@ import adjourn.controller.executions
 import adjourn.controller.inside
 import adjourn.controller.openings
 import adjourn.controller.plans
+import adjourn.controller.reasons
 import adjourn.controller.runs
 import adjourn.controller.steps
 import adjourn.controller.tasks
@@ -546,6 +547,10 @@ KINDS = {
     "files_changed": "Files of the call that could not be pinned changed between the last look and the end of the run.",
     "call_edited": "A person changed the arguments of a call before approving it: the digest that it had, and the one it has.",
     "call_proposed": "An agent wants to make a call: what the policy said of it.",
+    "call_let_through": "A command that was judged again may start: by a rule, or because its task has no gate.",
+    "call_found": "A call was started before the store was set back: its mark or its result on this machine says so.",
+    "call_released": "A call beside an agent provably never started: it can be started again.",
+    "start_refused": "A call was about to start and nothing let it: it is withdrawn, and a person is asked.",
     "call_closed": "A call that an agent or a process was handed, or that ran beside an agent, has ended.",
     "call_lost": "What ran a call of an agent vanished without a result; a person is asked when the run has ended.",
     "run_completed": "The process left, and the task succeeded.",
@@ -594,6 +599,7 @@ MODULES = (
     adjourn.controller.inside,
     adjourn.controller.edits,
     adjourn.controller.openings,
+    adjourn.controller.reasons,
 )
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 
+from adjourn.controller.executions import UNMARKED
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import Call, Json, arguments_of
@@ -13,7 +14,7 @@ from adjourn.core.task import TRIES, Run
 from adjourn.files import private_directory
 from adjourn.ports.leases import Heart
 from adjourn.ports.runs import NeverStarted, StillRuns
-from adjourn.process.local import LocalProcesses, run_directory
+from adjourn.process.local import LocalProcesses, run_directory, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
 from adjourn.process.shortage import is_shortage
 from adjourn.shims import RUN_KEY, Shims
@@ -46,12 +47,10 @@ class Beside:
         if shim:
             active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
             self._keep_alive(active.run, place)
-        elif call.shim:
-            state = self._processes.shim_state(call.place, call.shim)
-            if not isinstance(state, StillRuns):  # else its lock is held in another PID namespace
-                self._controller.conclude_call(active.run, call, state)
-        else:
-            self._controller.release_call(active.run, call)
+            return
+        state = self._controller.state_of(call)
+        if not isinstance(state, StillRuns):  # else its lock is held in another PID namespace
+            self._controller.conclude_call(active.run, call, state)
 
     def tend(self, active: Active) -> bool:
         """See to what runs beside an agent; say whether all of the run has left."""
@@ -122,7 +121,7 @@ class Beside:
         key = self._controller.store.run_key(task.id)
         return self._shims.start(
             Claimed(task=task, run=run, call=call),
-            place=private_directory(run_directory(self._root, call.place)),
+            place=self._room_for(call),
             argv=words or ("adjourn", "_tool", call.id),
             cwd=task.spec.workspace,
             files=files_of(call.body) if words else {},
@@ -132,15 +131,32 @@ class Beside:
             deadline=self._heart.deadline_of(run.id) if self._heart else None,
         )
 
+    def _room_for(self, call: Call) -> str:
+        place = run_directory(self._root, call.place)
+        set_aside(place)
+        return private_directory(place)
+
     def _let_through(self, active: Active, execution: Execution, shim: Shim) -> None:
+        call = execution.call
         try:
-            if self._controller.execute_call(active.run, execution.call, shim=shim.identity) is None:
+            if self._controller.execute_call(active.run, call, shim=shim.identity) is None:
                 execution.leave()
+                return
+            try:
+                self._controller.mark_start(call, call.place)
+            except OSError as error:
+                execution.leave()
+                if is_shortage(error.errno):
+                    self._controller.release_call(active.run, call)
+                    self._retry_later(active)
+                    return
+                result = CallResult(ok=False, error=f"it could not be started: {UNMARKED}: {error.strerror}")
+                self._controller.finish_call(active.run, call, result)
                 return
             shim.open_gate()
         except GateShut:
             execution.leave()
-            self._controller.release_call(active.run, execution.call)
+            self._controller.release_call(active.run, call)
             self._retry_later(active)
         except BaseException:
             execution.leave()

@@ -14,9 +14,10 @@ import msgspec
 from adjourn import exchange, traces
 from adjourn.attendance import LOOK_MS, OUTPUT_MS, require_workspace, wait_until
 from adjourn.clarifications.files import left_by
+from adjourn.controller.executions import UNMARKED
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
-from adjourn.core.call import command_of
+from adjourn.core.call import Call, command_of
 from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
@@ -26,7 +27,7 @@ from adjourn.ports.leases import Heart
 from adjourn.ports.runs import Ended, NeverStarted
 from adjourn.process import lock
 from adjourn.process.forkserver import ForkServer
-from adjourn.process.local import LocalProcesses, run_directory
+from adjourn.process.local import LocalProcesses, run_directory, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
 from adjourn.process.shortage import is_shortage
 from adjourn.process.supervisors import About, supervisor_lock
@@ -247,7 +248,7 @@ class Supervisor:
         place = run_directory(self._root, claimed.run.id)
         active = Active(claimed.run, shim, place=place, is_driven=claimed.task.spec.is_driven)
         try:
-            return self._through_the_gate(active, shim, may_start=may_start)
+            return self._through_the_gate(active, shim, claimed.call, may_start=may_start)
         except BaseException:
             active.leave()
             self.forget(active)
@@ -264,7 +265,9 @@ class Supervisor:
         """Start the shim of a run from the stored bytes, and from nothing else."""
         command = command_of(claimed.call.body)
         private_directory(os.path.join(self._root, "runs"))
-        place = private_directory(run_directory(self._root, claimed.run.id))
+        place = run_directory(self._root, claimed.run.id)
+        set_aside(place)
+        private_directory(place)
         answers = exchange.prepare_run(self._controller, self._root, claimed.run, place=place)
         if claimed.task.spec.review:
             answers |= exchange.prepare_feedback(self._controller, claimed.run, place=place)
@@ -280,7 +283,7 @@ class Supervisor:
             deadline=deadline,
         )
 
-    def _through_the_gate(self, active: Active, shim: Shim, *, may_start: Callable[[], bool]) -> Active | Task:
+    def _through_the_gate(self, active: Active, shim: Shim, call: Call, *, may_start: Callable[[], bool]) -> Active | Task:
         if not may_start():
             shim.interrupt()  # at the gate it writes down that nothing was started
             shim.wait(None)
@@ -293,6 +296,14 @@ class Supervisor:
             self.forget(active)
             return executing
         self._keep_alive(active.run, deadline)  # its lease is a new one: where a database is slow, the first may be over by now
+        try:
+            self._controller.mark_start(call, active.run.id)
+        except OSError as error:
+            active.leave()
+            why = f"{UNMARKED}: {error.strerror}"
+            if is_shortage(error.errno):
+                return self._give_back_unstarted(active.run, why=why)
+            return self._controller.fail_to_start(active.run, why=why, tries=self._tries)
         try:
             shim.open_gate()
         except GateShut:

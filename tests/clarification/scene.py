@@ -13,7 +13,7 @@ from adjourn.core.clarification import Context, WorkState
 from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import Spec, Task
-from adjourn.ports.runs import ShimState, StillRuns
+from adjourn.ports.runs import ShimState, StartMark, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
 from adjourn.wiring.inside import Draft, Inside
@@ -49,6 +49,21 @@ class NoProcesses:
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         del run_id, shim
         return StillRuns()
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        del call_id, place
+        return None
+
+    def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
+        del call_id, mark
+
+    def found_at(self, place: str) -> ShimState:
+        del place
+        return StillRuns()
+
+    def shim_at(self, place: str) -> ProcessId | None:
+        del place
+        return None
 
 
 class Scene:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from adjourn.core.call import Call
 from adjourn.core.task import Task
 from adjourn.process.shim import Shim
 from adjourn.supervise import Supervisor
@@ -92,8 +93,10 @@ class Hasty(Tale):
     def step(self, stage: Stage) -> int:
         """Do it in the wrong order."""
 
-        def through_the_gate(self: Supervisor, active: Active, shim: Shim, *, may_start: Callable[[], bool]) -> Active | Task:
-            del may_start
+        def through_the_gate(
+            self: Supervisor, active: Active, shim: Shim, call: Call, *, may_start: Callable[[], bool]
+        ) -> Active | Task:
+            del call, may_start
             shim.open_gate()
             self._controller.execute(active.run, shim=shim.identity)
             return active

@@ -23,7 +23,7 @@ from adjourn.core.policy import NO_POLICY, Policy
 from adjourn.core.states import CallState
 from adjourn.core.surroundings import Surroundings
 from adjourn.core.task import DEFAULT_POOL, Run, Task, run_id
-from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
+from adjourn.ports.runs import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 from adjourn.ports.store import Store
 from adjourn.runners.command import CommandRunner
 from adjourn.stores.memory import MemoryStore
@@ -63,6 +63,7 @@ class FakeProcesses:
     def __init__(self) -> None:
         self.dead: set[str] = set()
         self.of_run: dict[str, Process] = {}
+        self.marks: dict[str, StartMark] = {}
 
     def supervisor_lives(self, supervisor: str) -> bool:
         return supervisor not in self.dead
@@ -70,6 +71,19 @@ class FakeProcesses:
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         assert shim == shim_of(run_id)
         return self.of_run[run_id].state
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        del place
+        return self.marks.get(call_id)
+
+    def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
+        self.marks[call_id] = mark
+
+    def found_at(self, place: str) -> ShimState:
+        return self.of_run[place].state
+
+    def shim_at(self, place: str) -> ProcessId | None:
+        return shim_of(place)
 
     def kill(self, supervisor: str) -> None:
         self.dead.add(supervisor)

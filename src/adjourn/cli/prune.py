@@ -34,6 +34,7 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
     old = _old(session, before=session.now() - int(days * _DAY_MS)) if session.has_store else []
     if not dry_run:
         old = [task for task in old if _forget(session, task)]
+        _remove_runs(session.root, {task.id for task in old})
     locks = _remove_locks(session, dry_run=dry_run) if session.has_store else 0
     if session.wants_json:
         pruned = [task.id for task in old]
@@ -73,9 +74,20 @@ def _old(session: Session, *, before: int) -> list[Task]:
         start = page[-1].id
 
 
+def _remove_runs(root: str, task_ids: set[str]) -> None:
+    """Remove the files of runs and of calls beside them, and the marks of their starts: one look for all tasks."""
+    from adjourn.process.marks import remove_marks
+
+    if not task_ids:
+        return
+    runs = os.path.join(root, "runs")
+    for name in os.listdir(runs) if os.path.isdir(runs) else ():
+        if name.partition(".")[0] in task_ids:
+            shutil.rmtree(os.path.join(runs, name), ignore_errors=True)
+    remove_marks(root, task_ids)
+
+
 def _remove_files(root: str, task: Task) -> None:
-    for number in range(1, task.runs + 1):
-        shutil.rmtree(os.path.join(root, "runs", f"{task.id}.{number}"), ignore_errors=True)
     session = os.path.join(root, "session")
     shutil.rmtree(os.path.join(session, task.id), ignore_errors=True)
     if _is_about(os.path.join(session, "pause.json"), task):

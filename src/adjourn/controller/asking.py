@@ -7,8 +7,11 @@ from adjourn.controller.equipped import Equipped
 from adjourn.core.ask import Ask, Principal, Proposal, Question, Reply
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.states import AskState, CallMove
+from adjourn.core.reason import NoReason, Reason, known_places
+from adjourn.core.states import AskState, CallMove, CallState
 from adjourn.core.task import Run
+from adjourn.ports.runs import StartMark
+from adjourn.ports.store import View
 
 
 class Asking(Equipped):
@@ -36,7 +39,17 @@ class Asking(Equipped):
         with self._steps() as step:
             task, run = step.running(run_id)
             judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            return inside.propose(step, task, run, proposal, judgement, find_reason=self._proofs.reason)
+            found, call = inside.propose(step, task, run, proposal, judgement, find_reason=self._reason_to_hand_out)
+        if call.state is CallState.EXECUTING:
+            self._processes.leave_start_mark(call.id, StartMark(place=run_id, digest=call.digest))
+        return found, call
+
+    def _reason_to_hand_out(self, view: View, call: Call) -> Reason | NoReason:
+        mark = self._processes.start_mark(call.id, place="")
+        if mark and mark.place not in known_places(call, view.told(call.task_id, limit=-1)):
+            ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+            return NoReason(why="it was started before the store was set back, and may have run", ask=ask)
+        return self._proofs.reason(view, call)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from adjourn.controller import batches, inside
-from adjourn.controller.executions import Executions
+from adjourn.controller.executions import UNMARKED, Executions
 from adjourn.controller.standing import spent_before
 from adjourn.controller.steps import Steps
 from adjourn.core.call import Call
@@ -13,8 +13,9 @@ from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import AlreadyDone, NotAllowed
 from adjourn.core.opening import Way, way_of
 from adjourn.core.reason import NoReason
-from adjourn.core.states import CallState
+from adjourn.core.states import CallMove, CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
+from adjourn.ports.runs import Vanished
 
 
 class Driving(Executions):
@@ -54,7 +55,9 @@ class Driving(Executions):
 
     def hand_out(self, run_id: str, call: Call) -> Call | None:
         """Let an agent make an approved call, once. None: it is not what was approved any more, and a person is asked again."""
-        drift = self._drift(call)
+        with self._store.read() as view:
+            found = self._found_start(view, call, place=run_id)
+        drift = self._drift(call) if found is None else None
         with self._steps() as step:
             task, run = step.running(run_id)
             current = step.tx.call(task.id, call.number)
@@ -62,13 +65,29 @@ class Driving(Executions):
                 raise AlreadyDone(
                     f"call {call.id} is {current.state}: it was handed out before", way_out=f"adjourn show {task.id}"
                 )
-            if drift:
+            if found:
+                claimed = step.move(current, CallMove.CLAIM, claimed_by=run.id)
+                self._tell_found(step, run, claimed, found.place)
+                self._conclude_call(step, run, claimed, Vanished())
+            elif drift:
                 self._ask_again(step, run, current, drift)
                 return None
-            reason = self._proofs.reason_as_told(step.tx, current)
-            if isinstance(reason, NoReason):
-                raise NotAllowed(f"call {call.id} may not start: {reason.why}", way_out=f"adjourn show {task.id}")
-            return inside.hand_out(step, run, current, reason)
+            else:
+                reason = self._proofs.reason_as_told(step.tx, current)
+                if isinstance(reason, NoReason):
+                    raise NotAllowed(f"call {call.id} may not start: {reason.why}", way_out=f"adjourn show {task.id}")
+                current = inside.hand_out(step, run, current, reason)
+        if found:
+            raise AlreadyDone(
+                f"call {call.id} was started before the store was set back: whether it ran to its end, a person has to say",
+                way_out=f"adjourn show {task.id}",
+            )
+        try:
+            self.mark_start(current, run_id)
+        except OSError as error:
+            self.close_handed_out(run_id, current, CallResult(ok=False, error=f"{UNMARKED}: {error.strerror}"))
+            raise NotAllowed(f"call {call.id} may not start: {UNMARKED}", way_out="adjourn doctor") from error
+        return current
 
     def close_handed_out(self, run_id: str, call: Call, result: CallResult) -> None:
         """Take a driver's word on what became of a call that its agent made."""

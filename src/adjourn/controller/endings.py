@@ -163,12 +163,14 @@ def fail_to_start(step: Steps, task: Task, run: Run, *, why: str, tries: int) ->
     return end_run(step, task, run, Move.FAIL, message=f"it could not be started in {tries} tries: {why}")
 
 
-def lose(step: Steps, task: Task, run: Run) -> Task:
+def lose(step: Steps, task: Task, run: Run, *, proof: str = "") -> Task:
     """Ask a person what became of a call whose process vanished without a result."""
     step.withdraw_asks(task)
     step.move_call(task.id, run.call, CallMove.LOSE)
     lost = close_calls(step, task, run, CallMove.LOSE)
     prompt = f"run {run.number} ended without a trace: did its command run to the end?"
+    if proof:
+        prompt = f"it was started before the store was set back, as {proof}, and left no result: did it run to the end?"
     prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
     _, asked = step.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
     return end_run(step, asked, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")

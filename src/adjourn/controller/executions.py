@@ -6,23 +6,60 @@ from adjourn.controller import batches
 from adjourn.controller.equipped import Equipped
 from adjourn.controller.reasons import tell_start
 from adjourn.controller.steps import Steps
-from adjourn.core.call import RESULT, Call
+from adjourn.core.call import COMMAND, RESULT, Call
 from adjourn.core.driving import CallResult, cut
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Judgement
 from adjourn.core.outcome import Exit
-from adjourn.core.reason import Grounds, NoReason, Reason
+from adjourn.core.reason import Grounds, NoReason, Reason, known_places
 from adjourn.core.states import CallMove, CallState
-from adjourn.core.task import TRIES, Run
-from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns
+from adjourn.core.task import TRIES, Run, number_of_run
+from adjourn.ports.runs import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
+from adjourn.ports.store import View
 
+UNMARKED = "its start could not be marked on disk"
 _UNDER_WAY = (CallState.CLAIMED, CallState.EXECUTING)
 
 Drift = tuple[Judgement, dict[str, str], tuple[str, ...]]  # what is said of a call now, its files, and what has changed
 
 
+class Found(msgspec.Struct, frozen=True):
+    """A start of which this machine has proof, and of which the trail does not tell: the store was set back since."""
+
+    place: str
+    state: ShimState
+
+
 class Executions(Equipped):
     """Moves the calls that a supervisor runs for an agent."""
+
+    # --- what ran before the store was set back --------------------------------------------------------------------
+
+    def _found_start(self, view: View, call: Call, *, place: str) -> Found | None:
+        """Return the start of a call of which the trail does not tell, if there is proof of one on this machine."""
+        mark = self._processes.start_mark(call.id, place=place)
+        if mark is None or mark.place in known_places(call, view.told(call.task_id, limit=-1)):
+            return None
+        state = self._processes.found_at(mark.place)
+        if isinstance(state, NeverStarted):
+            return None
+        is_handed_out = call.tool != COMMAND and number_of_run(mark.place) > 0  # then the files are its agent's
+        has_other_bytes = bool(mark.digest) and not call.digest.startswith(mark.digest)
+        if is_handed_out or (has_other_bytes and not isinstance(state, StillRuns)):
+            state = Vanished()
+        return Found(mark.place, state)
+
+    def _tell_found(self, step: Steps, run: Run, call: Call, place: str, **changes: object) -> Call:
+        """Write down that a call that was claimed did start."""
+        started = step.move(call, CallMove.EXECUTE, **changes)
+        step.tell(call.task_id, "call_found", run=run.number, call=call.number, digest=call.digest, place=place)
+        return started
+
+    def mark_start(self, call: Call, place: str) -> None:
+        """Leave a mark on this machine that a call starts, before it does; raise OSError where that cannot be done."""
+        self._processes.leave_start_mark(call.id, StartMark(place=place, digest=call.digest))
+
+    # --- calls beside an agent -------------------------------------------------------------------------------------
 
     def next_execution(self, task_id: str) -> Call | None:
         """Return the call that is to run next beside its agent, if one is."""
@@ -40,10 +77,19 @@ class Executions(Equipped):
 
     def claim_call(self, run: Run, call: Call) -> Call | None:
         """Take an approved call for one shim. None: it is not what was approved any more, and a person is asked again."""
-        drift = self._drift(call)
+        with self._store.read() as view:
+            found = self._found_start(view, call, place=f"{call.id}.{call.attempt + 1}")
+        if found and isinstance(found.state, StillRuns):
+            return None  # looked at again
+        drift = self._drift(call) if found is None else None
         with self._steps() as step:
             task, current = step.held(run)
             approved = step.tx.call(task.id, call.number)
+            if found:
+                claimed = step.move(approved, CallMove.CLAIM, claimed_by=run.supervisor, attempt=approved.attempt + 1)
+                self._tell_found(step, current, claimed, found.place)
+                self._conclude_call(step, current, claimed, found.state)
+                return None
             if drift:
                 self._ask_again(step, current, approved, drift)
                 return None
@@ -103,6 +149,8 @@ class Executions(Equipped):
         current = step.tx.call(call.task_id, call.number)
         if current.state not in _UNDER_WAY:
             return  # it was written down, and the reply was lost
+        if current.state is CallState.CLAIMED and not isinstance(state, NeverStarted):
+            current = self._tell_found(step, run, current, call.place)
         match state:
             case NeverStarted(why=why, is_refused=True) if current.attempt >= TRIES:
                 self._close(step, current, run, CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}"))
@@ -118,11 +166,16 @@ class Executions(Equipped):
 
     def _left_beside(self, run: Run) -> list[tuple[Call, ShimState]] | None:
         """Return what became of the calls that ran beside a run whose supervisor is gone. None: one of them still runs."""
-        found = [(call, self._state_of(call)) for call in self.executions(run.task_id)]
+        found = [(call, self.state_of(call)) for call in self.executions(run.task_id)]
         return None if any(isinstance(state, StillRuns) for _, state in found) else found
 
-    def _state_of(self, call: Call) -> ShimState:
-        return self._processes.shim_state(call.place, call.shim) if call.shim else NeverStarted()
+    def state_of(self, call: Call) -> ShimState:
+        """Say what became of a call that was taken to be run beside its agent."""
+        if call.shim:
+            return self._processes.shim_state(call.place, call.shim)
+        with self._store.read() as view:
+            found = self._found_start(view, call, place=call.place)
+        return found.state if found and found.place == call.place else NeverStarted()
 
     def _close(self, step: Steps, call: Call, run: Run, result: CallResult) -> None:
         step.move(call, CallMove.FINISH if result.ok else CallMove.FAIL)

@@ -96,7 +96,7 @@ class Reasons:
         if history.digest != call.digest:
             why = "the audit trail has other bytes for this call" if history.digest else "the audit trail has no such call"
             return NoReason(why=why)
-        gate = gate_of(told.beginning())
+        gate = gate_of(told.beginning(), view.task(call.task_id).spec)
         if call.tool == COMMAND and gate in {GateKind.CALLS, GateKind.FREE_CALLS}:
             return Reason(grounds=Grounds.DRIVER)
         is_free = gate in {GateKind.NONE, GateKind.FREE_CALLS}

@@ -5,7 +5,7 @@ from contextlib import suppress
 import msgspec
 
 from adjourn.controller import endings, inside, openings
-from adjourn.controller.executions import Executions, tell_what_ran
+from adjourn.controller.executions import Executions, Found, tell_what_ran
 from adjourn.controller.reasons import tell_start
 from adjourn.controller.standing import standing_of
 from adjourn.controller.steps import ADJOURN, Steps, plain_command, state_after
@@ -18,9 +18,9 @@ from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.outcome import Exit, Failed, Interrupted, Waits
 from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
-from adjourn.core.task import TRIES, Run, RunState, Task, Wish
+from adjourn.core.task import TRIES, Run, RunState, Task, Wish, run_id
 from adjourn.core.terms import Terms
-from adjourn.ports.runs import Ended, NeverStarted, StillRuns, Vanished
+from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
 from adjourn.ports.store import View
 
 VANISHED = "it vanished without a trace"
@@ -72,12 +72,14 @@ class Runs(Executions):
             raise
 
     def _claim_as_seen(self, task_id: str, supervisor: str) -> Claimed | Task:
-        seen, obstacle = self._look_ahead(task_id)
+        seen, obstacle, found = self._look_ahead(task_id)
         with self._steps() as step:
             task = step.tx.task(task_id)
             state_after(task, Move.START)
             if step.tx.call(task.id, task.next_call or 0) != seen:
                 raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
+            if found:
+                return self._conclude_found(step, task, supervisor, found)
             return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
 
     def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
@@ -96,7 +98,11 @@ class Runs(Executions):
         """Claim a task that was queued just now, if somebody means to run it and nothing stands in the way."""
         if supervisor is None or task.state is not TaskState.QUEUED or _in_the_way(step.tx, task):
             return task
-        obstacle = self._obstacle(step.tx, task, step.tx.call(task.id, task.next_call or 0))
+        call = step.tx.call(task.id, task.next_call or 0)
+        if found := self._found_start_of_run(step.tx, task, call):
+            is_over = not isinstance(found.state, StillRuns)
+            return self._conclude_found(step, task, supervisor, found) if is_over else task
+        obstacle = self._obstacle(step.tx, task, call)
         return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
 
     def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
@@ -108,14 +114,37 @@ class Runs(Executions):
                 return None
             return Claimed(task=task, run=run, call=view.call(task_id, run.call))
 
-    def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None]:
+    def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None, Found | None]:
         """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
         with self._store.read() as view:
             view.foresee(task_id)
             task = view.task(task_id)
             state_after(task, Move.START)
             call = view.call(task.id, task.next_call or 0)
-            return call, self._obstacle(view, task, call)
+            found = self._found_start_of_run(view, task, call)
+            return call, None if found else self._obstacle(view, task, call), found
+
+    def _found_start_of_run(self, view: View, task: Task, call: Call) -> Found | None:
+        """Return the start of a queued task's command that the store has forgotten. A driver may start again once it is gone."""
+        found = self._found_start(view, call, place=run_id(task.id, task.runs + 1))
+        is_harmless = found and task.spec.is_driven and not isinstance(found.state, StillRuns)
+        return None if is_harmless else found
+
+    def _conclude_found(self, step: Steps, task: Task, supervisor: str, found: Found) -> Task:
+        """Write down what became of a command that ran before the store was set back: nothing is started."""
+        call = step.tx.call(task.id, task.next_call or 0)
+        if isinstance(found.state, StillRuns):
+            raise Conflict(
+                f"call {call.id} was started before the store was set back, and still runs",
+                way_out=f"wait until it has ended, then: adjourn resume {task.id}",
+            )
+        claimed = self._claim(step, task, supervisor)
+        self._tell_found(step, claimed.run, claimed.call, found.place)
+        if isinstance(found.state, Ended):
+            exit_ = found.state.exit
+            own = self._gate.own_ask(step.tx, claimed.task) if exit_.wants_a_person else OwnAsk()
+            return self._finish(step, claimed.task, claimed.run, exit_, own)
+        return self._lose(step, claimed.task, claimed.run, proof=found.place)
 
     def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
         """Say what keeps a call that was let through from starting: other bytes, a signature, files or policies."""
@@ -222,14 +251,14 @@ class Runs(Executions):
         with self._steps() as step:
             return self._lose(step, *step.held(run), tries=tries)
 
-    def _lose(self, step: Steps, task: Task, current: Run, *, tries: int = TRIES) -> Task:
+    def _lose(self, step: Steps, task: Task, current: Run, *, tries: int = TRIES, proof: str = "") -> Task:
         call = step.tx.call(task.id, current.call)
         if task.spec.is_driven and step.tx.open_asks_of(task.id):
             return endings.conclude(step, task, current, Waits(), OwnAsk())  # all that it wanted is in the store
         if self._is_repeatable(step.tx, task, call) and task.tries + 1 < tries:
             return endings.fail_to_start(step, task, current, why=VANISHED, tries=tries)
         if not task.spec.is_driven:
-            return endings.lose(step, task, current)
+            return endings.lose(step, task, current, proof=proof)
         # Of an agent only its calls can be uncertain, and `conclude` asks about each of those. Nobody
         # could say whether the agent itself "ran".
         outcome: Interrupted | Failed = Failed(UNSAVED)
@@ -274,8 +303,11 @@ class Runs(Executions):
             return None  # another command settled it first, or its runner is not installed here, or it is not for us to settle
 
     def _settle_orphan(self, run: Run) -> Task | None:
-        state = self._processes.shim_state(run.id, run.shim) if run.shim else NeverStarted()
+        state = self._processes.shim_state(run.id, run.shim) if run.shim else self._state_of_claimed(run)
         beside = self._left_beside(run)
+        if isinstance(state, StillRuns) and run.shim is None:
+            self._restore_shim(run)
+            return None
         if isinstance(state, StillRuns) or beside is None:
             return None
         own = self._own_ask(run, state.exit) if isinstance(state, Ended) else OwnAsk()
@@ -285,6 +317,8 @@ class Runs(Executions):
             step.tx.wrest(current, only_if_over=lives)
             for call, left in beside:
                 self._conclude_call(step, current, call, left)
+            if run.shim is None and not isinstance(state, NeverStarted):
+                self._tell_found(step, current, step.tx.call(task.id, current.call), run.id)
             match state:
                 case NeverStarted():
                     return endings.release(step, task, current, why="its supervisor died before the gate opened")
@@ -292,3 +326,18 @@ class Runs(Executions):
                     return self._finish(step, task, current, exit, own)
                 case Vanished() | _:
                     return self._lose(step, task, current)
+
+    def _state_of_claimed(self, run: Run) -> ShimState:
+        """Say what became of a run of which the store knows no shim: none was started, unless this machine has proof of it."""
+        with self._store.read() as view:
+            found = self._found_start(view, view.call(run.task_id, run.call), place=run.id)
+        return found.state if found and found.place == run.id else NeverStarted()
+
+    def _restore_shim(self, run: Run) -> None:
+        """Write down who runs a command whose start the store has forgotten; from then on it is watched like any other."""
+        with self._steps() as step:
+            task, current = step.running(run.id)
+            shim = self._processes.shim_at(run.id)
+            if current == run and shim:
+                self._tell_found(step, current, step.tx.call(task.id, current.call), run.id)
+                step.save_run(current, shim=shim)

@@ -12,7 +12,7 @@ from adjourn.core.driving import CallResult
 from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
 from adjourn.core.opening import Opening, Way
 from adjourn.core.plan import Record, record_name
-from adjourn.core.reason import GateKind
+from adjourn.core.reason import gate_for
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
@@ -91,7 +91,7 @@ class Tasks(Runs):
             judged=opening.told,
             plan=spec.plan,
             item=spec.item,
-            gate=_gate_kind(spec).value,
+            gate=gate_for(spec).value,
             call=call.number if call else None,
             digest=call.digest if call else None,
         )
@@ -311,12 +311,6 @@ class Tasks(Runs):
             _require_unneeded_by_plan(step.tx, task)
             step.tell(task.id, "task_pruned", by=by.name)
             step.tx.forget_task(task_id)
-
-
-def _gate_kind(spec: Spec) -> GateKind:
-    if spec.is_driven:
-        return GateKind.CALLS if spec.pause_on_approval else GateKind.FREE_CALLS
-    return GateKind.COMMAND if spec.pause_on_approval else GateKind.NONE
 
 
 def _require_unneeded_by_plan(view: View, task: Task) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from adjourn.core.ask import Ask
 from adjourn.core.errors import Misuse
 from adjourn.core.events import Chain, Event, Sealed
+from adjourn.core.reason import missing_reason
 from adjourn.core.states import AskState
 
 _SETTLING = frozenset(f"ask_{state}" for state in AskState if state is not AskState.PENDING)
@@ -52,6 +53,8 @@ class Auditor:
         self._receipts = [(text, *_place_and_seal(text)) for text in receipts]
         self._seals = {place: "" for _, place, _ in self._receipts}
         self._settled: dict[str, tuple[str, str, str | None]] = {}
+        self._approvals: dict[str, str] = {}  # digests of what was approved, by ask
+        self._gates: dict[str, str] = {}  # which gates tasks were started with
         self._forgotten = 0
         self._broken: Broken | None = None
 
@@ -62,7 +65,16 @@ class Auditor:
                 self._broken = _broken_at(row)
                 return False
             self._remember(row)
+            if row.event and row.event.kind == "call_executing" and not self._has_reason(row.place, row.event):
+                return False
         return True
+
+    def _has_reason(self, place: int, event: Event) -> bool:
+        """Look for what let a call start, among all that was told before it."""
+        why = missing_reason(event.facts, gate=self._gates.get(event.task_id), approvals=self._approvals)
+        if why:
+            self._broken = Broken(place=place, task_id=event.task_id, kind=event.kind, why=why)
+        return why is None
 
     def _remember(self, row: Sealed) -> None:
         if row.place in self._seals:
@@ -70,7 +82,12 @@ class Auditor:
         if row.event is None:
             self._forgotten += 1
         elif row.event.kind in _SETTLING:
-            self._settled[str(row.event.facts.get("ask"))] = _said_of_an_ask(row.event)
+            ask = str(row.event.facts.get("ask"))
+            self._settled[ask] = _said_of_an_ask(row.event)
+            if row.event.kind == "ask_approved" and "digest" in row.event.facts:
+                self._approvals[ask] = str(row.event.facts["digest"])
+        elif row.event.kind == "task_created" and "gate" in row.event.facts:
+            self._gates.setdefault(row.event.task_id, str(row.event.facts["gate"]))
 
     def compare(self, task_id: str, *, head: bytes, asks: Sequence[Ask]) -> bool:
         """Compare a task as it stands with what the trail tells of it; say whether it is worth going on."""

@@ -1,13 +1,14 @@
 """Why a call may start: somebody approved it, a rule lets it run, or its task was started without a gate."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
 
 from adjourn.core.ask import Ask, Verdict
-from adjourn.core.call import AUTO_APPROVAL, command_body, command_of
+from adjourn.core.call import AUTO_APPROVAL, Call, command_body, command_of
 from adjourn.core.events import Event
+from adjourn.core.task import Spec
 
 
 class GateKind(StrEnum):
@@ -46,6 +47,7 @@ class NoReason(msgspec.Struct, frozen=True, kw_only=True):
 # Every call enters the trail by one of these, which hold its number. Those that queue a task do so too, but only if `new`.
 _MAKING = frozenset({"task_created", "call_proposed", "call_let_through", "ask_opened"})
 _QUEUEING = frozenset({"task_queued", "task_resumed", "task_restarted", "run_settled"})
+_STARTING = frozenset({"call_executing", "call_found"})
 _GIVING_BACK = frozenset({"run_returned", "call_released"})
 
 
@@ -64,7 +66,7 @@ def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
     for event in newest_first:
         if event.facts.get("call") != number:
             continue
-        if event.kind == "call_executing" and not is_given_back:
+        if event.kind in _STARTING and not is_given_back:
             started = started or event
         if started is None and _gives_back(event):
             is_given_back = True
@@ -73,10 +75,14 @@ def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
     return CallHistory(is_made=False, digest=None, started=started)
 
 
-def starts_known(number: int, events: Iterable[Event]) -> set[tuple[int, int]]:
-    """Return all starts of a call that the trail tells of: by run, and by attempt beside it (0 for a run's own call)."""
-    told = (event for event in events if event.kind == "call_executing" and event.facts.get("call") == number)
-    return {(int(event.facts.get("run") or 0), int(event.facts.get("attempt") or 0)) for event in told}
+def known_places(call: Call, events: Iterable[Event]) -> set[str]:
+    """Return the places of all starts of a call that the trail tells of: runs, and attempts beside them."""
+    told = (event.facts for event in events if event.kind in _STARTING and event.facts.get("call") == call.number)
+    return {str(facts.get("place") or _place(call, facts.get("run"), facts.get("attempt"))) for facts in told}
+
+
+def _place(call: Call, run: str | int | None, attempt: str | int | None) -> str:
+    return f"{call.id}.{attempt}" if attempt else f"{call.task_id}.{run}"
 
 
 def _gives_back(event: Event) -> bool:
@@ -89,10 +95,43 @@ def _text(event: Event, fact: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def gate_of(beginning: Event | None) -> GateKind:
-    """Return which gate a task was started with. Where its first event does not say, it is the strictest."""
-    said = _text(beginning, "gate") if beginning and beginning.kind == "task_created" else None
+def gate_of(beginning: Event | None, spec: Spec) -> GateKind:
+    """Return which gate a task was started with, as its first event says. An older version did not say it: then its spec does."""
+    if beginning is None or beginning.kind != "task_created":
+        return GateKind.COMMAND
+    if "gate" not in beginning.facts:
+        return gate_for(spec)
+    said = _text(beginning, "gate")
     return GateKind(said) if said in set(GateKind) else GateKind.COMMAND
+
+
+def gate_for(spec: Spec) -> GateKind:
+    """Return the gate that a new task gets."""
+    if spec.is_driven:
+        return GateKind.CALLS if spec.pause_on_approval else GateKind.FREE_CALLS
+    return GateKind.COMMAND if spec.pause_on_approval else GateKind.NONE
+
+
+def missing_reason(facts: Mapping[str, str | int | None], *, gate: str | None, approvals: Mapping[str, str]) -> str | None:
+    """Say why a start in the trail has nothing that let it start; None if it has, or an older version started it.
+
+    `approvals` are the digests of what was approved before it, by ask.
+    """
+    grounds, call = facts.get("grounds"), facts.get("call")
+    if grounds == Grounds.DECISION:
+        covered = approvals.get(str(facts.get("ask")))
+        if covered is None:
+            return f"call {call} started, and nobody had approved it"
+        is_covered = covered in {facts.get("digest"), facts.get("approved")}
+        return None if is_covered else f"call {call} started with other bytes than were approved"
+    fitting_gates: dict[object, set[str | None]] = {
+        Grounds.RULE: {None, *GateKind},
+        Grounds.UNGATED: {None, GateKind.NONE, GateKind.FREE_CALLS},
+        Grounds.DRIVER: {None, GateKind.CALLS, GateKind.FREE_CALLS},
+        None: {None},
+    }
+    is_founded = gate in fitting_gates.get(grounds, set())
+    return None if is_founded else f"call {call} started, and neither a decision nor a rule let it"
 
 
 def is_carried_on(body: bytes, approved: bytes) -> bool:

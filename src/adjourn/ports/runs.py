@@ -42,11 +42,34 @@ class Vanished(ShimState, frozen=True):
     """The shim is dead and left no result."""
 
 
+class StartMark(msgspec.Struct, frozen=True):
+    """What this machine keeps of a start, beside the store: where its files are, and which bytes it ran."""
+
+    place: str  # a run, or an attempt at a call beside one; empty if that cannot be read
+    digest: str  # its first digits; empty if that is not known
+
+
 class Processes(Supervisors, Protocol):
     """Knows which processes live, and what dead ones left behind."""
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
+        ...
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        """Return what this machine knows of a start of a call: its newest mark, or a result in the place where it would run."""
+        ...
+
+    def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
+        """Keep that a call is started. It is on disk when this returns, or OSError is raised."""
+        ...
+
+    def found_at(self, place: str) -> ShimState:
+        """Say what became of what was started there, by its files alone."""
+        ...
+
+    def shim_at(self, place: str) -> ProcessId | None:
+        """Return who runs, or ran, what was started there, as far as its files tell."""
         ...
 
 

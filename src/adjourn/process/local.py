@@ -11,7 +11,7 @@ from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import number_of_run, task_of_run
 from adjourn.files import open_plain
-from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
+from adjourn.ports.runs import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
@@ -58,6 +58,45 @@ class LocalProcesses(LocalSupervisors):
         has_ended = living.wait(_MOMENT if _is_young(shim) else 0)
         living.close()
         return not has_ended
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        """Return what this machine knows of a start of a call."""
+        from adjourn.process.marks import read_mark
+
+        mark = read_mark(self._root, call_id)
+        directory = run_directory(self._root, place)
+        if mark or not place or not os.path.lexists(os.path.join(directory, "result.json")):
+            return mark
+        from adjourn.process.shim import read_record, read_result
+
+        result, record = read_result(directory), read_record(directory)
+        is_its_own = record is None or record.call in {"", call_id}
+        return StartMark(place=place, digest="") if is_its_own and (result is None or result.started) else None
+
+    def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
+        """Keep that a call is started."""
+        from adjourn.process.marks import leave_mark
+
+        leave_mark(self._root, call_id, mark)
+
+    def found_at(self, place: str) -> ShimState:
+        """Say what became of what was started there, by its files alone."""
+        from adjourn.process.shim import holds_lock, read_record
+
+        directory = run_directory(self._root, place)
+        if not place or not os.path.isdir(directory):
+            return Vanished()
+        record = read_record(directory)
+        if record:
+            return self.shim_state(place, record.identity)
+        return StillRuns() if holds_lock(directory) else self.left_behind(place)
+
+    def shim_at(self, place: str) -> ProcessId | None:
+        """Return who runs, or ran, what was started there."""
+        from adjourn.process.shim import read_record
+
+        record = read_record(run_directory(self._root, place))
+        return record.identity if record else None
 
     def left_behind(self, run_id: str) -> ShimState:
         """Say what a shim that is gone left behind."""
@@ -120,6 +159,22 @@ def _is_young(shim: ProcessId) -> bool:
 def run_directory(root: str, run_id: str) -> str:
     """Return where a run keeps its files."""
     return os.path.join(root, "runs", run_id)
+
+
+def set_aside(directory: str) -> None:
+    """Make room for a run of whose name another has left files: the store was set back, and gave the name once more."""
+    if not os.path.isdir(directory):
+        return
+    if not any(os.path.lexists(os.path.join(directory, name)) for name in ("shim.json", "result.json")):
+        return  # the same run, whose shim could not be made ready
+    from adjourn.process.shim import ShimFailed, holds_lock
+
+    if holds_lock(directory):
+        raise ShimFailed("a process that was started before the store was set back still runs in its place")
+    number = 1
+    while os.path.lexists(f"{directory}.before-{number}"):
+        number += 1
+    os.rename(directory, f"{directory}.before-{number}")
 
 
 def last_output(place: str, stream: str = "stdout") -> str:

@@ -46,7 +46,7 @@ class Prepared:
         has_group = cgroups and spec.use_cgroup and not spec.entry
         self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if has_group else None
         self.child = self._forked(spec)
-        self.record = self._recorded(me)
+        self.record = self._recorded(me, call=spec.env.get("ADJOURN_CALL_ID", ""))
         try:
             _write_record(spec.run_dir, self.record)
         except OSError:
@@ -67,7 +67,7 @@ class Prepared:
             self.clean_up()
             raise
 
-    def _recorded(self, me: ProcessId) -> ShimRecord:
+    def _recorded(self, me: ProcessId, *, call: str) -> ShimRecord:
         child = look_at(self.child.pid)
         return ShimRecord(
             boot_id=me.boot_id,
@@ -77,6 +77,7 @@ class Prepared:
             child=self.child.pid,
             child_start_time=child.start_time if child else 0,
             pipes=(os.fstat(self.stdout.fileno()).st_ino, os.fstat(self.stderr.fileno()).st_ino),
+            call=call,
         )
 
 

@@ -75,6 +75,7 @@ class ShimRecord(ProcessId, frozen=True, kw_only=True, omit_defaults=True):
     child: int  # its pid, and its session's number
     child_start_time: int
     pipes: tuple[int, ...]  # inodes of the child's stdout and stderr
+    call: str = ""  # the id of the call that it runs
 
     @property
     def identity(self) -> ProcessId:

@@ -1,0 +1,68 @@
+"""Marks of calls whose gate was opened: each is on disk before its byte is written, and is found by the call's id.
+
+The store can lose its newest changes: a backup is restored, or its log is removed. The mark stays and says that the call was
+started. It is a symbolic link whose target is no path but a text, so one `fsync` of the directory keeps name and text.
+"""
+
+import os
+from contextlib import suppress
+
+from adjourn.core.digest import sha256
+from adjourn.files import private_directory, sync_directory
+from adjourn.ports.runs import StartMark
+
+FOLDER = "started"
+_DIGITS = 16  # of the call's digest; with a place it fits into the inode of most file systems
+_LONGEST = 120  # bytes of a name that is a call's id
+
+
+def leave_mark(root: str, call_id: str, mark: StartMark) -> None:
+    """Mark a call as started. It is on disk when this returns."""
+    folder = os.path.join(root, FOLDER)
+    if not os.path.isdir(folder):
+        private_directory(folder)
+        sync_directory(root)
+    path = os.path.join(folder, _name(call_id))
+    text = f"{mark.place}:{mark.digest[:_DIGITS]}"
+    try:
+        os.symlink(text, path)
+    except FileExistsError:  # an earlier start, of which the store knows that it came to nothing
+        draft = f"{path}.{os.getpid()}.tmp"
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+        os.symlink(text, draft)
+        os.rename(draft, path)
+    sync_directory(folder)
+
+
+def read_mark(root: str, call_id: str) -> StartMark | None:
+    """Return the newest mark of a call, if it was ever started on this machine."""
+    path = os.path.join(root, FOLDER, _name(call_id))
+    try:
+        place, _, digest = os.readlink(path).partition(":")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return StartMark(place="", digest="") if os.path.lexists(path) else None
+    return StartMark(place=place if _is_name(place) else "", digest=digest)
+
+
+def remove_marks(root: str, task_ids: set[str]) -> None:
+    """Forget the marks of tasks that were pruned."""
+    folder = os.path.join(root, FOLDER)
+    with suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            if name.partition(".")[0] in task_ids:
+                with suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
+
+
+def _name(call_id: str) -> str:
+    """Return the name of a call's mark: its id, unless an agent chose one that is no name for a file."""
+    if _is_name(call_id):
+        return call_id
+    return f"{call_id.partition('.')[0]}.{sha256(call_id.encode(errors='surrogatepass')).hex()}"
+
+
+def _is_name(text: str) -> bool:
+    return text.isascii() and text.isprintable() and "/" not in text and 0 < len(text) <= _LONGEST and text[0] != "."

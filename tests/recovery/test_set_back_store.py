@@ -1,0 +1,252 @@
+"""A store that was set back, by a backup or by a lost log, starts nothing a second time: the files of the run prove it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.shell import Shell, until
+
+pytestmark = pytest.mark.one_machine("it is about the files of an embedded store")
+
+COMPANIONS = ("", "-wal", "-shm")
+
+
+def backup(shell: Shell, name: str) -> None:
+    """Copy the store as `docs/how-to/operate-the-store.md` says."""
+    shell.adjourn("store", "backup", name)
+
+
+def restore(shell: Shell, name: str) -> None:
+    """Put a backup in the place of the database; what runs have left stays."""
+    for suffix in COMPANIONS:
+        (shell.store / f"adjourn.db{suffix}").unlink(missing_ok=True)
+    shutil.copy(shell.place / name, shell.store / "adjourn.db")
+    (shell.store / "adjourn.db").chmod(0o600)
+
+
+def gated(shell: Shell, *words: str) -> str:
+    """Return a task whose command waits at the gate and notes each of its starts."""
+    work = 'echo start >> starts; sleep ${NAP-0}; while [ -n "$UNTIL" ] && [ ! -e "$UNTIL" ]; do sleep 0.05; done'
+    script = shell.script(work, name="work.sh")
+    task: str = shell.json("run", "--pause-on-approval", "--", *words, script, expect=10)["task_id"]
+    return task
+
+
+def test_a_restored_approval_does_not_run_what_ran(shell: Shell) -> None:
+    """The attack of the backup: approved on Monday, run on Monday, restored on Tuesday."""
+    task = gated(shell)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    backup(shell, "monday.db")
+    shell.adjourn("resume", task)
+    restore(shell, "monday.db")
+    shell.adjourn("resume", task)
+    assert shell.lines("starts") == ["start"]
+    assert shell.state(task) == "succeeded"
+    shell.adjourn("worker", "--once")
+    assert shell.lines("starts") == ["start"]
+    assert "Whole" in shell.adjourn("audit", "verify").out
+
+
+def test_a_worker_does_not_run_it_either(shell: Shell) -> None:
+    task = gated(shell)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    backup(shell, "monday.db")
+    shell.adjourn("worker", "--once")
+    restore(shell, "monday.db")
+    for _ in range(3):
+        shell.adjourn("worker", "--once")
+    assert shell.lines("starts") == ["start"]
+    assert shell.state(task) == "succeeded"
+
+
+def test_what_left_no_result_is_uncertain(shell: Shell) -> None:
+    """Its mark says that it was started, and nothing says how it ended."""
+    task = gated(shell)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    backup(shell, "monday.db")
+    shell.adjourn("resume", task)
+    (shell.store / "runs" / f"{task}.2" / "result.json").unlink()
+    restore(shell, "monday.db")
+    shell.adjourn("resume", task, expect=10)
+    (ask,) = shell.inbox()
+    assert ask["kind"] == "uncertain"
+    assert "before the store was set back" in ask["prompt"]
+    assert shell.lines("starts") == ["start"]
+    shell.adjourn("settle", f"{task}.tc_1", "run-again")
+    shell.adjourn("resume", task)
+    assert shell.lines("starts") == ["start"] * 2
+
+
+def test_a_result_alone_is_proof_enough(shell: Shell) -> None:
+    """A run of an older version left no mark."""
+    task = gated(shell)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    backup(shell, "monday.db")
+    shell.adjourn("resume", task)
+    shutil.rmtree(shell.store / "started")
+    restore(shell, "monday.db")
+    shell.adjourn("resume", task)
+    assert shell.lines("starts") == ["start"]
+    assert shell.state(task) == "succeeded"
+
+
+def test_a_mark_alone_is_proof_enough(shell: Shell) -> None:
+    task = gated(shell)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    backup(shell, "monday.db")
+    shell.adjourn("resume", task)
+    shutil.rmtree(shell.store / "runs")
+    restore(shell, "monday.db")
+    shell.adjourn("resume", task, expect=10)
+    assert shell.inbox()[0]["kind"] == "uncertain"
+    assert shell.lines("starts") == ["start"]
+
+
+def test_a_name_that_another_run_left_is_given_again(shell: Shell) -> None:
+    """After the restore the person decides otherwise: the new command has the number of the old run, and starts, once."""
+    task = gated(shell)
+    ask = shell.inbox()[0]["id"]
+    backup(shell, "monday.db")
+    shell.adjourn("approve", ask)
+    shell.adjourn("resume", task)
+    restore(shell, "monday.db")
+    shell.adjourn("reject", ask)
+    shell.adjourn("restart", task, expect=10)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    shell.adjourn("resume", task)
+    assert shell.lines("starts") == ["start"] * 2
+    shell.adjourn("prune", "--older-than", "0")
+    assert list((shell.store / "runs").iterdir()) == []
+    assert list((shell.store / "started").iterdir()) == []
+
+
+def test_what_still_runs_is_neither_killed_nor_started_beside(shell: Shell) -> None:
+    task = gated(shell, "env", "UNTIL=go")
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    backup(shell, "monday.db")
+    with shell.start("resume", task) as running:
+        until(lambda: bool(shell.lines("starts")), what="it runs")
+        os.kill(running.pid, signal.SIGKILL)
+        running.communicate()
+    restore(shell, "monday.db")
+    said = shell.adjourn("resume", task, expect=4)
+    assert "still runs" in said.err
+    shell.adjourn("worker", "--once")
+    os.kill(shell.shim(f"{task}.2"), 0)
+    (shell.place / "go").touch()
+    until((shell.store / "runs" / f"{task}.2" / "result.json").exists, what="it has ended")
+    time.sleep(0.2)
+    shell.adjourn("resume", task)
+    assert shell.state(task) == "succeeded"
+    assert shell.lines("starts") == ["start"]
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut", "emptied"])
+def test_a_lost_log_starts_nothing_twice(shell: Shell, damage: str) -> None:
+    """The `-wal` file goes away while the command runs, and with it the newest changes."""
+    task = gated(shell, "env", "NAP=1")
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    _checkpoint(shell)
+    with shell.start("resume", task) as running:
+        until(lambda: bool(shell.lines("starts")), what="it runs")
+        os.kill(running.pid, signal.SIGKILL)
+        running.communicate()
+        log = shell.store / "adjourn.db-wal"
+        size = log.stat().st_size
+        if damage == "removed":
+            log.unlink()
+        else:
+            os.truncate(log, size // 2 if damage == "cut" else 0)
+        (shell.store / "adjourn.db-shm").unlink()
+    for _ in range(20):
+        shell.adjourn("worker", "--once", expect=None)
+        if shell.state(task) in {"succeeded", "waiting"}:
+            break
+        time.sleep(0.2)
+    assert shell.lines("starts") == ["start"]
+    assert shell.state(task) == "succeeded"
+
+
+def _checkpoint(shell: Shell) -> None:
+    """Have the log hold nothing that is not in the database."""
+    shell.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+# A gate, a question, an approval of its own: three starts, each under another call id.
+LIFE = """
+echo $ADJOURN_CALL_ID >> starts
+[ -e asked ] || { touch asked; adjourn ask "Which?" || exit 10; }
+[ -n "$AUTO_APPROVAL" ] || exit 90
+"""
+
+
+def test_set_back_to_every_commit_of_its_life_no_call_starts_twice(shell: Shell, sweep: str) -> None:
+    """A copy of the store after each commit of a task's life; each is restored, and gone on with to the end."""
+    place = shell.place / "copies"
+    place.mkdir()
+    task, copies = _copied_life(shell, place)
+    assert len(set(shell.lines("starts"))) == len(shell.lines("starts")) == 3
+    assert len(copies) >= 12
+    seen = copies if sweep == "full" else copies[:: len(copies) // 3]
+    for copy in seen:
+        restore(shell, str(copy.relative_to(shell.place)))
+        _go_on(shell, task)
+        starts = shell.lines("starts")
+        assert len(set(starts)) == len(starts), f"after {copy.name}: {starts}"
+    print(f"set back to {len(seen)} of {len(copies)} commits: {len(shell.lines('starts'))} starts, 0 of them double")
+
+
+def _copied_life(shell: Shell, place: Path) -> tuple[str, list[Path]]:
+    """Let a task live under a watch that copies the store whenever it has changed."""
+    shell.adjourn("run", "--", "true")  # so that there is a store to watch
+    watch = subprocess.Popen([sys.executable, "-c", _WATCH, str(shell.store), str(place)])
+    until(lambda: bool(list(place.iterdir())), what="the watch is on")
+    script = shell.script(LIFE, name="work.sh")
+    task: str = shell.json("run", "--pause-on-approval", "--", script, expect=10)["task_id"]
+    first = len(list(place.iterdir()))
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    shell.adjourn("resume", task, expect=10)
+    shell.adjourn("answer", shell.inbox()[0]["id"], "this")
+    shell.adjourn("resume", task, expect=10)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    shell.adjourn("resume", task)
+    time.sleep(0.1)
+    watch.terminate()
+    watch.wait()
+    return task, sorted(place.glob("*.db"))[first:]
+
+
+_WATCH = """
+import os, sqlite3, sys, time
+store, place = sys.argv[1:]
+number, version = 0, None
+connection = sqlite3.connect(f"file:{store}/adjourn.db?mode=ro", uri=True, isolation_level=None)
+while True:
+    now = connection.execute("PRAGMA data_version").fetchone()
+    if now != version:
+        version, number = now, number + 1
+        with sqlite3.connect(f"{place}/{number:04}.part") as copy:
+            connection.backup(copy)
+        copy.close()
+        os.rename(f"{place}/{number:04}.part", f"{place}/{number:04}.db")
+"""
+
+
+def _go_on(shell: Shell, task: str) -> None:
+    """Do all that a person would do until the task has ended, or waits for a word on what became of it."""
+    for _ in range(10):
+        shell.adjourn("tasks")
+        asks = shell.inbox()
+        if shell.state(task) == "succeeded" or any(ask["kind"] == "uncertain" for ask in asks):
+            return
+        for ask in asks:
+            words = ("approve", ask["id"]) if ask["kind"] == "approval" else ("answer", ask["id"], "this")
+            shell.adjourn(*words)
+        shell.adjourn("resume", task, expect=None)
+    raise AssertionError(f"it does not end: {shell.json('show', task)}")
