@@ -133,13 +133,15 @@ def test_a_call_whose_gate_stayed_shut_is_offered_again(office: Office) -> None:
 def test_a_call_whose_file_changes_again_and_again_is_not_offered_for_ever(office: Office) -> None:
     task, run, call = executing(office)
     for _ in range(TRIES - 1):
-        office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one"))
+        office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one", is_refused=True))
         offered = office.controller.next_execution(task.id)
         assert offered is not None
         claimed = office.controller.claim_call(run, offered)
         assert claimed is not None
-        call = office.controller.execute_call(run, claimed, shim=shim_of(run.id))
-    office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one"))
+        executed = office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+        assert executed is not None
+        call = executed
+    office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one", is_refused=True))
     assert office.controller.next_execution(task.id) is None
     (held,) = office.controller.batch(task.id)
     assert held.result == CallResult(ok=False, error=f"it could not be started in {TRIES} tries: apply.sh was another one")
