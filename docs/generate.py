@@ -687,6 +687,8 @@ FILES = (
     Kept("clarifications/TASK.refused.json", 0o600, "Why the response that lies there was not taken; `show` says it."),
     Kept("checkpoints", 0o700, "What agents left that wait for a clarification."),
     Kept("checkpoints/TASK.checkpoint.json", 0o600, "The newest checkpoint of this task; its schema is in the how-to."),
+    Kept("started", 0o700, "A mark of each call that was started, left before it was. Leave it here when you restore a backup."),
+    Kept("started/CALL", 0o600, "Where the files of that start are, and the first digits of the call's digest."),
     Kept("runs", 0o700, "What the runs left."),
     Kept("runs/RUN", 0o700, "The files of one run."),
     Kept("runs/RUN/stdout", 0o600, "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB."),

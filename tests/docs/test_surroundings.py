@@ -111,6 +111,7 @@ def mode(path: Path) -> int:
 def pattern(path: Path, root: Path) -> str:
     """Return the path as the reference names it."""
     name = re.sub(r"^runs/[^/]+", "runs/RUN", "/".join(path.relative_to(root).parts))
+    name = re.sub(r"^started/[^/]+", "started/CALL", name)
     name = re.sub(r"^session/[a-z2-7]{26}", "session/TASK", name)
     name = re.sub(r"^(clarifications|checkpoints)/[a-z2-7]{26}", r"\1/TASK", name)
     name = re.sub(r"^(supervisors|plans)/[^/]+\.lock$", r"\1/NAME.lock", name)

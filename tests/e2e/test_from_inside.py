@@ -168,15 +168,16 @@ def approve_by_sql(shell: Shell, *, level: str) -> list[str]:
 
 
 @pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
-def test_whoever_writes_into_the_database_can_decide_and_the_audit_shows_it(shell: Shell) -> None:
-    """The true outcome at L0: the command runs. The trail tells of no decision, and `verify` says so."""
+def test_whoever_writes_into_the_database_decides_nothing_and_the_audit_shows_it(shell: Shell) -> None:
+    """The trail tells of no decision: `verify` says so, nothing starts, and a person is asked once more."""
     task, ask = waiting(shell)
     assert approve_by_sql(shell, level="L0") == ["0"]
     assert not is_pending(shell, ask)
     said = shell.adjourn("audit", "verify", expect=1).out
     assert f"ask {ask} is approved, and the trail does not say so" in said
-    shell.adjourn("resume", task)
-    assert shell.lines("effects") == ["done with approved"]
+    manifest = shell.json("resume", task, expect=10)
+    assert "the audit trail has no approval of it" in manifest["asks"][0]["prompt"]
+    assert shell.lines("effects") == []
 
 
 @pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")

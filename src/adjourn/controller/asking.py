@@ -7,7 +7,7 @@ from adjourn.controller.equipped import Equipped
 from adjourn.core.ask import Ask, Principal, Proposal, Question, Reply
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification, Request
-from adjourn.core.reason import NoReason, Reason, known_places
+from adjourn.core.reason import NoReason, Reason, is_known
 from adjourn.core.states import AskState, CallMove, CallState
 from adjourn.core.task import Run
 from adjourn.ports.runs import StartMark
@@ -46,7 +46,7 @@ class Asking(Equipped):
 
     def _reason_to_hand_out(self, view: View, call: Call) -> Reason | NoReason:
         mark = self._processes.start_mark(call.id, place="")
-        if mark and mark.place not in known_places(call, view.told(call.task_id, limit=-1)):
+        if mark and not is_known(mark.place, call, view.told(call.task_id, limit=-1)):
             ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
             return NoReason(why="it was started before the store was set back, and may have run", ask=ask)
         return self._proofs.reason(view, call)

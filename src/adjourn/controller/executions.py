@@ -11,7 +11,7 @@ from adjourn.core.driving import CallResult, cut
 from adjourn.core.identity import ProcessId
 from adjourn.core.judgement import Judgement
 from adjourn.core.outcome import Exit
-from adjourn.core.reason import Grounds, NoReason, Reason, known_places
+from adjourn.core.reason import Grounds, NoReason, Reason, is_known
 from adjourn.core.states import CallMove, CallState
 from adjourn.core.task import TRIES, Run, number_of_run
 from adjourn.ports.runs import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
@@ -38,7 +38,7 @@ class Executions(Equipped):
     def _found_start(self, view: View, call: Call, *, place: str) -> Found | None:
         """Return the start of a call of which the trail does not tell, if there is proof of one on this machine."""
         mark = self._processes.start_mark(call.id, place=place)
-        if mark is None or mark.place in known_places(call, view.told(call.task_id, limit=-1)):
+        if mark is None or is_known(mark.place, call, view.told(call.task_id, limit=-1)):
             return None
         state = self._processes.found_at(mark.place)
         if isinstance(state, NeverStarted):

@@ -75,10 +75,11 @@ def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
     return CallHistory(is_made=False, digest=None, started=started)
 
 
-def known_places(call: Call, events: Iterable[Event]) -> set[str]:
-    """Return the places of all starts of a call that the trail tells of: runs, and attempts beside them."""
+def is_known(place: str, call: Call, events: Iterable[Event]) -> bool:
+    """Say whether the trail tells of the start of a call in that place; of one in an unknown place, whether it tells of any."""
     told = (event.facts for event in events if event.kind in _STARTING and event.facts.get("call") == call.number)
-    return {str(facts.get("place") or _place(call, facts.get("run"), facts.get("attempt"))) for facts in told}
+    places = {str(facts.get("place") or _place(call, facts.get("run"), facts.get("attempt"))) for facts in told}
+    return place in places if place else bool(places)
 
 
 def _place(call: Call, run: str | int | None, attempt: str | int | None) -> str:

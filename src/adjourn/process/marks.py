@@ -1,18 +1,20 @@
 """Marks of calls whose gate was opened: each is on disk before its byte is written, and is found by the call's id.
 
-The store can lose its newest changes: a backup is restored, or its log is removed. The mark stays and says that the call was
-started. It is a symbolic link whose target is no path but a text, so one `fsync` of the directory keeps name and text.
+The store can lose its newest changes: a backup is restored, or its log is removed. The mark stays, and its name says that
+the call was started. Only the name is synced, which costs one `fsync` of the directory. A power cut may take the text of the
+mark, which says where the files of that start are.
 """
 
 import os
 from contextlib import suppress
 
 from adjourn.core.digest import sha256
-from adjourn.files import private_directory, sync_directory
+from adjourn.files import private_directory, read_plain, sync_directory, write_all, write_whole
 from adjourn.ports.runs import StartMark
 
 FOLDER = "started"
-_DIGITS = 16  # of the call's digest; with a place it fits into the inode of most file systems
+_DIGITS = 16  # of the call's digest
+_LARGEST = 4096  # bytes of a mark
 _LONGEST = 120  # bytes of a name that is a call's id
 
 
@@ -23,27 +25,27 @@ def leave_mark(root: str, call_id: str, mark: StartMark) -> None:
         private_directory(folder)
         sync_directory(root)
     path = os.path.join(folder, _name(call_id))
-    text = f"{mark.place}:{mark.digest[:_DIGITS]}"
+    text = f"{mark.place}:{mark.digest[:_DIGITS]}".encode()
     try:
-        os.symlink(text, path)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:  # an earlier start, of which the store knows that it came to nothing
-        draft = f"{path}.{os.getpid()}.tmp"
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-        os.symlink(text, draft)
-        os.rename(draft, path)
+        write_whole(path, text)
+        return
+    try:
+        os.fchmod(fd, 0o600)
+        write_all(fd, text)
+    finally:
+        os.close(fd)
     sync_directory(folder)
 
 
 def read_mark(root: str, call_id: str) -> StartMark | None:
     """Return the newest mark of a call, if it was ever started on this machine."""
     path = os.path.join(root, FOLDER, _name(call_id))
-    try:
-        place, _, digest = os.readlink(path).partition(":")
-    except FileNotFoundError:
+    content = read_plain(path, largest=_LARGEST)
+    if content is None and not os.path.lexists(path):
         return None
-    except OSError:
-        return StartMark(place="", digest="") if os.path.lexists(path) else None
+    place, _, digest = (content or b"").decode(errors="replace").partition(":")
     return StartMark(place=place if _is_name(place) else "", digest=digest)
 
 
