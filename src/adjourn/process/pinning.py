@@ -289,12 +289,13 @@ def is_leased(fd: int) -> bool:
 
 
 def can_be_leased(path: str) -> bool:
-    """Return whether this user may keep writers out of a file, and its file system can."""
+    """Return whether this user may keep writers out of a file, its file system can, and nobody has it open for writing.
+
+    NFS 4 gives the same answer for a file that it cannot lease as others do for one that is being written.
+    """
     try:
         with opened(path) as fd:
             lease(fd)
-    except BlockingIOError:
-        return True  # somebody writes at this moment; by the start that is over, or nothing is started
     except OSError:
         return False
     return True
