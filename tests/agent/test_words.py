@@ -100,7 +100,9 @@ def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: 
     with desk(tmp_path, use(command("ls", "tc_1"), text=words), finish("All is there.")) as person:
         with Terminal(person, "run", "--pause-on-approval", "hello") as terminal:
             assert terminal.ends() == 10
-        (said,) = [number for number, line in enumerate(terminal.lines) if line == "Let me \\u{1b}[31mlook\\u{1b}[0m around."]
+        (said,) = [
+            number for number, line in enumerate(terminal.lines) if line == "out │ Let me \\u{1b}[31mlook\\u{1b}[0m around."
+        ]
         assert terminal.lines[said + 1].startswith("Paused:")
         task = person.json("tasks")["tasks"][0]["task_id"]
         assert person.adjourn("logs", task).out == f"{words}\n"  # to a file, byte for byte

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adjourn.core.render import MORE_MARK
 from tests.e2e.shell import Document, Shell
 from tests.e2e.terminal import Terminal
 
@@ -123,7 +124,7 @@ def test_on_a_terminal_the_whole_call_is_shown_and_only_a_yes_counts(shell: Shel
             person.sees("Approve it so?")
             assert '- "apply"' in person.raw.decode()
             assert '+ "plan"' in person.raw.decode()
-            assert "x" * 3000 in person.raw.decode().replace("\r\n", "")
+            assert "x" * 3000 in person.raw.decode().replace(f"\r\n{MORE_MARK}", "")
             assert b"\x1b[2J" not in person.raw
             person.type(answer)
             assert person.ends() == code

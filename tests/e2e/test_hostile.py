@@ -124,7 +124,7 @@ def test_what_a_command_prints_cannot_play_tricks_on_a_terminal(shell: Shell) ->
         assert person.ends() == 0
         assert b"\x1b[2J" not in person.raw
         assert b"\x1b]0" not in person.raw
-        assert person.lines[0] == "first"
+        assert person.lines[0] == "out │ first"
         assert "second" in person.lines[1]
 
 

@@ -150,7 +150,7 @@ def test_the_line_with_the_time_is_there_on_a_terminal_only(shell: Shell) -> Non
     with Terminal(shell, "run", "--", script) as person:
         assert person.ends() == 0
         assert b"Ctrl+C pauses" in person.raw
-        assert person.lines[:3] == ["one", "two and a half", "three"]
+        assert person.lines[:3] == ["out │ one", "out │ two and a half", "err │ three"]
         assert "Completed in" in person.lines[3]
         assert len(person.lines) == 4
     piped = shell.adjourn("run", "--", script)
@@ -216,4 +216,4 @@ def test_nothing_of_a_terminal_is_left_in_raw_mode_or_changed(shell: Shell) -> N
     with Terminal(shell, "run", "--", "sh", "-c", "cat; echo done reading") as person:
         person.type(b"typed ahead\n")
         assert person.ends() == 0
-        assert "done reading" in person.lines
+        assert "out │ done reading" in person.lines

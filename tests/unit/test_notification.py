@@ -57,7 +57,7 @@ def test_a_pause_shows_what_would_run_and_how_to_go_on() -> None:
 def test_of_an_agent_it_is_told_what_the_agent_was_told() -> None:
     """Not the command of ours that drives it."""
     spec = replace(a_spec(), runner="claude", argv=("adjourn", "_claude"), prompt="Fix the\ntest")
-    assert told("run_waiting", a_scene(spec=spec), run=1).splitlines()[1] == r"claude: Fix the\ntest"
+    assert told("run_waiting", a_scene(spec=spec), run=1).splitlines()[1] == r"  claude: Fix the\ntest"
 
 
 def test_a_pause_that_is_over_by_the_time_it_is_told_says_so_and_asks_for_nothing() -> None:

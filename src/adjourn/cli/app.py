@@ -196,7 +196,8 @@ def _defect(error: Exception, session: Session) -> AdjournError:
     if session.verbose:
         import traceback
 
-        session.warn(block(session.redactor.text("".join(traceback.format_exception(error)))))
+        lines = block(session.redactor.text("".join(traceback.format_exception(error)))).rstrip("\n").split("\n")
+        session.warn("\n".join(f"  {line}" for line in lines))
     return AdjournError(
         f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it"
     )

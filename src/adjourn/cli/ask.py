@@ -38,7 +38,7 @@ def command(session: Session, *, question: str, choices: tuple[str, ...], key: s
         session.is_copy = False  # the process needs its answer, whatever it is
         session.document(_document(ask, outcome="answered" if is_answered else "paused"))
     elif is_answered:
-        session.say(ask.reply or "")
+        session.hand_out(ask.reply or "")
     elif session.verbose:
         session.warn(f"adjourn: waits for an answer: {ask.id}")
     return exits.COMPLETED if is_answered else exits.PAUSED

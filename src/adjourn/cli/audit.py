@@ -140,7 +140,7 @@ def _write_lines(session: Session, rows: Iterator[Sealed]) -> None:
     import json  # unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
 
     for row in rows:
-        session.say(json.dumps(_document(row), separators=(",", ":")))
+        session.hand_out(json.dumps(_document(row), separators=(",", ":")))
 
 
 def _write_csv(session: Session, rows: Iterator[Sealed]) -> None:
@@ -151,7 +151,7 @@ def _write_csv(session: Session, rows: Iterator[Sealed]) -> None:
     writer = csv.writer(line, lineterminator="")
     for cells in (COLUMNS, *map(_cells, rows)):
         writer.writerow([harmless(cell) for cell in cells])
-        session.say(line.getvalue())
+        session.hand_out(line.getvalue())
         line.seek(0)
         line.truncate()
 

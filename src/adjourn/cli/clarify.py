@@ -63,4 +63,4 @@ def _say(session: Session, answers: dict[str, str]) -> None:
         session.document({"schema_version": 1, "outcome": "answered", "answers": answers})
         return
     for answer in answers.values():
-        session.say(answer.replace("\n", r"\n"))  # a line is an answer; JSON has them as they are
+        session.hand_out(answer.replace("\n", r"\n"))  # a line is an answer; JSON has them as they are

@@ -16,4 +16,4 @@ _LINES = {
 @click.argument("shell", type=click.Choice(list(_LINES)))
 def command(session: Session, *, shell: str) -> None:
     """Print the line that turns on completion; put it into your shell's start file."""
-    session.say(_LINES[shell])
+    session.hand_out(_LINES[shell])

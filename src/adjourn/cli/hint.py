@@ -4,6 +4,7 @@ from adjourn.cli.program import command
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.manifest import is_resumable
+from adjourn.core.render import command_rows
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 
@@ -51,26 +52,31 @@ def _as_argument(text: str) -> tuple[str, ...]:
 
 
 def next_step(session: Session, scene: Scene) -> list[str]:
-    """Say how to go on, one line per way."""
+    """Say how to go on, one command per way."""
     task = scene.task
     match task.state:
         case TaskState.WAITING:
             lines = [line for ask in scene.open_asks for line in _ways_to_settle(session, ask)]
-            lines += [f"Look at it:   {command(session, 'show', child)}" for child in scene.waiting_on]
+            for child in scene.waiting_on:
+                lines += _way(session, "Look at it:   ", command(session, "show", child))
             is_known = all(ask.kind is not AskKind.UNCERTAIN for ask in scene.open_asks)
-            return [*lines, f"Then:         {_going_on(session, scene)}"] if lines and is_known else lines
+            return [*lines, *_way(session, "Then:         ", _going_on(session, scene))] if lines and is_known else lines
         case TaskState.PAUSED:
-            resume = f"Resume with: {command(session, 'resume', task.id)}"
-            first = resume if _can_go_on(scene) else "It cannot be resumed: its agent had saved nothing yet."
-            return [first, f"Restart with: {command(session, 'restart', task.id)}"]
+            resume = _way(session, "Resume with: ", command(session, "resume", task.id))
+            first = resume if _can_go_on(scene) else ["It cannot be resumed: its agent had saved nothing yet."]
+            return [*first, *_way(session, "Restart with: ", command(session, "restart", task.id))]
         case TaskState.QUEUED:
-            return [f"Start with:   {command(session, 'resume', task.id)}"]
+            return _way(session, "Start with:   ", command(session, "resume", task.id))
         case TaskState.RUNNING:
-            return [f"Wait with:    {command(session, 'wait', task.id)}"]
+            return _way(session, "Wait with:    ", command(session, "wait", task.id))
         case TaskState.FAILED | TaskState.CANCELED:
-            return [f"Restart with: {command(session, 'restart', task.id)}"]
+            return _way(session, "Restart with: ", command(session, "restart", task.id))
         case TaskState.SUCCEEDED:
             return []
+
+
+def _way(session: Session, head: str, words: str) -> list[str]:
+    return command_rows(head, words, columns=session.columns)
 
 
 def _can_go_on(scene: Scene) -> bool:
@@ -90,11 +96,12 @@ def _ways_to_settle(session: Session, ask: Ask) -> list[str]:
     match ask.kind:
         case AskKind.APPROVAL:
             return [
-                f"Approve with: {command(session, 'approve', ask.id)}",
-                f"Reject with:  {command(session, 'reject', ask.id)}",
+                *_way(session, "Approve with: ", command(session, "approve", ask.id)),
+                *_way(session, "Reject with:  ", command(session, "reject", ask.id)),
             ]
         case AskKind.QUESTION:
-            return [f"Answer with:  {command(session, 'answer', ask.id, *_as_argument(_example(ask)))}"]
+            answer = command(session, "answer", ask.id, *_as_argument(_example(ask)))
+            return _way(session, "Answer with:  ", answer)
         case AskKind.UNCERTAIN:
             call = f"{ask.task_id}.{ask.tool_call_id}"
-            return [f"Settle with:  {command(session, 'settle', call)} it-ran|it-did-not|run-again"]
+            return _way(session, "Settle with:  ", f"{command(session, 'settle', call)} it-ran|it-did-not|run-again")

@@ -7,7 +7,7 @@ import click
 
 from adjourn.attendance import OUTPUT_MS, wait_until
 from adjourn.cli.options import verb
-from adjourn.cli.screen import Stream
+from adjourn.cli.screen import Margin, Stream, hand_on_all
 from adjourn.cli.session import Session
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
@@ -22,7 +22,7 @@ from adjourn.files import open_plain
 def command(session: Session, *, task: str, follow: bool, number: int | None) -> int:
     """Print what a task's run printed: its stdout on stdout, its stderr on stderr.
 
-    To a file it is byte for byte; on a terminal control characters are made visible.
+    To a file it is byte for byte; on a terminal control characters are made visible, and each row is marked out or err.
     """
     controller = session.controller
     found = controller.find(task)
@@ -35,10 +35,13 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
         session.is_copy = False  # what was printed is what was asked for
         session.document(_document(place, run_id(found.id, wanted)))
         return 0
-    streams = [Stream("stdout", sys.stdout.fileno()), Stream("stderr", sys.stderr.fileno())]
+    margin = Margin()
+    streams = [Stream("stdout", sys.stdout.fileno(), margin), Stream("stderr", sys.stderr.fileno(), margin)]
     if follow and wanted == found.runs:
         _follow(session, found.id, place, streams)
-    _hand_on(place, streams)
+    hand_on_all(streams, place)
+    if ending := margin.end():
+        session.hand_out(ending.removesuffix("\n"))
     return 0
 
 
@@ -54,19 +57,13 @@ def _tell_of_elsewhere(session: Session, task_id: str, number: int, *, place: st
 def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -> None:
     def look() -> None:
         session.settle(session.controller)
-        _hand_on(place, streams)
+        hand_on_all(streams, place)
 
     wait_until(session.controller, task_id, _has_left, look=look, every_ms=OUTPUT_MS)
 
 
 def _has_left(task: Task) -> bool:
     return task.state is not TaskState.RUNNING
-
-
-def _hand_on(place: str, streams: list[Stream]) -> None:
-    for stream in streams:
-        if stream.has_more(place):
-            stream.hand_on(place)
 
 
 def _document(place: str, name: str) -> dict[str, object]:

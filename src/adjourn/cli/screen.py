@@ -5,9 +5,11 @@ import select
 import stat
 import time
 from codecs import getincrementaldecoder
+from collections.abc import Sequence
 
 from adjourn.cli.session import Session
-from adjourn.core.render import block
+from adjourn.cli.streams import CUSTOMARY_COLUMNS, columns_of
+from adjourn.core.render import block, fitting_head, width
 from adjourn.core.when import span
 from adjourn.files import open_plain
 
@@ -15,6 +17,7 @@ _STDOUT, _STDERR = 1, 2
 _CHUNK = 1 << 20
 _ALWAYS_FITS = 4096  # bytes that a pipe takes without waiting once it polls as writable
 _NEVER = 1 << 62
+_MARKS = {"stdout": "out", "stderr": "err"}
 _DOING = ("running {}  (Ctrl+C pauses)", "stopping {}  (Ctrl+C again kills)", "killing {}")  # by how often it was told to stop
 
 
@@ -24,9 +27,9 @@ class Screen:
     def __init__(self, session: Session) -> None:
         self.is_wanted = not session.wants_json or session.verbose
         # In JSON mode stdout is the document's alone.
-        self._streams = (
-            [Stream("stderr", _STDERR)] if session.wants_json else [Stream("stdout", _STDOUT), Stream("stderr", _STDERR)]
-        )
+        self._margin = Margin()
+        stderr = Stream("stderr", _STDERR, self._margin)
+        self._streams = [stderr] if session.wants_json else [Stream("stdout", _STDOUT, self._margin), stderr]
         self._ticks = os.isatty(_STDERR) and not session.wants_json and os.environ.get("TERM") != "dumb"
         self._began = time.monotonic()
         self._is_shown = False
@@ -37,8 +40,7 @@ class Screen:
         self._place = place
         if any(stream.has_more(place) for stream in self._streams):
             self._clear()
-            for stream in self._streams:
-                stream.hand_on(place, waits=False)
+            hand_on_all(self._streams, place, waits=False)
         if self._ticks and all(stream.is_at_line_start for stream in self._streams):
             self._tick(_DOING[min(told, len(_DOING) - 1)])
 
@@ -50,9 +52,10 @@ class Screen:
     def close(self) -> None:
         """Take the line away, and hand on the rest."""
         self._clear()
-        for stream in self._streams:
-            if self._place and stream.has_more(self._place):
-                stream.hand_on(self._place)
+        if self._place:
+            hand_on_all(self._streams, self._place)
+        if ending := self._margin.end():
+            self._put(ending)
 
     def _clear(self) -> None:
         if self._is_shown:
@@ -67,18 +70,71 @@ class Screen:
             self._ticks = False
 
 
+class Margin:
+    """The left edge of a terminal: begins each row of what a run prints with the stream that it comes from.
+
+    Without it a run could print a line that looks like one of ours. Both streams write to one terminal, so
+    they share the place of its cursor.
+    """
+
+    def __init__(self) -> None:
+        self._column = 0
+        self._source = ""
+
+    def marked(self, text: str, source: str, *, columns: int) -> str:
+        """Return rendered text with a mark before each row, none of which the terminal has to break."""
+        mark = f"{source} │ "
+        pieces = [self.end()] if source != self._source else []
+        self._source = source
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                pieces.append("\n")
+                self._column = 0
+            rest = line
+            while rest:
+                if not self._column:
+                    pieces.append(mark)
+                    self._column = len(mark)
+                row = fitting_head(rest, max(columns, len(mark) + 2) - self._column)
+                pieces.append(row)
+                self._column += width(row)
+                rest = rest[len(row) :]
+                pieces.append(self.end() if rest else "")
+        return "".join(pieces)
+
+    def end(self) -> str:
+        """Return what brings the cursor to the beginning of a row."""
+        ending = "\n" if self._column else ""
+        self._column = 0
+        return ending
+
+
+def hand_on_all(streams: Sequence["Stream"], place: str, *, waits: bool = True) -> None:
+    """Copy what is new of each stream. One that could not be written whole goes first, and no other cuts in."""
+    for stream in sorted(streams, key=lambda each: not each.is_held_up):
+        if stream.has_more(place) and not stream.hand_on(place, waits=waits) and stream.is_terminal:
+            return
+
+
 class Stream:
     """One output file of a run, and the descriptor that it is copied to."""
 
-    def __init__(self, name: str, fd: int) -> None:
+    def __init__(self, name: str, fd: int, margin: Margin) -> None:
+        self.is_terminal = os.isatty(fd)
+        self._margin = margin
         self._name = name
         self._fd = fd
         self._offset = 0
-        self._decoder = getincrementaldecoder("utf-8")("surrogateescape") if os.isatty(fd) else None
+        self._decoder = getincrementaldecoder("utf-8")("surrogateescape") if self.is_terminal else None
         self._unsaid = b""
         self._ends_a_line = True
         self._room = select.poll()
         self._room.register(fd, select.POLLOUT)
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether something is read and not written yet."""
+        return bool(self._unsaid)
 
     @property
     def is_at_line_start(self) -> bool:
@@ -95,10 +151,10 @@ class Stream:
             return False
         return stat.S_ISREG(found.st_mode) and found.st_size > self._offset
 
-    def hand_on(self, place: str, *, waits: bool = True) -> None:
+    def hand_on(self, place: str, *, waits: bool = True) -> bool:
         """Copy what is new: byte for byte, except to a terminal, where control characters are made visible.
 
-        Unless it waits, it leaves for later what cannot be written at once.
+        Unless it waits, it leaves for later what cannot be written at once; return whether all was written.
         """
         fd = open_plain(os.path.join(place, self._name))
         if fd is None:
@@ -108,7 +164,14 @@ class Stream:
             while self._say(waits=waits) and (chunk := file.read(_CHUNK)):
                 self._offset += len(chunk)
                 self._ends_a_line = chunk.endswith(b"\n")
-                self._unsaid = block(self._decoder.decode(chunk)).encode() if self._decoder else chunk
+                self._unsaid = self._for_terminal(chunk) if self._decoder else chunk
+        return not self._unsaid
+
+    def _for_terminal(self, chunk: bytes) -> bytes:
+        assert self._decoder  # noqa: S101 -- the caller looked; the type does not say
+        columns = columns_of(self._fd) or CUSTOMARY_COLUMNS
+        mark = _MARKS[self._name]
+        return self._margin.marked(block(self._decoder.decode(chunk)), mark, columns=columns).encode()
 
     def _say(self, *, waits: bool) -> bool:
         """Write what is to be written; say whether all of it is."""

@@ -4,14 +4,14 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TextIO
 
-from adjourn.cli.streams import speak_utf8
+from adjourn.cli.streams import CUSTOMARY_COLUMNS, columns_of, speak_utf8
 from adjourn.controller.desk import Desk
 from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded
-from adjourn.core.render import prose
+from adjourn.core.render import command_rows, prose, wrap
 from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
 
 TYPE_CHECKING = False
@@ -122,13 +122,19 @@ class Session:
     @property
     def columns(self) -> int:
         """How wide the terminal is; where there is none, nothing needs to be cut."""
-        try:
-            return os.get_terminal_size(sys.stdout.fileno()).columns
-        except (OSError, ValueError):
-            return _UNBOUNDED
+        return columns_of(sys.stdout) or _UNBOUNDED
+
+    @property
+    def columns_for_words(self) -> int:
+        """How wide an agent's words may be: the terminal, or 80 columns, as whoever shows a log may break its lines."""
+        return columns_of(sys.stdout) or CUSTOMARY_COLUMNS
 
     def say(self, text: str) -> None:
-        """Print to stdout. Whoever closed it does not want to hear; the exit code still tells."""
+        """Print to stdout, in rows that fit the terminal. Whoever closed it does not want to hear; the exit code still tells."""
+        self.hand_out(_fitted(text, sys.stdout))
+
+    def hand_out(self, text: str) -> None:
+        """Print to stdout what programs read: not a character is added."""
         try:
             sys.stdout.write(text + "\n")
         except (BrokenPipeError, OSError, ValueError):
@@ -142,9 +148,9 @@ class Session:
             _silence_stdout()
 
     def warn(self, text: str) -> None:
-        """Print to stderr."""
+        """Print to stderr, with rows that fit the terminal."""
         try:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(_fitted(text, sys.stderr) + "\n")
         except (BrokenPipeError, OSError, ValueError):
             return
 
@@ -160,7 +166,7 @@ class Session:
         from adjourn.core.manifest import encoded
 
         speak_utf8()
-        self.say(encoded(self.redactor.document(document) if self.is_copy else document))
+        self.hand_out(encoded(self.redactor.document(document) if self.is_copy else document))
 
     def fail(self, error: AdjournError) -> int:
         """Say what went wrong, why, and what helps."""
@@ -183,7 +189,9 @@ class Session:
                 why = f": {prose(clean(item.error.sentence))}" if item.error else ""
                 self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
             if error.way_out:
-                self.warn(f"  try: {prose(clean(error.way_out))}")
+                way_out = prose(clean(error.way_out))
+                columns = (columns_of(sys.stderr) if way_out.startswith("adjourn ") else None) or _UNBOUNDED
+                self.warn("\n".join(command_rows("  try: ", way_out, columns=columns)))
 
     def _keep_redactor(self) -> None:
         """Make sure that an error can be told, also the one that the user's patterns cannot be used."""
@@ -202,6 +210,15 @@ class Session:
         """Hand out what is still in the buffer, and keep the exit code whatever becomes of it."""
         self.flush()
         return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """Break rows before the terminal does, so that each begins with words of ours; see `wrap`."""
+    columns = columns_of(stream)
+    if columns is None:
+        return text
+    spelled = text.encode(stream.encoding, "backslashreplace").decode(stream.encoding)
+    return wrap(spelled, columns=columns)
 
 
 def _silence_stdout() -> None:

@@ -1,5 +1,7 @@
 """adjourn show: one task, whole."""
 
+import sys
+
 import click
 import msgspec
 
@@ -16,7 +18,7 @@ from adjourn.core.driving import Report
 from adjourn.core.errors import Conflict
 from adjourn.core.events import Event
 from adjourn.core.manifest import Manifest, manifest_of
-from adjourn.core.render import argv_lines, prose, shortened, visible
+from adjourn.core.render import agent_words, argv_lines, prose, shortened, visible
 from adjourn.core.scene import Scene
 from adjourn.core.when import stamp
 from adjourn.traces import note_changes
@@ -36,7 +38,7 @@ def command(session: Session, *, task: str, full: bool, transcript: bool, resume
     session.cuts = not full
     session.is_copy = not full
     if resume_prompt:
-        session.say(_prompt(session, controller.find(task).id))
+        _say_prompt(session, _prompt(session, controller.find(task).id))
         return
     if transcript:
         from adjourn.cli.transcript import show_transcript
@@ -94,6 +96,14 @@ def _prompt(session: Session, task_id: str) -> str:
     if prompt is None:
         raise Conflict(f"task {task_id} has no answered clarification", way_out=f"adjourn show {task_id}")
     return prompt.rstrip("\n")
+
+
+def _say_prompt(session: Session, prompt: str) -> None:
+    """Print what an agent is told: as it is for programs, and to a person marked as what it is."""
+    if sys.stdout.isatty():
+        session.say("\n".join(agent_words(prompt, columns=session.columns)))
+    else:
+        session.hand_out(prompt)
 
 
 def _refusal(session: Session, task_id: str) -> str | None:

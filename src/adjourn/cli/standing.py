@@ -30,7 +30,10 @@ def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list
     if ask.manifest:
         lines += [
             "  in its own words:",
-            *(f"  {line}" for line in agent_words(ask.manifest, columns=session.columns - 4, cut=cut_for(session, ask.task_id))),
+            *(
+                f"  {line}"
+                for line in agent_words(ask.manifest, columns=session.columns_for_words - 4, cut=cut_for(session, ask.task_id))
+            ),
         ]
     return lines
 
@@ -38,7 +41,7 @@ def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list
 def _question_lines(session: Session, ask: Ask) -> list[str]:
     words = [prose(ask.prompt)]  # a review is asked by adjourn itself
     if not ask.review:
-        words = agent_words(ask.prompt, columns=session.columns - 4, cut=cut_for(session, ask.task_id))
+        words = agent_words(ask.prompt, columns=session.columns_for_words - 4, cut=cut_for(session, ask.task_id))
     choices = [f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"] if ask.choices else []
     return [f"  {line}" for line in words] + choices
 

@@ -2,7 +2,7 @@
 
 import os
 
-from adjourn.core.render import clipped
+from adjourn.core.render import clipped, wrap
 
 _STDERR = 2
 _CLEAR = "\x1b[K"
@@ -23,7 +23,8 @@ class StatusLine:
 
     def say(self, line: str) -> None:
         """Print above the line. It is one write: nothing flickers."""
-        self._put(f"\r{line}{_CLEAR}\n{self._drawn()}")
+        rows = wrap(line, columns=self._columns()).replace("\n", f"{_CLEAR}\n")
+        self._put(f"\r{rows}{_CLEAR}\n{self._drawn()}")
 
     def remove(self) -> None:
         """Take the line away."""

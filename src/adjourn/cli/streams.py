@@ -4,6 +4,7 @@ import os
 import sys
 from typing import TextIO
 
+CUSTOMARY_COLUMNS = 80
 _STDOUT, _STDERR = 1, 2
 
 
@@ -26,6 +27,15 @@ def _speaking(stream: TextIO | None, fd: int) -> TextIO:
         return open(fd, "w", encoding="utf-8", closefd=False)
     _set_up(stream, errors="backslashreplace")
     return stream
+
+
+def columns_of(stream: TextIO | int) -> int | None:
+    """Return how wide the terminal is that a stream or a descriptor writes to, or None if it is no terminal."""
+    try:
+        fd = stream if isinstance(stream, int) else stream.fileno()
+        return os.get_terminal_size(fd).columns or CUSTOMARY_COLUMNS  # one that was never told its size says 0
+    except (OSError, ValueError):
+        return None
 
 
 def speak_utf8() -> None:

@@ -53,7 +53,7 @@ def _lines(session: Session, message: Message, cut: Cut) -> Iterator[str]:
             yield from _indented(block(text), cut)
         case Assistant():
             yield f"model ({prose(message.model)})" if message.model else "model"
-            words = agent_words(message.text, columns=session.columns - len(_INDENT), cut=cut) if message.text else []
+            words = agent_words(message.text, columns=session.columns_for_words - len(_INDENT), cut=cut) if message.text else []
             yield from (f"{_INDENT}{line}" for line in words)
             for call in message.tool_calls:
                 yield from _call(call, cut)

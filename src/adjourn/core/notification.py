@@ -10,7 +10,7 @@ from adjourn.core.call import COMMAND, Call, arguments_of, command_of
 from adjourn.core.driving import files_of
 from adjourn.core.events import Event, Happened
 from adjourn.core.manifest import Manifest, manifest_of
-from adjourn.core.render import Cut, agent_words, argv_lines, call_lines, prose, title, visible
+from adjourn.core.render import Cut, agent_words, argv_lines, call_lines, prose, title, visible, wrap
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.when import stamp
@@ -18,6 +18,8 @@ from adjourn.core.whereabouts import links_in
 
 _TITLE = 200
 _SHOWN = 2_000
+_COLUMNS = 80
+_GO_ON = "Go on with: "  # no line of others begins so: each has a mark or an indent
 
 
 class Occasion(StrEnum):
@@ -81,7 +83,7 @@ def notice_of(happened: Happened, scene: Scene, *, ask: Ask | None, hint: str) -
         at=stamp(event.at),
         by=event.by,
         ask_id=ask.id if ask else None,
-        text="\n".join(_lines(occasion, event, scene, ask=ask, hint=hint)),
+        text=_text(_lines(occasion, event, scene, ask=ask, hint=hint)),
     )
 
 
@@ -90,7 +92,7 @@ def notice_of(happened: Happened, scene: Scene, *, ask: Ask | None, hint: str) -
 
 def _lines(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None, hint: str) -> Iterator[str]:
     yield f"{_headline(occasion, event, scene, ask=ask)}  (task {scene.task.id})"
-    yield title(scene.task.spec, columns=_TITLE)
+    yield f"  {title(scene.task.spec, columns=_TITLE)}"
     if not _still_stands(occasion, event, scene):
         yield f"It went on since then: it is {scene.task.state}."
         return
@@ -101,7 +103,12 @@ def _lines(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None, h
     if occasion is Occasion.COMPLETION and scene.task.message:
         yield from agent_words(scene.task.message, cut=_cut(scene))
     if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN, Occasion.FAILURE}:
-        yield f"Go on with: {hint}"
+        yield f"{_GO_ON}{hint}"
+
+
+def _text(lines: Iterator[str]) -> str:
+    """Break long lines as for a terminal, but for the command, which a person pastes."""
+    return "\n".join(line if line.startswith(_GO_ON) else wrap(line, columns=_COLUMNS) for line in lines)
 
 
 def _headline(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None) -> str:

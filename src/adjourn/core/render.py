@@ -10,6 +10,8 @@ from adjourn.core.call import Json
 from adjourn.core.task import Spec
 
 AGENT_MARK = "agent │ "  # begins with letters, so that a bidirectional terminal keeps it on the left whatever follows
+MORE_MARK = "more │ "  # begins every row that continues the one above
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # ours: in text of others an escape is spelled out
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,10 +120,59 @@ def fit(text: str, *, columns: int) -> str:
 
 def clipped(text: str, *, columns: int) -> str:
     """Cut rendered text that takes more columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
-    if len(_head(text, columns)) == len(text):
+    if len(fitting_head(text, columns)) == len(text):
         return text
-    head = _head(text, columns - len(f"…+{len(text)}"))
+    head = fitting_head(text, columns - len(f"…+{len(text)}"))
     return f"{head}…+{len(text) - len(head)}"
+
+
+def wrap(text: str, *, columns: int) -> str:
+    """Break the lines of rendered text that a terminal of that width would break, and mark each row that this makes.
+
+    A row that the terminal makes begins with whatever text is at that place. Text of others that is long
+    enough could so put a line on the screen that looks like ours.
+    """
+    lines = text.split("\n")
+    return "\n".join(line if width(line) <= columns else f"\n{MORE_MARK}".join(_fitting_rows(line, columns)) for line in lines)
+
+
+def _fitting_rows(line: str, columns: int) -> Iterator[str]:
+    """Yield the rows of a line; the first has all columns, the others leave room for the mark."""
+    start = used = at = 0
+    room = max(columns, 1)
+    while at < len(line):
+        if line[at] == "\x1b" and (colour := _COLOUR.match(line, at)):
+            at = colour.end()
+            continue
+        cells = _cells(line[at])
+        if used and used + cells > room:
+            # Break after a space, unless that would leave the row half empty.
+            space = line.rfind(" ", start + (at - start) // 2, at)
+            end = space + 1 if space >= 0 else at
+            yield line[start:end]
+            start, used = end, width(_COLOUR.sub("", line[end:at]))
+            room = max(columns - len(MORE_MARK), 1)
+        used += cells
+        at += 1
+    yield line[start:]
+
+
+def command_rows(head: str, command: str, *, columns: int) -> list[str]:
+    """Lay out a command that a person may paste: too long for one row, it goes on below, as a shell reads it."""
+    words = _SHELL_WORD.findall(command)
+    if width(head + command) <= columns or " ".join(words) != command:
+        return [head + command]
+    rows = [head + words[0]]
+    for word in words[1:]:
+        if width(f"{rows[-1]} {word} \\") <= columns:
+            rows[-1] += f" {word}"
+        else:
+            rows[-1] += " \\"
+            rows.append(f"    {word}")
+    return rows
+
+
+_SHELL_WORD = re.compile(r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s'\\])+")
 
 
 @lru_cache(maxsize=4096)
@@ -130,10 +181,11 @@ def _cells(char: str) -> int:
 
     if category(char) in {"Mn", "Me"}:
         return 0
-    return 2 if east_asian_width(char) in {"W", "F"} else 1
+    return 2 if east_asian_width(char) in {"W", "F"} or "🇦" <= char <= "🇿" else 1
 
 
-def _head(text: str, columns: int) -> str:
+def fitting_head(text: str, columns: int) -> str:
+    """Return as much of the beginning of rendered text as fits into that many columns."""
     if text.isascii():
         return text[: max(columns, 0)]
     used = 0
