@@ -3,6 +3,8 @@
 import os
 from contextlib import suppress
 
+from adjourn.core.errors import StoreProblem
+
 
 def private_directory(path: str) -> str:
     """Make a directory that only its owner can enter, unless it is there, and return it."""
@@ -61,3 +63,11 @@ def sync_directory(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def disk_full(path: str) -> StoreProblem:
+    """Return the error for a disk that is full, which names the disk."""
+    from adjourn.core.render import command_line
+
+    sentence = f"the disk of {path} is full: free some space, and run the command again"
+    return StoreProblem(sentence, way_out=command_line(["df", "-h", path]))
