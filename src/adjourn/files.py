@@ -5,6 +5,8 @@ import os
 import stat
 from contextlib import suppress
 
+from adjourn.core.errors import StoreProblem
+
 # What `open` says of a path that leads to no file of ours: none, a link, a socket, somebody else's.
 _NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM})
 
@@ -93,3 +95,11 @@ def sync_directory(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def disk_full(path: str) -> StoreProblem:
+    """Return the error for a disk that is full, which names the disk."""
+    from adjourn.core.render import command_line
+
+    sentence = f"the disk of {path} is full: free some space, and run the command again"
+    return StoreProblem(sentence, way_out=command_line(["df", "-h", path]))

@@ -13,7 +13,7 @@ def _policy(shell: Shell, text: str) -> None:
 
 
 def _auto(*names: str) -> str:
-    return "".join(f'[[rule]]\nargs = ["{name}", "**"]\naction = "auto"\n' for name in names)
+    return "".join(f'[[rule]]\nargs = ["{name}", "**"]\naction = "auto"\ndirs = ["**"]\n' for name in names)
 
 
 def _program(path: Path, text: str) -> None:

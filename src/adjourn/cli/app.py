@@ -182,9 +182,9 @@ def _help_for(error: click.ClickException, argv: list[str]) -> str:
 def _of_the_system(error: OSError, session: Session) -> AdjournError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         with suppress(AdjournError, OSError):
-            from adjourn.stores.sqlite.place import disk_full
+            from adjourn.files import disk_full
 
-            return disk_full(os.path.dirname(error.filename) if error.filename else session.root)
+            return disk_full(os.path.dirname(os.fsdecode(error.filename)) if error.filename else session.root)
     if error.errno in {errno.EMFILE, errno.ENFILE}:
         return AdjournError("too many files are open", way_out="ulimit -n 1024, and say it again")
     if isinstance(error, FileNotFoundError) and error.filename is None:

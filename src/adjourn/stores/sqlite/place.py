@@ -5,7 +5,7 @@ import os
 import stat
 
 from adjourn.core.errors import NotFound, StoreDamaged, StoreProblem, StoreRefused
-from adjourn.files import private_file, sync_directory, write_whole
+from adjourn.files import disk_full, private_file, sync_directory, write_whole
 
 DATABASE = "adjourn.db"
 LOCK = "write.lock"
@@ -202,14 +202,6 @@ def has_no_room(root: str) -> bool:
     finally:
         os.close(fd)
         os.unlink(probe)
-
-
-def disk_full(path: str) -> StoreProblem:
-    """Return the error for a disk that is full, which names the disk."""
-    from adjourn.core.render import command_line
-
-    sentence = f"the disk of {path} is full"
-    return StoreProblem(sentence, way_out=f"{command_line(['df', '-h', path])}, free some space, and run the command again")
 
 
 def unusable(path: str, error: OSError) -> StoreProblem:

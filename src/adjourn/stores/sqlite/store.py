@@ -12,7 +12,7 @@ import msgspec
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.core.task import Task
-from adjourn.files import private_directory
+from adjourn.files import disk_full, private_directory
 from adjourn.ports.store import Listener
 from adjourn.stores.locks import NoLeases, oldest_fitting
 from adjourn.stores.sqlite import place
@@ -261,12 +261,12 @@ def _translated(root: str) -> Generator[None, None, None]:
     except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise StoreProblem(f"{root} is read-only", way_out="make it writable, or name another with --store DIR") from error
     except apsw.FullError as error:
-        raise place.disk_full(root) from error
+        raise disk_full(root) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreDamaged(f"{root} holds a damaged database: {error}", way_out="restore a backup of adjourn.db") from error
     except apsw.Error as error:
         if isinstance(error, apsw.IOError | apsw.CantOpenError) and place.has_no_room(root):
-            raise place.disk_full(root) from error
+            raise disk_full(root) from error
         raise StoreProblem(
             f"{root} cannot be used: {error}", way_out="check the disk, or name another with --store DIR"
         ) from error
