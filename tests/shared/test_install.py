@@ -12,6 +12,8 @@ import pytest
 from adjourn.core.ask import Verb
 from adjourn.core.errors import StoreProblem
 from adjourn.core.states import TaskState
+from adjourn.stores.postgres import install
+from adjourn.stores.postgres.database import Database
 from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import Shell
 from tests.postgres import Server
@@ -62,6 +64,22 @@ def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_chang
             with pytest.raises(StoreProblem, match="has schema 3, and this program knows 2"):
                 change()
         assert office.task(task.id).state is TaskState.WAITING
+        store.close()
+
+
+def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_queues(postgres: Server) -> None:
+    with postgres.empty_database() as url:
+        db = Database(url)
+        install._install_engine(db)
+        db.all(b"CREATE SCHEMA adjourn")
+        db.last(install._steps(1))
+        db.all(b"INSERT INTO adjourn.schema_version (version) VALUES (1)")
+        db.all(b"SELECT absurd.create_queue('adjourn_default')")
+        db.close()
+        store = PostgresStore(url)
+        office = desk(store)
+        assert office.run(office.start()).state is TaskState.SUCCEEDED
+        assert office.run(office.start(pool="later")).state is TaskState.SUCCEEDED
         store.close()
 
 

@@ -66,6 +66,8 @@ def _install(db: Database) -> None:
                 db.all(b"CREATE SCHEMA IF NOT EXISTS adjourn")
             db.last(_steps(version))
             db.all(b"INSERT INTO adjourn.schema_version (version) VALUES ($1)", version)
+        if db.all(b"SELECT 1 FROM pg_trigger WHERE tgname = 'guard' AND tgrelid = 'adjourn.ask'::regclass"):
+            db.last(_file("roles.sql"))  # the roles of an older version know nothing of what is new
 
 
 @contextmanager
@@ -73,6 +75,8 @@ def _alone(db: Database) -> Generator[None, None, None]:
     """Open a transaction in which nobody else installs anything; it is gone if the block raised."""
     db.all(b"BEGIN")
     try:
+        # Any login of the database can take this lock: nobody waits for it for ever.
+        db.all(b"SET LOCAL lock_timeout = '30s'")
         db.all(b"SELECT pg_advisory_xact_lock($1)", _INSTALLING)
         yield
         db.all(b"COMMIT")

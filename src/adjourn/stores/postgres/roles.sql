@@ -195,6 +195,48 @@ BEGIN
     PERFORM 1 FROM adjourn.family WHERE no = ANY(families) ORDER BY no FOR UPDATE;
 END $$;
 
+-- Everybody waits for whoever writes to the trail, and that is the last thing a transaction does. A login that holds it and does not commit is cut
+-- off: an agent's after five seconds, another's when it has been silent for ten. Where the owner may end no connections, it is named.
+CREATE OR REPLACE FUNCTION adjourn.wait_for(lock_name text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    patience text := current_setting('lock_timeout');
+BEGIN
+    PERFORM 1 FROM adjourn.lock WHERE name = lock_name FOR UPDATE SKIP LOCKED;
+    WHILE NOT FOUND LOOP
+        BEGIN
+            PERFORM set_config('lock_timeout', '5s', true);
+            PERFORM 1 FROM adjourn.lock WHERE name = lock_name FOR UPDATE;
+            PERFORM set_config('lock_timeout', patience, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM adjourn.cut_off(lock_name);
+        END;
+        PERFORM 1 FROM adjourn.lock WHERE name = lock_name FOR UPDATE SKIP LOCKED;
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION adjourn.cut_off(lock_name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    holder record;
+    is_agent boolean;
+BEGIN
+    SELECT activity.pid, activity.usename, activity.state, clock_timestamp() - activity.state_change AS silence INTO holder
+    FROM pg_locks JOIN pg_stat_activity AS activity ON activity.pid = pg_locks.pid
+    WHERE locktype = 'transactionid' AND granted AND transactionid = (SELECT xmax FROM adjourn.lock WHERE name = lock_name);
+    IF holder.pid IS NULL THEN
+        RETURN;  -- it has gone meanwhile
+    END IF;
+    is_agent := NOT pg_has_role(holder.usename, 'adjourn_approver', 'MEMBER') AND NOT pg_has_role(holder.usename, 'adjourn_worker', 'MEMBER');
+    IF is_agent OR holder.state LIKE 'idle in transaction%' AND holder.silence > interval '10 seconds' THEN
+        PERFORM pg_terminate_backend(holder.pid, 5000);
+    END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE lock_not_available USING
+        MESSAGE = format('the login %s keeps everybody waiting; as a superuser: SELECT pg_terminate_backend(%s)', holder.usename, holder.pid);
+END $$;
+REVOKE ALL ON FUNCTION adjourn.cut_off (text) FROM PUBLIC;
+
 -- An approver queues what waits, and takes out what is queued and has not started.
 CREATE OR REPLACE FUNCTION adjourn.check_queue(verb text, task_no bigint, engine_task uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -511,7 +553,10 @@ BEGIN
         PERFORM adjourn.refuse('a task that is %s does not become %s', OLD.state, NEW.state);
     END IF;
     IF NOT is_worker AND (
-        OLD.state IN ('succeeded', 'failed', 'canceled') AND OLD.state != NEW.state
+        -- The head of its chain is written last, in the transaction that ended it.
+        OLD.state IN ('succeeded', 'failed', 'canceled')
+            AND (OLD.state, OLD.version, OLD.next_call, OLD.wish, OLD.slot, OLD.engine_task, OLD.engine_run, OLD.body)
+            IS DISTINCT FROM (NEW.state, NEW.version, NEW.next_call, NEW.wish, NEW.slot, NEW.engine_task, NEW.engine_run, NEW.body)
         OR OLD.state != NEW.state AND 'running' IN (OLD.state, NEW.state)
         OR OLD.state = 'running' AND (OLD.engine_task, OLD.engine_run) IS DISTINCT FROM (NEW.engine_task, NEW.engine_run)
     ) THEN
@@ -666,7 +711,7 @@ DO $$
 DECLARE
     owner oid := (SELECT nspowner FROM pg_namespace WHERE nspname = 'adjourn');
 BEGIN
-    IF NOT (SELECT rolsuper FROM pg_roles WHERE oid = owner) THEN
+    IF NOT (pg_has_role(owner, 'adjourn_approver', 'MEMBER') AND pg_has_role(owner, 'adjourn_worker', 'MEMBER')) THEN
         EXECUTE format('GRANT adjourn_approver, adjourn_worker TO %s', owner::regrole);
     END IF;
 END $$;

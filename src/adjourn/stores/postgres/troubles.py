@@ -115,8 +115,9 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
     ((errors.TooManyConnections,), "{name} has no connection left", "say it again, or raise max_connections"),
     ((errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement), "{name} is behind a pooler: {said}", _POOLER),
     ((errors.UniqueViolation,), "it is there already: {said}", "say it again"),
+    ((errors.LockNotAvailable,), "{name} kept us waiting: {said}", "say it again"),
     (
-        (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure),
+        (errors.DeadlockDetected, errors.SerializationFailure),
         "others changed the same in {name} at the same moment",
         "say it again",
     ),
