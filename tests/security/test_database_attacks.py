@@ -1,5 +1,6 @@
 """What logins of a shared store have tried with SQL of their own, and must not achieve."""
 
+import os
 import time
 from collections.abc import Iterator
 
@@ -164,8 +165,8 @@ def test_a_login_that_runs_and_decides_nothing_freezes_nobody(
     if role == "agent":
         url = as_role("bot", of="agent")
     else:
-        postgres.make_login("outsider_of_all")
-        url = login_at(database, "outsider_of_all")
+        postgres.make_login(f"freezing_{os.getpid()}")
+        url = login_at(database, f"freezing_{os.getpid()}")
     try:
         with psycopg.connect(url, autocommit=True) as hostile:
             for statement in FREEZING:
@@ -182,7 +183,7 @@ def test_a_login_that_runs_and_decides_nothing_freezes_nobody(
             assert worker.start(pool="another").state is TaskState.QUEUED
     finally:
         if role == "outsider":
-            postgres.do("DROP ROLE outsider_of_all")
+            postgres.do(f"DROP ROLE freezing_{os.getpid()}")
 
 
 @pytest.mark.parametrize("then", [None, b"SELECT pg_sleep(60)"])

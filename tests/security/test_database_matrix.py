@@ -1,6 +1,7 @@
 """Every statement kind on every table, and every function, as every role: what is not in these tables is refused."""
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 
@@ -100,9 +101,10 @@ def logins(as_role: Roles, postgres: Server, database: str) -> Iterator[dict[str
     office.begin(office.start())
     office.run(office.start())
     store.close()
-    postgres.make_login("outsider")
-    yield {role: as_role(role) for role in ROLES[:3]} | {"outsider": login_at(database, "outsider")}
-    postgres.do("DROP ROLE outsider")
+    outsider = f"outsider_{os.getpid()}"
+    postgres.make_login(outsider)
+    yield {role: as_role(role) for role in ROLES[:3]} | {"outsider": login_at(database, outsider)}
+    postgres.do(f"DROP ROLE {outsider}")
 
 
 def tables_of(database: str) -> dict[str, str]:

@@ -50,7 +50,9 @@ class TrailRows(Trail, Steps):
         """Drop an ended task and all that belongs to it, except the links of its events."""
         no = self._no(task_id)
         self._write_events()
-        link, places, links = GENESIS, [], []
+        link = GENESIS
+        places: list[int] = []
+        links: list[bytes] = []
         for place, body in self._all("trail_of", no):
             link = link_after(link, event_of(task_id, body))
             places.append(place)
