@@ -10,6 +10,7 @@ from adjourn.core.task import Task
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.look import search_path
 from adjourn.process.shim import Shim, ShimSpec
+from adjourn.user_state import state_directory
 
 
 class Warmth(Protocol):
@@ -94,5 +95,6 @@ def child_environment(
     }
     environment["PATH"] = search_path(path, environment)
     run = claimed.run
-    ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
+    ours = {"STORE": root, "STATE": state_directory(inherited)}
+    ours |= {"TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}

@@ -1,6 +1,7 @@
 """The command itself: finds the verb, and turns every error into a sentence and an exit code."""
 
 import errno
+import os
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 from adjourn.core.render import block
+from adjourn.user_state import take_key_from
 
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
@@ -120,6 +122,7 @@ def cli() -> None:
 def run(argv: list[str]) -> int:
     """Run one command line and return its exit code. Nothing that a person can cause shows a traceback."""
     make_ready()
+    take_key_from(os.environ)
     session = Session(wants_json=_wants_json(argv))
     try:
         _refuse_other_encodings(argv)

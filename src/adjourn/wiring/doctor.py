@@ -11,7 +11,7 @@ import msgspec
 
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import AskKind
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, StoreRefused
 from adjourn.core.render import command_line
 from adjourn.core.states import TaskState
 from adjourn.process import lock
@@ -182,6 +182,15 @@ def _wake_ups(controller: Controller) -> Findings:
     ear.close()
 
 
+def _ownership(store: SqliteStore) -> Findings:
+    try:
+        store.require_ours()
+    except StoreRefused as error:
+        yield _bad("ownership", error.sentence, error.way_out)
+    else:
+        yield _fine("ownership", "the store is bound to this machine and user, and has all that was seen of it here")
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -191,6 +200,7 @@ def _in_the_store(root: str) -> Findings:
     try:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
+            yield from _ownership(store)
             yield _fine("level", _level(root))
         else:
             yield from _database(root)

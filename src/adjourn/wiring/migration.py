@@ -15,7 +15,7 @@ from adjourn.ports.store import Store
 from adjourn.stores.everything import Everything
 from adjourn.stores.sqlite.place import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import ADDRESS, URLS, is_shared, living
+from adjourn.wiring import ADDRESS, URLS, is_shared, living, open_sqlite
 
 MOVED = f"{DATABASE}.moved"
 ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker")
@@ -27,16 +27,17 @@ def migrate(source: str, target: str) -> Everything:
     The old database is put aside: two stores that both know of an approved call would both run it.
     """
     source = _movable(source, target)
-    from adjourn.wiring.shared import address_of, open_shared
+    from adjourn.wiring.shared import address_of, open_shared, trust_address
 
     _settle_the_dead(source)
-    old, new = SqliteStore(source), open_shared(target)
+    old, new = open_sqlite(source), open_shared(target)
     try:
         with old.everything() as found:
             content: Everything = found  # what starts fast does not know its type
             _require_rest(content, source)
             new.take_in(content)
             write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(target)))
+            trust_address(source)
             _put_aside(source)
     finally:
         old.close()

@@ -10,6 +10,7 @@ from adjourn.core.task import Task
 from adjourn.exchange import once, recover, take_responses
 from adjourn.process.supervisors import About
 from adjourn.stores.sqlite.place import DATABASE
+from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervise import Supervisor
 from adjourn.wiring import is_shared, now
 from adjourn.wiring.supervision import open_supervising
@@ -37,6 +38,8 @@ def open_worker(
     def look() -> None:
         if _identity(root) != known:
             raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
+        if isinstance(controller.store, SqliteStore):
+            controller.store.require_in_place()
         on_look(controller, worker.active)
 
     refuse = once(root, lambda sentence: log("response_refused", error=sentence))
