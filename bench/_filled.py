@@ -20,7 +20,9 @@ from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.task import Run, Spec, Task
 from adjourn.process.local import LocalProcesses
+from adjourn.stores.sqlite.binding import Home, identity_in
 from adjourn.stores.sqlite.store import Rows, SqliteStore
+from adjourn.user_state import state_directory
 from adjourn.wiring import STORE, now
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 from adjourn.wiring.controller import find_runner
@@ -92,7 +94,20 @@ def _forget_all_but(version: Path) -> None:
 def copy_of(place: Path) -> Generator[Path, None, None]:
     """Lend a copy of a filled store's directory, to be changed at will."""
     with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as folder:
-        yield Path(shutil.copytree(place, Path(folder) / "workspace"))
+        copy = Path(shutil.copytree(place, Path(folder) / "workspace"))
+        _bind(copy / STORE)
+        yield copy
+
+
+def _bind(root: Path) -> None:
+    """Make a copy of a store ours: its key is known, and what was seen of an earlier copy is not about this one."""
+    store = SqliteStore(str(root), home=_home())
+    with store.read() as view:
+        identity = identity_in(view)
+    assert identity is not None
+    shutil.rmtree(Path(_home().directory) / "stores" / identity.id, ignore_errors=True)
+    store.require_ours()
+    store.close()
 
 
 def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/srv/people/someone/src/shop") -> list[str]:
@@ -120,11 +135,15 @@ def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/s
     return ids
 
 
+def _home() -> Home:
+    return Home(directory=state_directory(os.environ), key="a key of benches, so that their copies of a store are theirs")
+
+
 class _Hasty(SqliteStore):
     """A store whose changes share the transaction that is open; a crash would take it all."""
 
     def __init__(self, root: str) -> None:
-        super().__init__(root)
+        super().__init__(root, home=_home())
         self._db.do("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 20000; PRAGMA cache_size = -400000")
 
     def transaction(self) -> AbstractContextManager[Rows]:

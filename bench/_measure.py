@@ -5,6 +5,7 @@ import ctypes
 import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
@@ -32,6 +33,9 @@ def adjourn() -> str:
     if not os.access(path, os.X_OK):
         sys.exit(f"there is no {path}: run this by ./dev bench, or where adjourn is installed")
     return path
+
+
+os.environ.setdefault("XDG_STATE_HOME", f"{tempfile.gettempdir()}/adjourn-bench-{os.getuid()}-state")  # never a person's own
 
 
 def environment() -> dict[str, str]:

@@ -737,6 +737,13 @@ def _files() -> Iterator[str]:
         "the database is, `seen.json` how far it was when somebody here last looked."
     )
     yield (
+        "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, "
+        "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
+        "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
+        "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
+    )
+    yield (
         "The database is the truth; `session/` is a copy of parts of it. Modes are set explicitly, whatever the umask. "
         "Nothing is written to a temporary directory. Small files are written whole: to a file beside, synced, renamed, "
         "and the directory synced. A file that ends in `.tmp` is being written; after a crash it may be left over."
@@ -754,7 +761,12 @@ READ = {
     "ADJOURN_LISTEN": "Where to listen for changes of a shared store behind a pooler: a `postgresql://` URL, or `off`.",
     "ADJOURN_INSIDE": "The `postgresql://` URL with which processes inside a run use a shared store, if not with their worker's.",
     "ADJOURN_LEASE": "How many seconds a run of a shared store is its supervisor's without a sign of life: 30, or 3 to 3600.",
-    "XDG_STATE_HOME": "Where the files of a shared store's runs are, if it is an absolute path; else in `~/.local/state`.",
+    "ADJOURN_STORE_KEY": "The key of a store that jobs carry from machine to machine, 32 characters or more; `--key-file` "
+    "names a file with it. No process that adjourn starts gets it.",
+    "ADJOURN_STATE": "Set inside a run: the user's state directory. `HOME` and `XDG_STATE_HOME` may be others there.",
+    "XDG_STATE_HOME": "Where adjourn keeps whose stores are, and the files of a shared store's runs, if it is an absolute path; "
+    "else in `~/.local/state`.",
+    "HOME": "Where the two directories above are, if the variables do not say; without it the home of the user is taken.",
     "ADJOURN_RUN_ID": "Set inside a run. `ask` asks for that run, `run` makes a child of its task, deciding verbs are refused.",
     "ADJOURN_RUN_KEY": "Set inside a run on a shared store with roles. An agent's login writes for the task of that key only.",
     "XDG_CONFIG_HOME": "Where the user's `adjourn/` with `config.toml`, `policy.toml` and `rules.toml` is, "
@@ -772,6 +784,7 @@ READ = {
 GIVEN = {
     "ADJOURN_STORE": "The store's directory (of a shared one: its place on this machine), absolute, so that `adjourn` inside "
     "a run finds it from anywhere.",
+    "ADJOURN_STATE": "The user's state directory, in which adjourn keeps whose stores are.",
     "ADJOURN_TASK_ID": "The task. The same in every run.",
     "ADJOURN_RUN_ID": "The run: the task id, a dot, and the run's number.",
     "ADJOURN_GRACE": "How many seconds the process has after an interrupt before it is killed.",

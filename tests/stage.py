@@ -23,6 +23,8 @@ class Stage:
         self.work.mkdir()
         self.shell = Shell(self.work)
         self.shell.environment["HOME"] = str(self.home)
+        if self.shell.database is None:
+            self.shell.environment["XDG_STATE_HOME"] = str(self.home / ".local" / "state")  # kept and copied with the home
 
     def run(self, prompt: str = "do it", *, expect: int | None = 10, options: Sequence[str] = ()) -> Done:
         """Have the agent work on a prompt, gated."""

@@ -13,6 +13,7 @@ from adjourn.files import private_directory
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.look import search_path
 from adjourn.process.shim import Shim, ShimSpec
+from adjourn.user_state import state_directory
 
 RUN_KEY = "ADJOURN_RUN_KEY"  # names the variable by which a process shows its database login of which task it is
 NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -123,5 +124,6 @@ def child_environment(
     }
     environment["PATH"] = search_path(path, environment)
     run = claimed.run
-    ours = {"STORE": root, "TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
+    ours = {"STORE": root, "STATE": state_directory(inherited)}
+    ours |= {"TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}

@@ -11,6 +11,7 @@ from tests.stage import Stage
 Process = subprocess.Popen[bytes]
 
 _PLACES = ("home", "work")
+KEY = "every shot begins with a copy of the same store"
 
 
 class Range:
@@ -20,6 +21,7 @@ class Range:
         self._stage = stage
         self._place = stage.home.parent
         self._control = Control(self._place / "control")
+        stage.shell.environment["ADJOURN_STORE_KEY"] = KEY
         self._loaded = {"LD_PRELOAD": library, "INJECT_CONTROL": str(self._control.path)}
 
     def keep(self) -> None:

@@ -56,6 +56,9 @@ class Stage:
         self.work = root / "work"
         self.effects_file = root / "effects"
         self.work.mkdir(parents=True)
+        # What is kept outside of the store lies on the same disk. The image of a disk is a copy: the key makes it ours.
+        os.environ["XDG_STATE_HOME"] = str(self.work / "state")
+        os.environ["ADJOURN_STORE_KEY"] = "every image of a disk is a copy of the same store"
         self.control = Control(root / "control")
         self.aimed = Aim()
         self._played = 0

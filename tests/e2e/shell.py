@@ -76,6 +76,7 @@ class Shell:
             if not name.startswith(("ADJOURN", "_ADJOURN", "CI")) and name not in {"AUTO_APPROVAL", "NO_COLOR", "FORCE_COLOR"}
         }
         self.environment["XDG_CONFIG_HOME"] = str(place / ".config")  # never the developer's own
+        self.environment["XDG_STATE_HOME"] = str(place.with_name(f"{place.name}-state"))  # likewise
         self.environment["PATH"] = os.pathsep.join([str(ADJOURN.parent), os.environ.get("PATH", os.defpath)])
         if self.database_of_all:
             self.share(self.database_of_all)

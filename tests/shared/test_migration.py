@@ -120,6 +120,8 @@ def test_a_directory_does_not_lead_to_a_database_that_others_could_have_named(da
     assert "is not yours alone" in shell.adjourn("tasks", expect=5).err
     assert "is not yours alone" in shell.adjourn("run", "--", "true", expect=5).err
     address.chmod(0o600)
+    assert "was not written here by you" in shell.adjourn("run", "--", "true", expect=5).err
+    shell.adjourn("store", "adopt", "--yes")
     shell.adjourn("run", "--", "true")
     assert shell.end() == {}
 
@@ -136,6 +138,8 @@ def test_what_ran_when_a_backup_was_made_is_uncertain_where_it_is_restored(
     restored.mkdir(mode=0o700)
     shell.adjourn("store", "backup", str(restored / "adjourn.db"))
     with postgres.empty_database() as second:
+        shell.adjourn("store", "migrate", "--from", str(restored), "--store", second, expect=5)
+        shell.adjourn("store", "adopt", "--yes", "--store", str(restored))
         shell.adjourn("store", "migrate", "--from", str(restored), "--store", second)
         assert shell.json("inbox", "--store", second)["asks"][0]["kind"] == "uncertain"
     assert shell.state(task) == "running", "whoever looks at a copy leaves alone what the store itself runs"

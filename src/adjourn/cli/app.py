@@ -15,6 +15,7 @@ from adjourn.cli.streams import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 from adjourn.core.render import block
+from adjourn.user_state import take_key_from
 
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
@@ -122,6 +123,7 @@ def cli() -> None:
 def run(argv: list[str]) -> int:
     """Run one command line and return its exit code. Nothing that a person can cause shows a traceback."""
     make_ready()
+    take_key_from(os.environ)
     session = Session(wants_json=_wants_json(argv))
     try:
         _refuse_other_encodings(argv)

@@ -32,6 +32,7 @@ def command(session: Session, *, question: str, choices: tuple[str, ...], key: s
     if not run_id:
         raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
+    session.only_asks = True
     ask = session.controller.ask(run_id, asked)
     is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:

@@ -68,7 +68,10 @@ class Stage:
         self._session = session
         self._place = place
         outer = {name: value for name, value in os.environ.items() if not name.startswith("ADJOURN_")}
-        self._environment = own_environment(outer) | {"ADJOURN_STORE": os.path.join(place, ".adjourn")}
+        self._environment = own_environment(outer) | {
+            "ADJOURN_STORE": os.path.join(place, ".adjourn"),
+            "ADJOURN_STATE": os.path.join(place, "state"),  # nothing is left behind, there either
+        }
         script = os.path.join(place, "deploy.sh")
         with open(script, "w", encoding="utf-8") as file:
             file.write(_SCRIPT)

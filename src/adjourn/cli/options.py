@@ -7,17 +7,18 @@ from typing import Any
 import click
 
 from adjourn.cli.session import Session
+from adjourn.user_state import take_key_file
 
 Verb = Callable[..., int | None]
 
-_COMMON = frozenset({"store", "output", "verbose"})
+_COMMON = frozenset({"store", "key_file", "output", "verbose"})
 
 
 def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
     """Make a verb: a command with the common options, whose function takes the session first."""
 
     def decorate(function: Verb) -> click.Command:
-        wrapped = _verbose(_output(_store(click.pass_obj(function))))
+        wrapped = _verbose(_output(_key_file(_store(click.pass_obj(function)))))
         decorator: Callable[[Verb], click.Command] = click.command(name, add_help_option=False, **settings)
         made = decorator(wrapped)
         made.params.sort(key=lambda parameter: parameter.name in _COMMON)  # a verb's own options first
@@ -91,6 +92,11 @@ def _keep_store(context: click.Context, _: click.Parameter, value: str | None) -
         _session(context).given_store = value
 
 
+def _keep_key(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        take_key_file(value)
+
+
 def _keep_output(context: click.Context, _: click.Parameter, value: str) -> None:
     _session(context).wants_json = value == "json"
 
@@ -107,6 +113,13 @@ _store = click.option(
     callback=_keep_store,
     expose_value=False,
     help="The store's directory (default: the nearest .adjourn), or a postgresql:// URL.",
+)
+_key_file = click.option(
+    "--key-file",
+    metavar="FILE",
+    callback=_keep_key,
+    expose_value=False,
+    help="The key of a store that jobs carry from machine to machine (or ADJOURN_STORE_KEY).",
 )
 _output = click.option(
     "--output",

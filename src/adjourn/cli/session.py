@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TextIO
 
@@ -10,7 +11,7 @@ from adjourn.cli.streams import CUSTOMARY_COLUMNS, columns_of, speak_utf8
 from adjourn.controller.desk import Desk
 from adjourn.core import exits
 from adjourn.core.ask import Principal
-from adjourn.core.errors import AdjournError, NotFound, NothingRecorded
+from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.render import command_rows, prose, wrap
 from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
 
@@ -31,6 +32,7 @@ class Session:
         self.cuts = True
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
         self.given_store: str | None = None
+        self.only_asks = False  # from inside a run, where a sandbox may hide the user's state directory
         self._controller: Controller | None = None
         self._desk: Desk | None = None
         self._clock: Callable[[], int] | None = None
@@ -67,7 +69,7 @@ class Session:
             from adjourn.wiring.controller import open_controller
 
             self.require_store()
-            self._controller = self._desk = open_controller(self.root)
+            self._controller = self._desk = open_controller(self.root, for_asking=self.only_asks)
             self.settle(self._controller)
         return self._controller
 
@@ -98,9 +100,9 @@ class Session:
         if has_responses(self.root):
             from adjourn.exchange import once, take_responses
 
-            take_responses(
-                controller, self.root, refuse=once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
-            )
+            refuse = once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            with suppress(StoreRefused):  # a copy can be looked at; whoever wants to change it is told
+                take_responses(controller, self.root, refuse=refuse)
 
     @property
     def inside_run(self) -> str | None:

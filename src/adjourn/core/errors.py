@@ -23,6 +23,8 @@ AdjournError
 └── StoreProblem        1  the store cannot be used
     ├── StoreLost       1  it went away while a task was under way
     ├── StoreRefused    5  it is not ours to use
+    │   ├── StoreNotBound 5  it is a copy, or another user's or machine's
+    │   └── StoreOlder  5  it lacks what was acknowledged here
     ├── StoreReadOnly   1  it can be looked at, and no more
     └── StoreDamaged    1  it is not a database any more
 """
@@ -216,6 +218,18 @@ class StoreRefused(StoreProblem):
 
     code = "store_refused"
     exit_code = exits.NOT_ALLOWED
+
+
+class StoreNotBound(StoreRefused):
+    """The store is a copy, or belongs to another machine or user: it can be looked at, and starts nothing."""
+
+    code = "store_not_bound"
+
+
+class StoreOlder(StoreRefused):
+    """The store lacks what this machine has acknowledged or acted on: it can be looked at, and starts nothing."""
+
+    code = "store_older"
 
 
 class StoreReadOnly(StoreProblem):

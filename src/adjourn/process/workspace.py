@@ -17,7 +17,6 @@ MOST_ENTRIES = 20_000
 LONGEST = 1.0  # seconds for one look
 _SMALL = 4_096
 _PACKED = 16 * 1024 * 1024
-_INDEX = 256 << 20
 _LEVELS = 64
 _HEX = frozenset("0123456789abcdef")
 _HASHES = (40, 64)
@@ -52,17 +51,6 @@ def head_of(workspace: str) -> Head | None:
     if word or not _is_ref(ref):
         return Head(ref=None, commit=_hash(said))
     return Head(ref=ref, commit=_commit_of(place, ref))
-
-
-def is_tracked(path: str) -> bool:
-    """Say whether a file came with the repository around it: that one lists such a name in such a directory."""
-    place = _git_directory(os.path.dirname(os.path.dirname(path)))
-    name = os.fsencode("/".join(path.split("/")[-2:]))
-    try:
-        with open(os.path.join(place or "", "index"), "rb") as file:
-            return name in file.read(_INDEX)
-    except OSError:
-        return False
 
 
 def _git_directory(workspace: str) -> str | None:

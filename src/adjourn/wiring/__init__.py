@@ -12,8 +12,14 @@ from adjourn.core.surroundings import Surroundings
 from adjourn.process import supervisors
 from adjourn.process.ancestry import Unreadable, find_enclosing_run
 from adjourn.process.supervisors import About, LocalSupervisors
+from adjourn.user_state import state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser
 from adjourn.wiring.finding import STORE, nearest_store, place_for_a_new_store
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # a shared store does without
+    from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = ["STORE", "About", "find_root", "has_responses", "has_worker", "is_shared", "living", "new_id", "now", "open_desk"]
 
@@ -102,16 +108,23 @@ def open_desk(root: str) -> Desk:
     """Open the store and return what takes decisions; it starts no run and settles none."""
     if is_shared(root):
         return _open_shared_desk(root)
-    from adjourn.stores.sqlite.store import SqliteStore  # a shared store does without
-
     return Desk(
-        SqliteStore(root),
+        open_sqlite(root),
         clock=now,
         new_id=new_id,
         supervisors=LocalSupervisors(root),
         look=_look,
         authoriser=FileAuthoriser(root),
     )
+
+
+def open_sqlite(root: str, *, for_asking: bool = False, bound_as: str | None = None) -> "SqliteStore":
+    """Open the store of a directory. It changes only if it is bound to this machine and user."""
+    from adjourn.stores.sqlite.binding import Home
+    from adjourn.stores.sqlite.store import SqliteStore
+
+    home = Home(directory=state_directory(os.environ), key=store_key(), is_for_asking=for_asking)
+    return SqliteStore(root, home=home, bound_as=bound_as)
 
 
 def _open_shared_desk(root: str) -> Desk:

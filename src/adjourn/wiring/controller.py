@@ -7,20 +7,21 @@ from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
 from adjourn.ports.runs import Gate, Runner
 from adjourn.process.local import LocalProcesses, SharedProcesses
-from adjourn.wiring import is_shared, new_id, now, postgres_is_there
+from adjourn.wiring import is_shared, new_id, now, open_sqlite, postgres_is_there
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 DRIVERS = ("agent", "claude", "codex")
 
 
-def open_controller(root: str, *, as_worker: bool = False) -> Controller:
-    """Open the store and return what applies the rules. A part of adjourn inside a run speaks for the worker that runs it."""
+def open_controller(root: str, *, as_worker: bool = False, for_asking: bool = False) -> Controller:
+    """Open the store and return what applies the rules. A part of adjourn inside a run speaks for the worker that runs it.
+
+    Whoever only asks, inside a run, needs not see the user's state directory: it may be hidden by a sandbox.
+    """
     if is_shared(root):
         return _open_shared_controller(root, as_worker=as_worker)
-    from adjourn.stores.sqlite.store import SqliteStore  # a shared store does without
-
     return Controller(
-        SqliteStore(root),
+        open_sqlite(root, for_asking=for_asking),
         clock=now,
         new_id=new_id,
         find_runner=find_runner,

@@ -10,7 +10,7 @@ import msgspec
 
 from adjourn.controller.whole import Controller
 from adjourn.core.ask import AskKind, Principal
-from adjourn.core.errors import AdjournError, NotAllowed
+from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.render import command_line
 from adjourn.core.states import TaskState
 from adjourn.process import lock
@@ -208,6 +208,15 @@ def _wake_ups(controller: Controller) -> Findings:
     ear.close()
 
 
+def _ownership(store: SqliteStore) -> Findings:
+    try:
+        store.require_ours()
+    except StoreRefused as error:
+        yield _bad("ownership", error.sentence, error.way_out)
+    else:
+        yield _fine("ownership", "the store is bound to this machine and user, and has all that was seen of it here")
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -218,6 +227,7 @@ def _in_the_store(root: str) -> Findings:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
             yield from _queue(root)
+            yield from _ownership(store)
             yield _fine("level", _level(root))
             yield from _place(root, store)
         else:

@@ -89,7 +89,7 @@ class Inside:
         if not run_id or not store:
             raise NotInsideARun("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-COMMAND")
         root = find_root(store)
-        controller = open_controller(root)
+        controller = open_controller(root, for_asking=True)
         try:
             yield cls(controller, root=root, run_id=run_id, verbose=verbose)
         finally:

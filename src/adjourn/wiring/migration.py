@@ -17,7 +17,7 @@ from adjourn.ports.store import Store
 from adjourn.stores.everything import Everything
 from adjourn.stores.sqlite.place import DATABASE, FENCED, MOVING
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import ADDRESS, URLS, is_shared, living, new_id
+from adjourn.wiring import ADDRESS, URLS, is_shared, living, new_id, open_sqlite
 
 MOVED = f"{DATABASE}.moved"
 ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker")
@@ -57,7 +57,7 @@ def migrate(source: str, target: str) -> Everything:
 
 def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
     """Take the steps of a move that are still to be taken."""
-    from adjourn.wiring.shared import address_of, open_shared
+    from adjourn.wiring.shared import open_shared
 
     content: Everything
     fenced = os.path.join(source, FENCED)
@@ -66,11 +66,12 @@ def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
         with new.everything() as content:
             pass
         new.close()
+        _lead_to(source, move.target)
         _put_aside(source, fenced)
         return content
     if is_fenced:
         _rename_files(source, fenced)  # the database is there; what belongs to it may not be yet
-    old = SqliteStore(fenced if is_fenced else source)
+    old = open_sqlite(fenced, bound_as=source) if is_fenced else open_sqlite(source)
     try:
         with old.everything() as found:
             content = found  # what starts fast does not know its type
@@ -84,12 +85,20 @@ def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
                 _rename_files(fenced, source)
                 os.unlink(os.path.join(source, MOVING))
                 raise
-            write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(move.target)))
+            _lead_to(source, move.target)
     finally:
         old.close()
         new.close()
     _put_aside(source, fenced)
     return content
+
+
+def _lead_to(source: str, target: str) -> None:
+    """Have a directory name the database of another place from now on; we wrote the address, so it is followed."""
+    from adjourn.wiring.shared import address_of, trust_address
+
+    write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(target)))
+    trust_address(source)
 
 
 def _rename_files(source: str, target: str) -> None:

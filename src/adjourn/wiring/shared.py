@@ -13,8 +13,8 @@ import msgspec
 from adjourn.core.ask import Principal
 from adjourn.core.authority import ALL, LOGIN, Rights, Scope
 from adjourn.core.digest import sha256
-from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
-from adjourn.core.render import prose
+from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefused
+from adjourn.core.render import command_line, prose
 from adjourn.files import private_directory, write_whole
 from adjourn.ports.leases import Heart
 from adjourn.ports.store import Change, Store, View
@@ -23,6 +23,7 @@ from adjourn.process.supervisors import About
 from adjourn.stores.postgres.install import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.stores.postgres.troubles import shown
+from adjourn.user_state import state_directory
 from adjourn.wiring import ADDRESS, URLS, enclosing_run
 from adjourn.wiring.authority import FileAuthoriser
 
@@ -50,9 +51,7 @@ class Address(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 def place_for(url: str) -> str:
     """Return where this machine keeps the files of a shared store: one directory for each database and user of it."""
-    home = os.environ.get("XDG_STATE_HOME", "")
-    base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".local", "state")
-    place = os.path.join(base, "adjourn", sha256(_identity(url).encode("utf-8", "surrogateescape")).hex()[:16])
+    place = os.path.join(state_directory(os.environ), sha256(_identity(url).encode("utf-8", "surrogateescape")).hex()[:16])
     _keep_address(place, _address(url, _former(place) or Address(url=url)))
     return place
 
@@ -129,9 +128,49 @@ def address_of(place: str) -> Address:
         found = os.lstat(path)
         if found.st_uid != os.geteuid() or found.st_mode & _OTHERS or not stat.S_ISREG(found.st_mode):
             raise StoreRefused(f"{path} is not yours alone: it is not followed", way_out=f"look at it, then: chmod 600 {path}")
-        return msgspec.json.decode(_content(path), type=Address)
+        content = _content(path)
+        if not _is_own_place(place) and not os.path.lexists(_trust_mark(place, content)):
+            raise StoreNotBound(
+                f"{path} was not written here by you: it is not followed, and no server gets your password",
+                way_out=command_line(["adjourn", "store", "adopt", "--store", place]),
+            )
+        return msgspec.json.decode(content, type=Address)
     except (OSError, msgspec.DecodeError) as error:
         raise StoreProblem(f"{place}/{ADDRESS} cannot be read: {error}", way_out="name the store by its URL once") from error
+
+
+def _is_own_place(place: str) -> bool:
+    """Say whether a directory is one that we made ourselves, in the user's state directory."""
+    return os.path.dirname(os.path.realpath(place)) == os.path.realpath(state_directory(os.environ))
+
+
+def _trust_mark(place: str, content: bytes) -> str:
+    """Return the file that says, in the user's state directory, that an address in another directory is ours.
+
+    It is for these bytes in this very directory: a copy has another inode.
+    """
+    of = f"{os.stat(place).st_ino}\0".encode() + content
+    return os.path.join(state_directory(os.environ), "addresses", sha256(of).hex())
+
+
+def trust_address(place: str) -> None:
+    """Follow from now on the address that a directory has: we wrote it, or a person said so."""
+    mark = _trust_mark(place, _content(os.path.join(place, ADDRESS)))
+    try:
+        os.makedirs(os.path.dirname(mark), mode=0o700, exist_ok=True)
+        write_whole(mark, b"")
+    except OSError as error:
+        sentence = f"{mark} cannot be written: {error.strerror}"
+        raise StoreProblem(sentence, way_out="set XDG_STATE_HOME to a directory of yours") from error
+
+
+def untrusted_url(place: str) -> str | None:
+    """Return, without its password, where the address of a directory would lead that is not followed; None if it is."""
+    try:
+        address_of(place)
+    except StoreNotBound:
+        return str(shown(msgspec.json.decode(_content(os.path.join(place, ADDRESS)), type=Address).url))
+    return None
 
 
 def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:

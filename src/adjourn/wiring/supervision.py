@@ -6,14 +6,12 @@ from functools import partial
 import msgspec
 
 from adjourn.controller.whole import Controller
-from adjourn.core.errors import StoreRefused
 from adjourn.core.task import TRIES
 from adjourn.ports.leases import Heart
 from adjourn.process.forkserver import ForkServer
 from adjourn.process.supervisors import About
-from adjourn.process.workspace import is_tracked
 from adjourn.supervise import Supervisor
-from adjourn.wiring import ADDRESS, is_shared, new_id, now
+from adjourn.wiring import is_shared, new_id, now
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.judging import own_program
 from adjourn.wiring.whereabouts import place_if_any
@@ -37,9 +35,13 @@ def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
 
 def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = False) -> tuple[Controller, Supervisor]:
     """Make a supervisor that says this about itself."""
-    _refuse_foreign(root)
     forks = ForkServer.start()
-    controller = open_controller(root)
+    try:
+        controller = open_controller(root)
+        _require_ours(controller)
+    except BaseException:
+        forks.close()
+        raise
     supervisor = Supervisor(
         controller,
         forks,
@@ -83,8 +85,9 @@ def _start_heart(root: str, about: About, supervisor: str) -> Heart:
     return start_heart(root, about, supervisor=supervisor)
 
 
-def _refuse_foreign(root: str) -> None:
-    """Refuse to start anything out of a store that came with a repository: its approvals may be anybody's."""
-    if any(is_tracked(os.path.join(root, name)) for name in ("adjourn.db", ADDRESS)):
-        sentence = f"{root} is part of the repository: whoever wrote that may have put approvals into it; nothing is started"
-        raise StoreRefused(sentence, way_out=f"git rm -r --cached {root}, after a look at it with adjourn tasks")
+def _require_ours(controller: Controller) -> None:
+    """Refuse to start anything out of a store that is a copy, or lacks what happened here: its approvals may be anybody's."""
+    from adjourn.stores.sqlite.store import SqliteStore
+
+    if isinstance(controller.store, SqliteStore):
+        controller.store.require_ours()

@@ -41,6 +41,8 @@ def open_worker(
     def look() -> None:
         if _identity(root) != known:
             raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
+        if isinstance(controller.store, SqliteStore):
+            controller.store.require_in_place()
         on_look(controller, worker.active)
 
     is_noted = False

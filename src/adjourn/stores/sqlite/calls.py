@@ -54,6 +54,8 @@ class CallRows(Belongings, Steps):
 
     def save_call(self, old: Call, new: Call) -> None:
         """Replace a call."""
+        if new.state is CallState.EXECUTING:
+            self.opens_gate = True
         no = self._key(old.task_id, old.number)
         self._swap(
             "update_call",

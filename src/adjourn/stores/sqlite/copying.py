@@ -1,9 +1,11 @@
 """Copies all rows of a SQLite store out, and all rows of another store in."""
 
 from adjourn.stores.everything import Everything, KeptEvent, KeptTask, KeptTurn, add_values
+from adjourn.stores.sqlite.binding import IDENTITY
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.store import Rows
 
+_SHARED = "SELECT name, body FROM shared_document WHERE name != ? ORDER BY name"  # who a store is stays with it
 _DOCUMENTS = "SELECT task, name, body FROM document ORDER BY task, name"
 
 
@@ -20,7 +22,7 @@ def everything_in(db: Database, rows: Rows) -> Everything:
         turns=[KeptTurn(run, key, kind, thing, bool(left_open)) for run, key, kind, thing, left_open in turns],
         documents=[(task, name, body) for task, name, body in db.all(_DOCUMENTS)],
         messages=[(no, body) for no, body in db.all("SELECT no, body FROM message ORDER BY no")],
-        shared_documents=[(name, body) for name, body in db.all("SELECT name, body FROM shared_document ORDER BY name")],
+        shared_documents=[(name, body) for name, body in db.all(_SHARED, IDENTITY)],
         events=[KeptEvent(*row) for row in db.all("SELECT no, task, body, link, seal FROM event ORDER BY no")],
         outboxes=[(name, body) for name, body in db.all("SELECT notifier, body FROM outbox ORDER BY notifier")],
     )

@@ -43,6 +43,10 @@ class Database:
         """Run a statement that returns nothing once for each of the rows."""
         self._connection.executemany(statement, rows).fetchall()
 
+    def last_row(self) -> int:
+        """Return the key of the row that was inserted last."""
+        return int(self._connection.last_insert_rowid())
+
     def do(self, statements: str) -> None:
         """Run statements that return nothing."""
         self._connection.execute(statements).fetchall()

@@ -230,6 +230,9 @@ UPDATE task SET head = ?2 WHERE no = ?1;
 -- name: last_seal
 SELECT seal FROM event ORDER BY no DESC LIMIT 1;
 
+-- name: seal_at
+SELECT seal FROM event WHERE no = ?;
+
 -- name: insert_event
 INSERT INTO event (task, body, seal) VALUES (?, ?, ?);
 

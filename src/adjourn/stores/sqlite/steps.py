@@ -26,6 +26,8 @@ class Steps(Numbered):
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._newest_seal: bytes | None = None
         self._events: list[Values] = []  # appended and not yet written
+        self.written: tuple[int, bytes] | None = None  # the newest event of this transaction: its place and its seal
+        self.opens_gate = False  # whether this transaction lets a call start
 
     def _all(self, query: str, *values: object) -> list[Values]:
         return self._db.all(SQL[query], *values)

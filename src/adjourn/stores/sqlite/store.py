@@ -10,15 +10,19 @@ from typing import Any
 import apsw
 import msgspec
 
-from adjourn.core.errors import AdjournError, StoreDamaged, StoreProblem, StoreRefused
+from adjourn.core.errors import AdjournError, StoreDamaged, StoreNotBound, StoreProblem, StoreRefused
+from adjourn.core.events import GENESIS
+from adjourn.core.render import command_line
 from adjourn.core.task import Task
 from adjourn.files import disk_full, private_directory
 from adjourn.ports.store import Listener
 from adjourn.stores.locks import NoLeases, oldest_fitting
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.asks import AskRows
+from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
 from adjourn.stores.sqlite.calls import CallRows
 from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.openfiles import OpenFiles
 from adjourn.stores.sqlite.tasks import TaskRows
 from adjourn.stores.sqlite.trail import TrailRows
 from adjourn.stores.sqlite.wake import wake_all
@@ -49,25 +53,30 @@ class Rows(TaskRows, CallRows, AskRows, TrailRows, NoLeases):
 
 
 class SqliteStore:
-    """Keeps tasks in a directory of its own."""
+    """Keeps tasks in a directory of its own. With a home it changes only what is bound to this machine and user.
 
-    def __init__(self, root: str) -> None:
+    While a store is moved into a database, its files lie in another directory: it is `bound_as` the first one.
+    """
+
+    def __init__(self, root: str, *, home: Home | None = None, bound_as: str | None = None) -> None:
         self.root = root
         self.say: Callable[[str, str], None] = _warn  # how to tell whoever waits long for another writer
+        self._home = home
+        self._binding = Binding(bound_as or root, home) if home else None
         with _translated(root), _on_disk(root):
             path = place.prepare(root)
             if place.may_fault(path):
                 place.leave_at_fault(root)
             self._lock = os.open(os.path.join(root, place.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             self._db = self._open(path)
-            self._file = place.identity(path)
+            self._files = OpenFiles(path)
         self._rows = Rows(self._db)
 
     def _open(self, path: str) -> Database:
         db = Database(path)
         if _known_version(db, path) < SCHEMA:
             with self._turn():
-                _migrate(db, path)
+                _migrate(db, path, self._binding)
         # A backup comes back in another mode; for all others the first is no work.
         db.do(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         db.do(f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}")
@@ -88,21 +97,106 @@ class SqliteStore:
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         with _translated(self.root), self._turn():
-            self._require_in_place()
-            self._db.do("BEGIN IMMEDIATE")
+            self._begin()
             try:
+                self._require_bound()
+                yield self._rows
+                self._commit()
+            except BaseException:
+                self._roll_back()
+                raise
+            finally:
+                if self._binding:
+                    self._binding.release()
+        wake_all(os.path.join(self.root, "wake"))
+
+    def _begin(self) -> None:
+        self._rows.written, self._rows.opens_gate = None, False
+        self.require_in_place()
+        self._db.do("BEGIN IMMEDIATE")
+        try:
+            if not self._files.has_log:
+                self._files.find_log()
+            self.require_in_place(has_transaction=True)
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _commit(self) -> None:
+        """Commit, and write down outside of the store how far it is: before a gate opens, that is on disk."""
+        self._rows.flush()
+        if self._binding and self._rows.opens_gate:
+            self._binding.require_gate()
+        self._db.do("COMMIT")
+        self.require_in_place(is_committed=True)
+        if self._binding and self._rows.written:
+            self._binding.note(Mark(*self._rows.written), durably=self._rows.opens_gate)
+
+    def _require_bound(self) -> None:
+        if self._binding is None or self._home is None:
+            return
+        try:
+            self._binding.require(self._rows)
+        except StoreNotBound:
+            if not self._home.is_for_asking:
+                raise
+
+    def require_ours(self) -> None:
+        """Refuse a store that is not bound to this machine and user, or lacks what was acknowledged here."""
+        with self.read() as rows:
+            rows.trail_head()  # now the log is open: from here on it has to stay where it is
+            if not self._files.has_log:
+                self._files.find_log()
+            if self._binding:
+                try:
+                    self._binding.require(rows)
+                finally:
+                    self._binding.release()
+
+    def require_in_place(self, *, has_transaction: bool = False, is_committed: bool = False) -> None:
+        """Refuse to change what nobody looks at any more: a file of it was moved, removed or replaced under us.
+
+        The log is compared with its index where nobody else can write meanwhile.
+        """
+        missing = self._files.missing()
+        if missing is None and (has_transaction or is_committed) and not self._files.is_log_whole():
+            missing = f"{self.root}/{place.DATABASE}-wal"
+        if missing:
+            raise _lost(missing, self.root, is_committed=is_committed)
+
+    # --- whose it is -----------------------------------------------------------------------------------------------
+
+    def missing(self) -> Mark | None:
+        """Return the newest place that this machine has seen, if the store of this machine and user lacks it."""
+        with self.read() as rows:
+            return self._binding.missing(rows) if self._binding else None
+
+    @contextmanager
+    def taking_over(self, *, adopts: bool) -> Generator[Rows, None, None]:
+        """Open a transaction in a store that lacks something, or is not ours; when it has ended, the store is ours as it is."""
+        assert self._binding is not None  # noqa: S101 -- whoever takes over has a home
+        with _translated(self.root), self._turn():
+            self._begin()
+            try:
+                former = identity_in(self._rows) if adopts else None
+                if adopts:
+                    _require_own_schema(self._db, self.root)
+                else:
+                    self._binding.missing(self._rows)
                 yield self._rows
                 self._rows.flush()
+                head = Mark(*self._rows.trail_head())
+                if adopts:
+                    identity = self._binding.bind(at=time.time_ns() // 1_000_000, mark=head)
+                    self._rows.keep_shared_document(IDENTITY, identity)
                 self._db.do("COMMIT")
+                self.require_in_place(is_committed=True)
+                self._binding.reset(head)
+                self._binding.forget(former)
             except BaseException:
                 self._roll_back()
                 raise
         wake_all(os.path.join(self.root, "wake"))
-
-    def _require_in_place(self) -> None:
-        """Refuse to change what nobody looks at any more: it was moved into a database, or another file is in its place."""
-        if place.identity(os.path.join(self.root, place.DATABASE)) != self._file:
-            raise StoreProblem(f"{self.root} was moved or replaced in this moment: nothing was changed", way_out="say it again")
 
     def _roll_back(self) -> None:
         self._rows.discard()
@@ -194,11 +288,14 @@ class SqliteStore:
         from adjourn.stores.sqlite.copying import everything_in
 
         with _translated(self.root), self._turn():
-            self._db.do("BEGIN IMMEDIATE")
+            self._begin()
             try:
+                self._require_bound()
                 yield everything_in(self._db, self._rows)
             finally:
                 self._roll_back()
+                if self._binding:
+                    self._binding.release()
 
     def take_in(self, content: Any) -> None:
         """Keep Everything that another store keeps, in the place of nothing."""
@@ -219,6 +316,15 @@ def _warn(sentence: str, way_out: str) -> None:
     warn(sentence, way_out)
 
 
+def _lost(path: str, root: str, *, is_committed: bool = False) -> StoreProblem:
+    what = "what was recorded just now may be lost" if is_committed else "nothing was changed"
+    doctor = command_line(["adjourn", "doctor", "--store", root])
+    return StoreProblem(
+        f"{path} was removed or replaced while the store was in use: {what}",
+        way_out=f"stop what uses the store, then: {doctor}",
+    )
+
+
 def _known_version(db: Database, path: str) -> int:
     """Return the schema's version, or refuse a file that is not ours or newer than we are, before writing anything."""
     # In this order: whoever makes the store meanwhile puts its name and its tables into one transaction.
@@ -232,14 +338,43 @@ def _known_version(db: Database, path: str) -> int:
     return version
 
 
-def _migrate(db: Database, path: str) -> None:
-    """Bring the schema up to date, each step in a transaction of its own."""
-    if _known_version(db, path) == 0:
+def _migrate(db: Database, path: str, binding: Binding | None) -> None:
+    """Bring the schema up to date, each step in a transaction of its own; a new store is bound in the one that makes it."""
+    version = _known_version(db, path)
+    if version == 0:
         db.do(f"PRAGMA page_size = {_PAGE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-    for version in range(_known_version(db, path) + 1, SCHEMA + 1):
-        with open(os.path.join(os.path.dirname(__file__), f"schema_{version}.sql"), encoding="utf-8") as file:
-            steps = file.read()
-        db.do(f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {version}; COMMIT")
+    if version == 0 and db.number("schema_version") == 0:  # there is nothing in it: no trigger of anybody's, say
+        identity = binding.bind(at=time.time_ns() // 1_000_000, mark=Mark(0, GENESIS)) if binding else None
+        steps = ";".join(_schema(number) for number in range(1, SCHEMA + 1))
+        db.do(f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {SCHEMA}")
+        if identity:
+            db.all("INSERT INTO shared_document (name, body) VALUES (?, ?)", IDENTITY, identity)
+        db.do("COMMIT")
+        return
+    for number in range(version + 1, SCHEMA + 1):
+        steps = _schema(number)
+        db.do(f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {number}; COMMIT")
+
+
+def _schema(number: int) -> str:
+    with open(os.path.join(os.path.dirname(__file__), f"schema_{number}.sql"), encoding="utf-8") as file:
+        return file.read()
+
+
+def _require_own_schema(db: Database, root: str) -> None:
+    """Refuse a database with tables, triggers or views that are not ours: they could change what is written."""
+    ours = Database(":memory:")
+    for number in range(1, SCHEMA + 1):
+        ours.do(_schema(number))
+    objects = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY 1, 2"
+    foreign = set(db.all(objects)) ^ set(ours.all(objects))
+    ours.close()
+    if foreign:
+        names = ", ".join(sorted({f"{kind} {name}" for kind, name, *_ in foreign}))
+        raise StoreRefused(
+            f"the database in {root} is not built as adjourn builds it: {names}. It may change what is written to it",
+            way_out="start with a new store: adjourn run --store DIR -- COMMAND",
+        )
 
 
 @contextmanager
@@ -265,6 +400,8 @@ def _translated(root: str) -> Generator[None, None, None]:
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreDamaged(f"{root} holds a damaged database: {error}", way_out="restore a backup of adjourn.db") from error
     except apsw.Error as error:
+        if getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ:
+            raise _lost(f"{root}/{place.DATABASE}-wal", root) from error
         if isinstance(error, apsw.IOError | apsw.CantOpenError) and place.has_no_room(root):
             raise disk_full(root) from error
         raise StoreProblem(

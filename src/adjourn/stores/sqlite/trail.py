@@ -32,9 +32,16 @@ class TrailRows(Trail, Steps):
         self._db.many(SQL["update_head"], list(self._heads.values()))
         self.discard()
 
+    def seal_at(self, place: int) -> bytes | None:
+        """Return the seal of the event at a place of the trail, if there is one."""
+        row = self._one("seal_at", place)
+        return bytes(row[0]) if row else None
+
     def _write_events(self) -> None:
-        self._db.many(SQL["insert_event"], self._events)
-        self._events.clear()
+        if self._events:
+            self._db.many(SQL["insert_event"], self._events)
+            self.written = (self._db.last_row(), bytes(self._events[-1][2]))
+            self._events.clear()
 
     def discard(self) -> None:
         """Forget what was true in a view or a transaction that is over."""

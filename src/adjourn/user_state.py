@@ -1,0 +1,60 @@
+"""Where this user keeps what belongs to stores and must not lie in them, and the key that was given for one."""
+
+import os
+from collections.abc import Mapping, MutableMapping
+
+from adjourn.core.errors import Misuse
+
+STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
+KEY = "ADJOURN_STORE_KEY"
+_SHORTEST_KEY = 32  # characters: the store keeps a digest of it, which nobody may be able to guess
+_taken: dict[str, str] = {}
+
+
+def state_directory(environment: Mapping[str, str]) -> str:
+    """Return the user's state directory. A relative XDG_STATE_HOME or HOME is void: it would be the project's."""
+    given = environment.get(STATE, "")
+    if os.path.isabs(given):
+        return given
+    base = environment.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        home = environment.get("HOME", "")
+        base = os.path.join(home if os.path.isabs(home) else _home_of_user(), ".local", "state")
+    return os.path.join(base, "adjourn")
+
+
+def _home_of_user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        raise Misuse(
+            f"uid {os.geteuid()} has no home directory: nothing can be kept outside of the store",
+            way_out="set XDG_STATE_HOME to a directory of yours",
+        ) from None
+
+
+def take_key_from(environment: MutableMapping[str, str]) -> None:
+    """Take the key of a store out of the environment, so that no process that is started gets it."""
+    if key := environment.pop(KEY, None):
+        _taken[KEY] = key
+
+
+def take_key_file(path: str) -> None:
+    """Read the key of a store from a file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            _taken[KEY] = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Misuse(f"{path}: the key cannot be read: {why}", way_out="name a file that holds the key") from error
+
+
+def store_key() -> str | None:
+    """Return the key that was given for a store, if one was."""
+    key = (_taken.get(KEY) or os.environ.get(KEY) or "").strip()
+    if key and len(key) < _SHORTEST_KEY:
+        sentence = f"the key of the store has {len(key)} characters: it needs {_SHORTEST_KEY} or more"
+        raise Misuse(sentence, way_out="make one with: openssl rand -hex 32")
+    return key or None
