@@ -158,7 +158,7 @@ class Stream:
         """
         fd = open_plain(os.path.join(place, self._name))
         if fd is None:
-            return False
+            return not self._unsaid
         with open(fd, "rb") as file:
             file.seek(self._offset)
             while self._say(waits=waits) and (chunk := file.read(_CHUNK)):
