@@ -304,7 +304,7 @@ DOCUMENTS = {
     "`parent_run_id`, `created_at`, `updated_at`, `message`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
     "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
-    "prune": "`schema_version`, `pruned`, a list of task ids, and `dry_run`",
+    "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
     "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `why`, `parts`: of each its "
     "command, depth, is_auto, effect, doubts and rules; `rules` that match, each with its file, line, rule and whether it "
     "decides; `always_allow`, the rule's id if one decides, and `files`, each with its path, kind and rules",
