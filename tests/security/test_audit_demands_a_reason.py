@@ -52,7 +52,8 @@ def test_a_trail_that_is_forged_as_a_whole_is_not_found_without_a_receipt(shell:
         facts: dict[str, str | int | None] = {"ask": ask, "call": 1, "level": "L0", "digest": digest}
         tx.append(Event(task_id=task, kind="ask_approved", by=shell.me, at=1, facts=facts))
     store.close()
-    shell.sql(f"UPDATE ask SET state = 'approved', settled_at = 1, settled_by = '{shell.me}', level = 'L0'")  # noqa: S608
+    approved = "UPDATE ask SET state = 'approved', settled_at = 1, level = 'L0', settled_by = "
+    shell.sql(f"{approved}'{shell.me}'")
     shell.sql("UPDATE call SET state = 'approved'")
     shell.sql("UPDATE task SET state = 'queued', next_call = 1")
     shell.adjourn("resume", task)

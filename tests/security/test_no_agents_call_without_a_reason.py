@@ -6,13 +6,15 @@ import pytest
 from adjourn.core.ask import Verb
 from adjourn.core.call import Call
 from adjourn.core.errors import AlreadyDone
-from adjourn.core.states import AskState, CallState
+from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.ports.runs import StartMark
-from adjourn.stores.memory import MemoryStore
+from tests.contract.conftest import office, open_store, store
 from tests.contract.office import Office
 from tests.contract.test_driving import begun, wanted
 from tests.stateful.world import Process, shim_of
+
+__all__ = ["office", "open_store", "store"]
 
 Proposed = tuple[Task, Run, Call]
 
@@ -20,11 +22,6 @@ Proposed = tuple[Task, Run, Call]
 @pytest.fixture(params=["agent", "claude", "codex"])
 def runner(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture
-def office() -> Office:
-    return Office(MemoryStore())
 
 
 def proposed(office: Office, runner: str, *, asks: bool = True) -> Proposed:
@@ -90,7 +87,8 @@ def test_what_changed_between_claim_and_start_does_not_start(office: Office) -> 
     task, run, call = proposed(office, "agent")
     office.reply(office.open_ask(task), Verb.APPROVE)
     with office.controller.store.read() as view:
-        claimed = office.controller.claim_call(run, view.call(task.id, call.number))
+        approved = view.call(task.id, call.number)
+    claimed = office.controller.claim_call(run, approved)
     assert claimed is not None
     forged(office, claimed, ask=None)
     assert office.controller.execute_call(run, claimed, shim=shim_of(run.id)) is None
@@ -115,3 +113,29 @@ def test_a_call_that_this_machine_has_marked_as_started_is_uncertain(office: Off
             let_go(office, run, call, runner)
     with office.controller.store.read() as view:
         assert view.call(task.id, call.number).state is CallState.UNCERTAIN
+
+
+def test_a_command_without_its_ask_does_not_start(office: Office) -> None:
+    task = office.start(pause_on_approval=True)
+    with office.controller.store.read() as view:
+        call = view.call(task.id, 1)
+    forged(office, call, state=CallState.APPROVED, ask=None)
+    with office.controller.store.change() as tx:
+        current = tx.task(task.id)
+        queued = {"state": TaskState.QUEUED, "next_call": 1, "version": current.version + 1}
+        tx.save_task(current, msgspec.structs.replace(current, **queued))
+    stopped = office.controller.claim(task.id, supervisor="anna-0")
+    assert isinstance(stopped, Task)
+    assert stopped.state is TaskState.WAITING
+    assert "the audit trail has no such call" in asked_why(office, task)
+
+
+def test_a_command_that_changed_after_its_claim_does_not_start(office: Office) -> None:
+    task = office.start(pause_on_approval=True)
+    office.reply(office.open_ask(task), Verb.APPROVE)
+    claimed = office.claim(office.task(task.id))
+    forged(office, claimed.call, ask=None)
+    stopped = office.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
+    assert isinstance(stopped, Task)
+    assert stopped.state is TaskState.WAITING
+    assert "the audit trail has no such call" in asked_why(office, task)
