@@ -20,6 +20,9 @@ APPLY = use(command("echo applied >> log.txt", "tc_1"), text="I'm about to apply
 needs("jq")
 
 
+SECRETS = {"secrets.ADJOURN_STORE_KEY": "of the project, in the settings of its CI"}
+
+
 class Runner:
     """Runs the steps of a GitHub workflow as GitHub would, as far as shell steps go."""
 
@@ -39,7 +42,9 @@ class Runner:
         output = self.person.place / "output"
         output.write_text("")
         given = {name: self._filled(str(value)) for name, value in step.get("env", {}).items()}
+        key = workflow()["jobs"]["agent"]["env"]["ADJOURN_STORE_KEY"]
         env = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(self.summary), **given}
+        env["ADJOURN_STORE_KEY"] = self._filled(key)
         self.person.run("bash", "-e", "-c", step["run"], expect=expect, env=env)
         self.outputs[step.get("id", "")] = dict(line.split("=", 1) for line in output.read_text().splitlines())
 
@@ -57,7 +62,7 @@ class Runner:
         if name.startswith("steps."):
             _, step, _, key = name.split(".")
             return self.outputs.get(step, {}).get(key, "")
-        return self._known.get(name, "")
+        return SECRETS.get(name) or self._known.get(name, "")
 
 
 def workflow() -> dict[str, Any]:
@@ -75,7 +80,8 @@ def test_the_github_workflow_sees_the_pause_frees_its_runner_and_goes_on_in_a_la
         assert "`tc_1` run_command" in first.summary.read_text()
         artifact = tmp_path / "adjourn.tar"
         kept = artifact.read_bytes()
-        for left in (person.store, tmp_path / "result.json", artifact):  # the runner is gone, and all that was on it
+        state = Path(person.environment["XDG_STATE_HOME"])
+        for left in (person.store, state, tmp_path / "result.json", artifact):  # the runner is gone, and all that was on it
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         assert person.lines("log.txt") == []
         artifact.write_bytes(kept)

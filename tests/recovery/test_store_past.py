@@ -140,6 +140,8 @@ def test_what_may_have_run_since_a_backup_is_asked_about(restored: Shell) -> Non
     assert set(asks) == {"uncertain", "approval"}
     assert "may have been approved and run" in restored.adjourn("show", asks["approval"]["task_id"]).out
     restored.adjourn("approve", old["id"], expect=4)
+    restored.adjourn("resume", asks["approval"]["task_id"], "--approve-all", expect=None)
+    assert len(restored.lines("effects")) == 2
     lost = asks["uncertain"]["task_id"]
     restored.adjourn("settle", f"{lost}.tc_2", "it-ran")
     assert restored.state(lost) == "succeeded"

@@ -23,6 +23,9 @@ def details(session: Session, ask: Ask, scene: Scene, *, now: int) -> list[str]:
     """Say all that there is to know of an open ask, a line for each thing."""
     lines = [*_start_lines(ask, scene), *terms_lines(ask.terms), *_time_lines(ask, now=now)]
     if ask.replaces:
+        from adjourn.controller.restored import LATER  # seldom: most asks replace none
+
+        lines += [LATER] if ask.prompt.startswith(LATER) else []
         lines += [f"replaces ask {visible(ask.replaces)}, which was withdrawn", *_replaced_lines(session, ask, scene)]
     return [f"  {line}" for line in lines]
 
