@@ -10,7 +10,7 @@ from adjourn.process.shim import Shim
 from adjourn.supervise import Supervisor
 from adjourn.underway import Active
 from tests.crash.inject import Aim, Mode
-from tests.crash.product import adjourn, decided, effect, examine, ledger, newest_task, one_ask
+from tests.crash.product import STORE, adjourn, decided, effect, examine, ledger, newest_task, one_ask
 from tests.crash.stage import Ran, Stage
 
 Words = Callable[[Stage], list[str]]
@@ -105,6 +105,17 @@ class Hasty(Tale):
         return super().step(stage)
 
 
+class HastyWithoutProof(Hasty):
+    """The same, on a disk that keeps neither results nor marks: then only the order of events protects a call."""
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        """Take away what would prove that the call was started."""
+        stage.survivors(patience=5)
+        for proof in (*stage.work.glob(f"{STORE}/runs/*/result.json"), *stage.work.glob(f"{STORE}/started/*")):
+            proof.unlink()
+        return super().aftermath(stage, ran)
+
+
 class Boastful(Tale):
     """A command that acknowledges the decision before it is in the store."""
 
@@ -197,4 +208,5 @@ tool_runs = Tale(run_script("echo one; EFFECT; echo two >&2; echo three"), after
 
 # These break promises, so that a sweep can prove that it would notice.
 hasty = Hasty(of_task("resume"), after=(PAUSED, APPROVED))
+hasty_without_proof = HastyWithoutProof(of_task("resume"), after=(PAUSED, APPROVED))
 boastful = Boastful(of_ask("approve"), after=(PAUSED,), decides="approved")

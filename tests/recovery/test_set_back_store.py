@@ -250,3 +250,15 @@ def _go_on(shell: Shell, task: str) -> None:
             shell.adjourn(*words)
         shell.adjourn("resume", task, expect=None)
     raise AssertionError(f"it does not end: {shell.json('show', task)}")
+
+
+def test_a_lost_run_that_is_to_run_again_does_so_and_nobody_is_asked(shell: Shell) -> None:
+    """Not a fault: the store knows of the start that the mark stands for."""
+    task = shell.detached("sh", "-c", "echo start >> starts; [ -e sure ] || sleep 60")
+    until(lambda: bool(shell.lines("starts")), what="it works")
+    os.kill(shell.shim(f"{task}.1"), signal.SIGKILL)
+    shell.adjourn("wait", task, expect=10)
+    shell.adjourn("settle", f"{task}.tc_1", "run-again")
+    (shell.place / "sure").touch()
+    shell.adjourn("resume", task)
+    assert shell.lines("starts") == ["start"] * 2

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from adjourn.core.ask import Ask, Verdict
+from adjourn.core.ask import Ask, AskKind, Verdict
 from adjourn.core.call import AUTO_APPROVAL, Call, command_body, command_of
 from adjourn.core.events import Event
 from adjourn.core.task import Spec
@@ -44,8 +44,9 @@ class NoReason(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None = None
 
 
-# Every call enters the trail by one of these, which hold its number. Those that queue a task do so too, but only if `new`.
-_MAKING = frozenset({"task_created", "call_proposed", "call_let_through", "ask_opened"})
+# Every call enters the trail by one of these, which hold its number, or by the ask about it. Those that queue a task do so too,
+# but only if `new`.
+_MAKING = frozenset({"task_created", "call_proposed", "call_let_through"})
 _QUEUEING = frozenset({"task_queued", "task_resumed", "task_restarted", "run_settled"})
 _STARTING = frozenset({"call_executing", "call_found"})
 _GIVING_BACK = frozenset({"run_returned", "call_released"})
@@ -70,7 +71,7 @@ def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
             started = started or event
         if started is None and _gives_back(event):
             is_given_back = True
-        if event.kind in _MAKING or (event.kind in _QUEUEING and event.facts.get("new")):
+        if _makes(event):
             return CallHistory(is_made=True, digest=_text(event, "digest"), started=started)
     return CallHistory(is_made=False, digest=None, started=started)
 
@@ -84,6 +85,12 @@ def is_known(place: str, call: Call, events: Iterable[Event]) -> bool:
 
 def _place(call: Call, run: str | int | None, attempt: str | int | None) -> str:
     return f"{call.id}.{attempt}" if attempt else f"{call.task_id}.{run}"
+
+
+def _makes(event: Event) -> bool:
+    if event.kind == "ask_opened":  # that of an uncertain call is about one that was there before
+        return event.facts.get("ask_kind") == AskKind.APPROVAL
+    return event.kind in _MAKING or (event.kind in _QUEUEING and bool(event.facts.get("new")))
 
 
 def _gives_back(event: Event) -> bool:
