@@ -320,6 +320,9 @@ DOCUMENTS = {
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
     "with --from instead the directory, and how many tasks, asks and events were moved",
+    "store adopt": "`schema_version`, `store`, its directory, and three lists of task ids: `uncertain`, what may have run, "
+    "`asked_again`, and `paused`; where the store leads to a database, `database`, its URL, instead of the lists",
+    "store accept": "the same as `store adopt`",
     "store roles": "`schema_version` and `roles`, a list of names",
 }
 """What each verb prints with `--output json`. A test compares it with what they print."""
@@ -788,12 +791,12 @@ GIVEN = {
     "ADJOURN_TASK_ID": "The task. The same in every run.",
     "ADJOURN_RUN_ID": "The run: the task id, a dot, and the run's number.",
     "ADJOURN_GRACE": "How many seconds the process has after an interrupt before it is killed.",
-    "ADJOURN_RUN_KEY": "On a shared store with roles: what an agent's login shows to write for this task and no other.",
     "ADJOURN_CALL_ID": "The call: `TASK.tc_N`. The same on every attempt at the same call, so it serves as an idempotency key.",
     "AUTO_APPROVAL": "Set only in a run that an approval started: the value that was approved with, `approved` by default.",
-    "PATH": "Begins with the directory of the `adjourn` that runs it.",
+    "PATH": "Begins with a directory that holds nothing but the `adjourn` that runs it.",
 }
 AT_TIMES = {
+    "ADJOURN_RUN_KEY": "On a shared store with roles: what an agent's login shows to write for this task and no other.",
     "ADJOURN_FEEDBACK": "In a run that follows a review which asked for changes: a file with what is to change.",
     "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
     "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",

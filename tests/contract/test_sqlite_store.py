@@ -452,7 +452,8 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path, room: int) -> Non
         filler = fill(disk, but=room)
         with pytest.raises(StoreProblem, match="full") as refusal:
             _add_until_it_fails(store)
-        assert "space" in refusal.value.way_out
+        assert "space" in refusal.value.sentence
+        assert refusal.value.way_out == f"df -h {disk / '.adjourn'}"
         kept = ids(store)
         with store.read() as view:
             assert first_broken(view.trail()) is None

@@ -60,4 +60,5 @@ class Shell:
 def environment(place: Path) -> dict[str, str]:
     """Return what a reader's shell has: this very adjourn on PATH, and nothing of ours."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
-    return {"PATH": path, "HOME": str(place), "LANG": "C.UTF-8", "TERM": "dumb"}
+    state = str(place.with_name(f"{place.name}-state"))  # beside the project, as a person's home is not a project
+    return {"PATH": path, "HOME": str(place), "XDG_STATE_HOME": state, "LANG": "C.UTF-8", "TERM": "dumb"}

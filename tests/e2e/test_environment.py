@@ -49,6 +49,7 @@ def test_the_variables_of_a_run_are_set_afresh(shell: Shell) -> None:
         seen = {name: value for name, value in record["env"].items() if name.startswith("ADJOURN_")}
         assert seen == {
             "ADJOURN_STORE": str(shell.store),
+            "ADJOURN_STATE": os.path.join(shell.environment["XDG_STATE_HOME"], "adjourn"),
             "ADJOURN_TASK_ID": manifest["task_id"],
             "ADJOURN_RUN_ID": f"{manifest['task_id']}.{number}",
             "ADJOURN_CALL_ID": f"{manifest['task_id']}.tc_{number}",

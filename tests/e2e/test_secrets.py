@@ -120,7 +120,8 @@ def test_patterns_that_cannot_be_used_keep_everything_from_starting(shell: Shell
 
 def modes(store: Path) -> dict[str, str]:
     """Return all that is not private, by its path."""
-    found = {path: path.lstat().st_mode for path in (store, *store.rglob("*"))}
+    files = [path for path in (store, *store.rglob("*")) if not path.is_symlink()]  # a link has no mode
+    found = {path: path.lstat().st_mode for path in files}
     wanted = {path: 0o700 if stat.S_ISDIR(mode) else 0o600 for path, mode in found.items()}
     return {str(path): oct(mode) for path, mode in found.items() if stat.S_IMODE(mode) != wanted[path]}
 

@@ -54,7 +54,7 @@ def bot(as_role: Roles) -> Iterator[Login]:  # noqa: F811 -- the fixture
         yield login
 
 
-def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811
+def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811 -- the fixture
     worker = offices["worker"]
     ended = worker.run(worker.start())
     no = number_of(anna, ended.id)
@@ -68,13 +68,13 @@ def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(offices: dict[str,
     assert worker.task(ended.id).state is TaskState.SUCCEEDED
 
 
-def test_an_approver_puts_no_other_bytes_into_a_task_that_waits(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811
+def test_an_approver_puts_no_other_bytes_into_a_task_that_waits(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811 -- the fixture
     task, _ = offices["worker"].waiting()
     with pytest.raises(errors.InsufficientPrivilege, match="its own command"):
         anna.execute(ADD.encode(), [number_of(anna, task.id), OTHER_BYTES, OTHER_BYTES])
 
 
-def test_an_approver_lets_no_call_start_without_a_decision(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811
+def test_an_approver_lets_no_call_start_without_a_decision(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811 -- the fixture
     """`update call set state = 'approved'; update task set state = 'queued'`, by the functions that there are."""
     worker = offices["worker"]
     task = worker.start(pause_on_approval=True)
@@ -94,7 +94,7 @@ def test_an_approver_lets_no_call_start_without_a_decision(offices: dict[str, Of
     assert worker.task(task.id).state is TaskState.WAITING
 
 
-def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(offices: dict[str, Office], ci: Login) -> None:  # noqa: F811
+def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(offices: dict[str, Office], ci: Login) -> None:  # noqa: F811 -- the fixture
     worker, approver = offices["worker"], offices["approver"]
     task = worker.start(pause_on_approval=True)
     approver.reply(worker.open_ask(task), Verb.REJECT)
@@ -112,7 +112,7 @@ def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(offices: 
         ci.execute(ADD.encode(), [1, OTHER_BYTES, OTHER_BYTES])
 
 
-def test_an_agent_writes_into_no_other_task_and_into_no_trail_of_it(offices: dict[str, Office], bot: Login) -> None:  # noqa: F811
+def test_an_agent_writes_into_no_other_task_and_into_no_trail_of_it(offices: dict[str, Office], bot: Login) -> None:  # noqa: F811 -- the fixture
     worker = offices["worker"]
     own, other = worker.begin(worker.start()).run, worker.begin(worker.start()).run
     store = worker.controller.store

@@ -39,6 +39,8 @@ EXIT_CODES = {
     "StoreProblem": 1,
     "StoreLost": 1,
     "StoreRefused": 5,
+    "StoreNotBound": 5,
+    "StoreOlder": 5,
     "StoreReadOnly": 1,
     "StoreDamaged": 1,
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from adjourn.cli.keyboard import is_pasted, wait_for_silence
 from adjourn.cli.options import verb
 from adjourn.cli.present import call_block
 from adjourn.cli.program import command as next_command
@@ -167,7 +168,8 @@ def _confirm(session: Session, question: str, *, yes: bool) -> None:
     session.flush()
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Misuse("nobody is there to confirm it: nothing was changed", way_out="look with `adjourn tasks`, then add --yes")
-    if not click.confirm(question, default=False):
+    wait_for_silence()  # a yes that was typed before this was shown is no yes to it
+    if not click.confirm(question, default=False) or is_pasted():
         raise Misuse("it was not confirmed: nothing was changed", way_out=next_command(session, "tasks"))
 
 

@@ -103,7 +103,7 @@ def _reopen(step: Steps, ask: Ask) -> None:
     task = step.tx.task(ask.task_id)
     call = step.tx.call(task.id, ask.call or 0)
     what = Asked(prompt=f"{LATER}; {ask.prompt}", choices=ask.choices, manifest=ask.manifest, gate=ask.gate)
-    what["terms"] = msgspec.structs.replace(ask.terms, by_name=True)  # it needs a look: `--approve-all` is none
+    what["terms"] = msgspec.structs.replace(ask.terms, by_name=True)  # approving all at once is no look
     what["label"], what["replaces"] = ask.label, ask.id
     what["call"] = call.number
     if ask.key is not None:
