@@ -23,7 +23,7 @@ HIDING_PLACES = {
     "another user namespace": "unshare --map-current-user",
     "another mount namespace": "unshare -r -m",
     "all of them": "unshare --map-user=1007 -m -p -f -i -n -u --mount-proc",
-    "without an environment": "env -i PATH=$PATH XDG_CONFIG_HOME=$XDG_CONFIG_HOME",
+    "without an environment": "env -i PATH=$PATH XDG_CONFIG_HOME=$XDG_CONFIG_HOME ADJOURN_STATE=$ADJOURN_STATE",
     "a session of its own, forked twice": "setsid -f -w setsid -w",
 }
 
@@ -73,7 +73,10 @@ def test_a_run_cannot_decide_from_any_hiding_place(ordinary: OrdinaryShell) -> N
     task, ask = waiting(ordinary)
     hidden = [f"env -u ADJOURN_RUN_ID {hide} adjourn" for hide in HIDING_PLACES.values()]
     lines = [f"{hide} approve {ask} --store {ordinary.store} >> said 2>&1; echo $? >> codes" for hide in hidden]
-    assert agent(ordinary, "\n".join(lines)) == ["5"] * len(lines), (ordinary.place / "said").read_text()
+    codes = agent(ordinary, "\n".join(lines))
+    said = (ordinary.place / "said").read_text()
+    assert codes == ["5"] * len(lines), said
+    assert said.count("approve is refused") == len(lines), said  # and not because the store is another's
     assert ask_of(ordinary, task)["state"] == "pending"
 
 
