@@ -17,6 +17,7 @@ _HEAD = struct.Struct(">I 12x 8s")  # of the log: what it is, the salts
 _MAGIC = (0x377F0682, 0x377F0683)
 _HEAD_SIZE = 32
 _FRAME_HEAD = 24
+_MOST_DESCRIPTORS = 65_536
 
 
 class OpenFiles:
@@ -29,16 +30,13 @@ class OpenFiles:
 
     def find_log(self) -> None:
         """Learn which files SQLite has open; a transaction is open, so it has."""
-        names = {f"{self._path}-wal": -1, f"{self._path}-shm": -1}
-        for fd in map(int, os.listdir("/proc/self/fd")):
-            try:
-                name = os.readlink(f"/proc/self/fd/{fd}")
-            except OSError:
-                continue  # the descriptor that lists them
-            if name in names:  # one that was removed, renamed or replaced is not found under its name
-                names[name] = fd
-        self._log, self._index = names.values()
-        self._known |= {name: place.identity(name) if fd >= 0 else None for name, fd in names.items()}
+        found = _descriptors()
+        names = [f"{self._path}-wal", f"{self._path}-shm"]
+        for name in names:
+            identity = place.identity(name)
+            # The one that is open is another file, if it was removed, renamed or replaced.
+            self._known[name] = identity if identity in found else None
+        self._log, self._index = (found.get(self._known[name], -1) for name in names)
 
     @property
     def has_log(self) -> bool:
@@ -78,3 +76,19 @@ class OpenFiles:
         magic, own = _HEAD.unpack_from(head)
         page_size = 65536 if page == 1 else page
         return magic in _MAGIC and own == salts and size >= _HEAD_SIZE + frames * (_FRAME_HEAD + page_size)
+
+
+def _descriptors() -> dict[tuple[int, int] | None, int]:
+    """Return the descriptors of this process by the files that they lead to."""
+    try:
+        numbers = sorted(map(int, os.listdir("/proc/self/fd")))
+    except FileNotFoundError:  # no /proc is mounted here: whether this may decide at all is the controller's question
+        numbers = list(range(min(os.sysconf("SC_OPEN_MAX"), _MOST_DESCRIPTORS)))
+    found: dict[tuple[int, int] | None, int] = {}
+    for fd in numbers:
+        try:
+            about = os.fstat(fd)
+        except OSError:
+            continue  # not open; or it is the descriptor that listed them
+        found[about.st_dev, about.st_ino] = fd
+    return found
