@@ -321,8 +321,8 @@ DOCUMENTS = {
     "store migrate": "`schema_version` and `store`, its name; "
     "with --from instead the directory, and how many tasks, asks and events were moved",
     "store adopt": "`schema_version`, `store`, its directory, and three lists of task ids: `uncertain`, what may have run, "
-    "`asked_again`, and `paused`; where the store leads to a database, `database`, its URL, instead of the lists",
-    "store accept": "the same as `store adopt`",
+    "`asked_again`, and `paused`; where it leads to a database, its URL instead of the lists",
+    "store accept": "as `store adopt`",
     "store roles": "`schema_version` and `roles`, a list of names",
 }
 """What each verb prints with `--output json`. A test compares it with what they print."""

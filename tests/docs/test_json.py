@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,12 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tell("store backup", "copy.db")
     tell("store migrate")
     tell("prune", "--older-than", "0")
+    shutil.copytree(place / ".adjourn", place / "copied", symlinks=True)
+    tell("store adopt", "--store", "copied", "--yes")
+    for suffix in ("", "-wal", "-shm"):
+        (place / ".adjourn" / f"adjourn.db{suffix}").unlink(missing_ok=True)
+    shutil.copy(place / "copy.db", place / ".adjourn" / "adjourn.db")
+    tell("store accept", "--yes")
     return told
 
 

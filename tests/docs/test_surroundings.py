@@ -70,6 +70,7 @@ def test_the_files_of_a_clarification_are_as_documented(tmp_path: Path) -> None:
     assert {name for name in given if name in generate.AT_TIMES} == generate.AT_TIMES.keys() - {
         "ADJOURN_VERBOSE",
         "ADJOURN_FEEDBACK",
+        "ADJOURN_RUN_KEY",
     }
 
 
