@@ -1,11 +1,14 @@
 """A login approves and then loses its role: what it approved and what has not started yet starts no more."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
+from adjourn.controller.steps import POLICY, Steps
 from adjourn.core.ask import Proposal, Verb
-from adjourn.core.states import CallState
+from adjourn.core.errors import StoreRefused
+from adjourn.core.states import AskMove, AskState, CallState
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.wiring import new_id
 from adjourn.wiring.shared import DatabaseAuthoriser
@@ -47,19 +50,43 @@ def test_a_process_is_handed_no_call_whose_approver_lost_its_role(
     tmp_path: Path,
 ) -> None:
     worker, approver = offices["worker"], offices["approver"]
-    store = PostgresStore(as_role("bot", of="agent"))
     worker_store = worker.controller.store
     assert isinstance(worker_store, PostgresStore)
-    agent = Office(store, new_id=new_id, authoriser=DatabaseAuthoriser(str(tmp_path), store))
+    deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
+    with contextlib.closing(PostgresStore(as_role("bot", of="agent"))) as store:
+        agent = Office(store, new_id=new_id, authoriser=DatabaseAuthoriser(str(tmp_path), store))
+        run = worker.begin(worker.start()).run
+        store.key = worker_store.run_key(run.task_id)
+        ask, _ = agent.controller.propose(run.id, deploy)
+        worker.controller.finish(run, ASKS_10)
+        approver.reply(ask, Verb.APPROVE)
+        postgres.do(f"REVOKE adjourn_approver FROM {approver.me.name.removeprefix('db:')}")
+        again = worker.begin(worker.task(run.task_id)).run
+        asked, call = agent.controller.propose(again.id, deploy)
+        assert (asked.is_open, call.state) == (True, CallState.PENDING)
+        assert asked.id != ask.id
+
+
+def test_an_agent_takes_back_no_approval_of_a_call_that_it_keeps(
+    offices: dict[str, Office],  # noqa: F811 -- the fixture
+) -> None:
+    worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     run = worker.begin(worker.start()).run
-    store.key = worker_store.run_key(run.task_id)
     ask, _ = agent.controller.propose(run.id, deploy)
     worker.controller.finish(run, ASKS_10)
     approver.reply(ask, Verb.APPROVE)
-    postgres.do(f"REVOKE adjourn_approver FROM {approver.me.name.removeprefix('db:')}")
     again = worker.begin(worker.task(run.task_id)).run
-    asked, call = agent.controller.propose(again.id, deploy)
-    assert (asked.is_open, call.state) == (True, CallState.PENDING)
-    assert asked.id != ask.id
-    store.close()
+    _take_back_refused(agent, ask.id)
+    approved, call = agent.controller.propose(again.id, deploy)
+    assert (approved.state, call.state) == (AskState.APPROVED, CallState.EXECUTING)
+    _take_back_refused(agent, ask.id)
+
+
+def _take_back_refused(agent: Office, ask_id: str) -> None:
+    with (
+        pytest.raises(StoreRefused, match="may not take back the approval of a call"),
+        agent.controller.store.change() as tx,
+    ):
+        step = Steps(tx, now=agent.now, new_id=new_id)
+        step.settle_ask(tx.ask(ask_id), AskMove.WITHDRAW, text="no", by=POLICY)

@@ -259,8 +259,10 @@ BEGIN
         RETURN NEW;
     END IF;
     IF TG_OP = 'UPDATE' AND OLD.state != 'pending' AND OLD IS DISTINCT FROM NEW AND NOT (
-        -- What was approved is not what would start any more: whoever was about to start it asks again.
-        (OLD.state, NEW.state, NEW.settled_by) = ('approved', 'withdrawn', 'policy') AND adjourn.speaks_as('adjourn_worker')
+        -- What was approved is not what would start any more: whoever was about to start it asks again. That is a worker, or
+        -- the process that a call would be handed to; guard_told checks that an agent takes back the call, too.
+        (OLD.state, NEW.state, NEW.settled_by) = ('approved', 'withdrawn', 'policy')
+        AND (adjourn.speaks_as('adjourn_worker') OR adjourn.is_agent_only())
     ) THEN
         PERFORM adjourn.refuse('ask %s is settled', OLD.id);
     END IF;
@@ -302,6 +304,11 @@ BEGIN
             AND position(convert_to(NEW.id, 'UTF8') IN body) > 0
     ) THEN
         PERFORM adjourn.refuse('%s may not settle ask %s without an event of the trail', session_user, NEW.id);
+    END IF;
+    IF OLD.state = 'approved' AND adjourn.is_agent_only() AND NOT EXISTS (
+        SELECT 1 FROM adjourn.call WHERE no = ((NEW.no >> 20) << 20) + NEW.call AND state = 'withdrawn'
+    ) THEN
+        PERFORM adjourn.refuse('%s may not take back the approval of a call that it has not taken back', session_user);
     END IF;
     RETURN NULL;
 END $$;
