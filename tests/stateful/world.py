@@ -110,7 +110,7 @@ class Disk:
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
 
-    def look(self, _command: Command) -> Surroundings:
+    def look(self, _command: Command, _workspace: str | None = None) -> Surroundings:
         return Surroundings(program="/bin/deploy", files=dict(self.files))
 
 

@@ -24,8 +24,15 @@ from adjourn.ports.store import View
 _NO_RULE = "nobody approved it, and no rule lets it start by itself"
 _STARTED_BY_US = frozenset({"command", "agent"})  # all others run what was let through themselves
 
-Observe = Callable[[Command], Surroundings]
 Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
+
+
+class Observe(Protocol):
+    """Looks at what a command depends on."""
+
+    def __call__(self, command: Command, workspace: str | None = None, /) -> Surroundings:
+        """Return what was found; a call of an agent may run elsewhere than in the workspace of its task."""
+        ...
 
 
 class Policies(Protocol):
@@ -92,7 +99,7 @@ class PolicyGate:
         arguments, workspace = arguments_of(body), task.spec.workspace
         directory = directory_of(tool, arguments, workspace=workspace)
         words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
-        seen = self._observe(Command(argv=words, cwd=directory or workspace)) if words else NOTHING_SEEN
+        seen = self._observe(Command(argv=words, cwd=directory or workspace), workspace) if words else NOTHING_SEEN
         if words and task.spec.runner not in _STARTED_BY_US:
             seen = without_pins(seen)
         real = self._real_paths(tool, arguments, workspace)

@@ -268,6 +268,8 @@ class _Case:
         for word in named_programs(step):
             if _is_inside(self.where(word), root):
                 return f"{visible(word)} is {visible(self.where(word) or '')}, inside the workspace"
+            if word in self.surroundings.near:
+                return f"{visible(word)} is {visible(self.where(word) or '')}, by a path from the directory that it would run in"
             for reader in self.surroundings.readers.get(word, ()):
                 if _is_inside(reader, root):
                     return f"{visible(word)} is a script for {visible(reader)}, inside the workspace"

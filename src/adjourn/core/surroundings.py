@@ -13,7 +13,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] = {}  # path to `sha256:…`, or to why there is no digest
     real: dict[str, str] = {}  # directories and paths that the call names, and where each of them really is
     pinned: frozenset[str] = frozenset()  # those of the files whose very bytes adjourn itself starts
-    root: str | None = None  # of the repository that the command would run in
+    root: str | None = None  # of the repository that the task's workspace is in
+    near: frozenset[str] = frozenset()  # programs found in the directory that the command would run in, outside of the root
     content: dict[str, str] = {}  # of the repository's own programs and scripts, by where they really are: their digests
     readers: dict[str, tuple[str, ...]] = {}  # by a program's word: where the interpreters that its script names really are
     searched: dict[str, tuple[str, ...]] = {}  # the same, of those that `env` finds on PATH

@@ -42,10 +42,11 @@ def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
     return os.pathsep.join([first, path]) if first else path
 
 
-def look_at(command: Command, *, path: str, own: str = "") -> Surroundings:
+def look_at(command: Command, *, path: str, own: str = "", workspace: str | None = None) -> Surroundings:
     """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given.
 
     `own` is this very adjourn, which the word `adjourn` means wherever else one may lie.
+    A call may run elsewhere than in the `workspace` of its task. The project is that of the workspace.
     """
     from adjourn.core.reading import all_steps, named_programs, steps_of  # seldom needed: most commands only decide
 
@@ -77,7 +78,9 @@ def look_at(command: Command, *, path: str, own: str = "") -> Surroundings:
         name: _state(file, is_pinned=name in pinned) if number < MOST else _BEYOND
         for number, (name, file) in enumerate(files.items())
     }
-    root = spelled(project_of(command.cwd))
+    root = project_of(workspace or command.cwd)
+    is_elsewhere = not _is_below(os.path.realpath(command.cwd), root)
+    root = spelled(root)
     outermost = programs.get(command.argv[0])
     return Surroundings(
         program=outermost and spelled(name_of(place.whole(outermost))),
@@ -88,8 +91,19 @@ def look_at(command: Command, *, path: str, own: str = "") -> Surroundings:
         content=_content(code, states, place, root=root),
         readers={word: _places(each.named, place) for word, each in readers.items() if each.named},
         searched={word: _places(each.searched, place) for word, each in readers.items() if each.searched},
-        doubts={word: each.doubt for word, each in readers.items() if each.doubt},
+        near=frozenset(word for word, program in programs.items() if is_elsewhere and not os.path.isabs(program)),
+        doubts={word: doubt for word, each in readers.items() if (doubt := _doubt(each, is_elsewhere=is_elsewhere))},
     )
+
+
+def _doubt(readers: Readers, *, is_elsewhere: bool) -> str:
+    """Return why the interpreters of a script may be others, if so."""
+    near = [each for each in readers.searched if is_elsewhere and not os.path.isabs(each)]
+    return readers.doubt or (f"PATH finds {near[0]} in the directory that it would run in" if near else "")
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return f"{path}/".startswith(f"{directory.rstrip('/')}/")
 
 
 def _places(files: Iterable[str], place: Place) -> tuple[str, ...]:

@@ -42,5 +42,5 @@ def look_around(tool: str, arguments: Mapping[str, Json], workspace: str) -> Sur
     is_command = tool == COMMAND or tool.casefold() in SHELL_TOOLS
     words = words_of(tool, arguments) if is_command else ()
     directory = directory_of(tool, arguments, workspace=workspace) or workspace
-    seen = observe(Command(argv=words, cwd=directory)) if words else NOTHING_SEEN
+    seen = observe(Command(argv=words, cwd=directory), workspace) if words else NOTHING_SEEN
     return msgspec.structs.replace(seen, real=real)

@@ -18,9 +18,12 @@ def open_gate(root: str) -> PolicyGate:
     return PolicyGate(FilePolicies(root), observe, now, resolve=resolve)
 
 
-def observe(command: Command) -> Surroundings:
-    """Look at what a command depends on, with the PATH that its process would have."""
-    return look_at(command, path=search_path(None, os.environ), own=own_program() or "")
+def observe(command: Command, workspace: str | None = None) -> Surroundings:
+    """Look at what a command depends on, with the PATH that its process would have.
+
+    The `workspace` of its task is the directory that it would run in, unless it is given.
+    """
+    return look_at(command, path=search_path(None, os.environ), own=own_program() or "", workspace=workspace)
 
 
 def resolve(path: str) -> str:
