@@ -110,10 +110,42 @@ def test_a_run_whose_container_is_gone_is_uncertain(shell: Shell, sibling: list[
 
 
 def test_a_stop_from_a_sibling_namespace_is_carried_out_by_who_can(shell: Shell, sibling: list[str]) -> None:
-    """`cancel` from there signals nobody; it leaves its wish in the store, says so, and whoever sees the process does it."""
-    task = _begin(shell)
-    said = shell.run(*sibling, str(ADJOURN), "cancel", task, expect=4)
-    assert "another PID namespace" in said.err
+    """`cancel` from there signals nobody; it leaves its wish in the store, says so, and whoever sees the process does it.
+
+    The store knows the place: it was used from there while nothing ran.
+    """
+    lines = [
+        "adjourn run -- true",
+        "touch ready",
+        "until [ -e task ]; do sleep 0.05; done",
+        "adjourn cancel $(cat task) 2> said",
+        "echo $? > code.part; mv code.part code",
+    ]
+    words = [*sibling, "sh", "-c", "\n".join(lines)]
+    with subprocess.Popen(words, cwd=shell.place, env=shell.environment) as container:
+        try:
+            until((shell.place / "ready").exists, what="the store was used from there")
+            task = _begin(shell)
+            (shell.place / "task.part").write_text(task)
+            (shell.place / "task.part").rename(shell.place / "task")
+            until((shell.place / "code").exists, what="it has called cancel")
+        finally:
+            container.kill()
+    assert shell.lines("code") == ["4"]
+    assert "another PID namespace" in (shell.place / "said").read_text()
     os.kill(shell.shim(f"{task}.1"), 0)
     shell.adjourn("worker", "--once")
     assert shell.state(task) == "canceled"
+
+
+@pytest.mark.parametrize("verb", ["cancel", "pause"])
+@pytest.mark.one_machine("a login may come from any container")
+def test_a_sibling_namespace_that_is_new_stops_nothing(shell: Shell, sibling: list[str], verb: str) -> None:
+    """It could be part of the run, or of another one, and a run stops only what it started."""
+    task = _begin(shell)
+    told = shell.run(*sibling, str(ADJOURN), verb, task, expect=5)
+    assert "its pid namespace is not one from which this store was used" in told.err
+    assert shell.state(task) == "running"
+    _is_untouched(shell, task)
+    shell.adjourn(verb, task)
+    assert shell.state(task) == {"cancel": "canceled", "pause": "paused"}[verb]
