@@ -1,5 +1,6 @@
 """Looking after the store: prune, backup; and the shell's completion."""
 
+import os
 import shutil
 import sqlite3
 import stat
@@ -121,11 +122,15 @@ def test_the_demo_leaves_nothing_behind(shell: Shell) -> None:
 
 @pytest.mark.one_machine("it copies the directory of the store")
 def test_whoever_looks_at_a_copy_leaves_alone_what_the_store_runs(shell: Shell) -> None:
-    """It knows the same runs by the same names, and nobody there supervises them."""
+    """It knows the same runs by the same names, and is not the store that they belong to."""
     task = shell.detached("sleep", "60")
     until(lambda: shell.state(task) == "running", what="it runs")
     shutil.copytree(shell.store, shell.place / "copy", ignore=shutil.ignore_patterns("wake"))
+    assert shell.json("show", task, "--store", "copy")["state"] == "running"
+    shell.adjourn("cancel", task, "--store", "copy", expect=5)
+    shell.adjourn("store", "adopt", "--yes", "--store", "copy")
     assert shell.json("show", task, "--store", "copy")["state"] == "waiting"
     assert shell.state(task) == "running"
+    os.kill(shell.shim(f"{task}.1"), 0)
     shell.adjourn("cancel", task)
     until(lambda: shell.state(task) == "canceled", what="it was canceled")
