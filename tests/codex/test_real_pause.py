@@ -82,6 +82,7 @@ def test_ctrl_c_during_a_command_ends_it_and_says_that_it_may_have_run_in_part(r
 def test_a_paused_task_moved_to_another_home_goes_on(real: Scene, tmp_path: Path) -> None:
     makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
     again = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),))
+    real.shell.environment["ADJOURN_STORE_KEY"] = "it goes with the store from home to home"
     with real.model([makes, again, DONE]) as model:
         real.run()
         real.approve_all()
@@ -93,6 +94,8 @@ def test_a_paused_task_moved_to_another_home_goes_on(real: Scene, tmp_path: Path
         shutil.rmtree(real.home)
         real.shell.environment["HOME"] = str(elsewhere)
         assert "the copy in the store takes its place" in real.shown()
+        without_key = real.shell.adjourn("resume", real.task, expect=5, env={"ADJOURN_STORE_KEY": ""})
+        assert "adjourn store adopt" in without_key.err
         real.resume()
     assert real.lines() == ["hi"]
     assert said(model.asked[-1])[: len(before)] == before
