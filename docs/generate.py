@@ -380,7 +380,7 @@ MEANINGS = {
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
     "ToolCall.name": "The tool. A command under adjourn is the tool `command`.",
     "ToolCall.arguments": "What would run. Of a command: `argv`, `cwd`, and `env`, which adjourn adds to the environment.",
-    "ToolCall.files": "Of an agent's call: the files that it depends on with their digests, and where the links among them lead.",
+    "ToolCall.files": "Of an agent's call: the files that it names and that links lead elsewhere, with where they lead.",
     "QuestionDoc.question_id": "The question's key: what `resume --answer KEY=TEXT` takes.",
     "QuestionDoc.text": "The question.",
     "QuestionDoc.choices": "The allowed answers; empty if any text will do.",

@@ -30,7 +30,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     arguments: dict[str, Any]
-    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET  # of an agent's call: digests, and where links lead
+    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET  # of an agent's call: those that a link leads elsewhere
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,8 +262,13 @@ def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
 
 
 def _tool_call(call: Call) -> ToolCall:
-    files = files_of(call.body) or msgspec.UNSET
-    return ToolCall(id=call.tool_call_id, name=call.tool, arguments=arguments_of(call.body), files=files)
+    links: dict[str, str] = {}
+    if files := files_of(call.body):
+        from adjourn.core.whereabouts import links_in  # it can read shell text; most commands show no such call
+
+        links = links_in(files)
+    arguments = arguments_of(call.body)
+    return ToolCall(id=call.tool_call_id, name=call.tool, arguments=arguments, files=links or msgspec.UNSET)
 
 
 def _question(ask: Ask) -> QuestionDoc:
