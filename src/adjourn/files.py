@@ -101,5 +101,5 @@ def disk_full(path: str) -> StoreProblem:
     """Return the error for a disk that is full, which names the disk."""
     from adjourn.core.render import command_line
 
-    sentence = f"the disk of {path} is full: free some space, and run the command again"
+    sentence = f"the disk of {path} is full: free some space"
     return StoreProblem(sentence, way_out=command_line(["df", "-h", path]))
