@@ -177,7 +177,8 @@ def test_a_hundred_thousand_events_are_verified_with_progress_on_a_terminal(shel
     for first in range(0, 100_000, 10_000):  # a database cuts off whoever says nothing for ten seconds
         with store.change() as tx:
             for number in range(first, first + 10_000):
-                tx.append(an_event(task, "call_executing", facts={"run": number, "digest": "ab" * 32}))
+                facts = {"run": number, "call": 1, "digest": "ab" * 32, "grounds": "ungated"}
+                tx.append(an_event(task, "call_executing", facts=facts))
     store.close()
     done = shell.adjourn("audit", "verify")
     assert done.out.startswith("Whole: 100,")
