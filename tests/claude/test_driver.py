@@ -224,7 +224,7 @@ def test_a_task_whose_workspace_is_gone_cannot_be_resumed(fake: Fake, tmp_path: 
     fake.run()
     fake.approve_all()
     task = fake.task
-    shutil.copytree(fake.shell.store, tmp_path / "kept", symlinks=True)
+    shutil.move(fake.shell.store, tmp_path / "kept")  # a copy would have to be adopted
     shutil.move(fake.work, tmp_path / "gone")
     refused = fake.shell.adjourn("resume", "--store", str(tmp_path / "kept"), task, cwd=tmp_path, expect=6)
     assert f"adjourn restart {task}" in refused.err
