@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from adjourn.core.errors import AdjournError, StoreDamaged, StoreNotBound, StoreProblem, StoreRefused
+from adjourn.core.errors import AdjournError, StoreDamaged, StoreNotBound, StoreOlder, StoreProblem, StoreRefused
 from adjourn.core.events import GENESIS
 from adjourn.core.render import command_line
 from adjourn.core.task import Task
@@ -143,6 +143,14 @@ class SqliteStore:
 
     def require_ours(self) -> None:
         """Refuse a store that is not bound to this machine and user, or lacks what was acknowledged here."""
+        try:
+            self._require_ours_by_a_view()
+        except StoreOlder:
+            # A view shows the moment in which it was opened. The mark that was read later may be of a commit since then.
+            with _translated(self.root), self._turn():
+                self._require_ours_by_a_view()
+
+    def _require_ours_by_a_view(self) -> None:
         with self.read() as rows:
             rows.trail_head()  # now the log is open: from here on it has to stay where it is
             if not self._files.has_log:
@@ -168,8 +176,14 @@ class SqliteStore:
 
     def missing(self) -> Mark | None:
         """Return the newest place that this machine has seen, if the store of this machine and user lacks it."""
+        if self._binding is None:
+            return None
         with self.read() as rows:
-            return self._binding.missing(rows) if self._binding else None
+            found = self._binding.missing(rows)
+        if found is None:
+            return None
+        with _translated(self.root), self._turn(), self.read() as rows:  # as in `require_ours`
+            return self._binding.missing(rows)
 
     @contextmanager
     def taking_over(self, *, adopts: bool) -> Generator[Rows, None, None]:
