@@ -12,8 +12,8 @@ def _policy(shell: Shell, text: str) -> None:
     (config / "policy.toml").write_text(text)
 
 
-def _auto(*names: str) -> str:
-    return "".join(f'[[rule]]\nargs = ["{name}", "**"]\naction = "auto"\ndirs = ["**"]\n' for name in names)
+def _auto(*names: str, dirs: str = "**") -> str:
+    return "".join(f'[[rule]]\nargs = ["{name}", "**"]\naction = "auto"\ndirs = ["{dirs}"]\n' for name in names)
 
 
 def _program(path: Path, text: str) -> None:
@@ -22,10 +22,11 @@ def _program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def _judged(shell: Shell, *argv: str, path: Path | str, cwd: Path) -> str:
+def _judged(shell: Shell, *argv: str, path: Path | str, cwd: Path, directory: str = "") -> str:
     """Return what the policy says of a command there, with a directory in front of PATH, and why."""
     env = {"PATH": f"{path}{os.pathsep}{shell.environment['PATH']}"}
-    done = shell.run(str(ADJOURN), "policy", "explain", "--output", "json", "--", *argv, expect=None, env=env, cwd=cwd)
+    words = ["policy", "explain", "--output", "json", *(["--cwd", directory] if directory else []), "--", *argv]
+    done = shell.run(str(ADJOURN), *words, expect=None, env=env, cwd=cwd)
     return f"{done.doc['action']}: {'; '.join(done.doc['why'])}"
 
 
@@ -47,6 +48,32 @@ def test_the_repositorys_ls_does_not_run_by_itself_from_a_subdirectory(shell: Sh
     (repository / "deep" / ".git").write_text("gitdir: ../.git/modules/deep\n")  # a submodule is the repository's, too
     assert _judged(shell, "ls", path=repository / "bin", cwd=repository / "deep") == strange
     assert _judged(shell, "ls", path=shell.place / "nowhere", cwd=repository).startswith("auto")
+
+
+def test_the_projects_ls_does_not_run_by_itself_wherever_the_call_runs(shell: Shell) -> None:
+    """The project is that of the task's workspace, also where that is no repository; `/` holds everything and is none."""
+    workspace, elsewhere = shell.place / "workspace", shell.place / "elsewhere"
+    for place in (workspace / "deep", elsewhere):
+        place.mkdir(parents=True)
+    _program(workspace / "bin" / "ls", "#!/bin/sh\necho evil\n")
+    _policy(shell, _auto("ls", dirs="/**"))
+    strange = f"prompt: ls is {workspace}/bin/ls, inside the workspace"
+    for directory in ("deep", str(elsewhere), "/"):
+        assert _judged(shell, "ls", path=workspace / "bin", cwd=workspace, directory=directory) == strange
+        assert _judged(shell, "ls", path=shell.place / "nowhere", cwd=workspace, directory=directory).startswith("auto")
+
+
+def test_a_relative_entry_of_path_lets_nothing_run_by_itself_elsewhere(shell: Shell) -> None:
+    workspace, elsewhere, tools = shell.place / "workspace", shell.place / "elsewhere", shell.place / "tools"
+    workspace.mkdir()
+    for name in ("ls", "node"):
+        _program(elsewhere / "bin" / name, "#!/bin/sh\necho evil\n")
+    _program(tools / "prettier", "#!/usr/bin/env node\n")
+    _policy(shell, _auto("ls", "prettier", dirs="/**"))
+    found = _judged(shell, "ls", path="bin", cwd=workspace, directory=str(elsewhere))
+    assert found == f"prompt: ls is {elsewhere}/bin/ls, by a path from the directory that it would run in"
+    found = _judged(shell, "prettier", path=f"{tools}{os.pathsep}bin", cwd=workspace, directory=str(elsewhere))
+    assert found == "prompt: prettier is a script, and PATH finds bin/node in the directory that it would run in"
 
 
 def test_the_repositorys_node_does_not_run_by_itself_behind_env(shell: Shell) -> None:
