@@ -54,17 +54,23 @@ class Moving:
         self._control = Control(place.with_name("control"))
         self.approved = self.shell.paused("sh", "-c", SCRIPT)["task_id"]
         self.shell.adjourn("approve", self.shell.inbox()[0]["id"])
-        self.waiting = self.shell.paused("sh", "-c", SCRIPT)["task_id"]
-        shutil.copytree(self.shell.store, place.with_name("kept"))
+        self._directories = (self.shell.store, Path(self.shell.environment["XDG_STATE_HOME"]))
+        with contextlib.closing(SqliteStore(str(self.shell.store))):  # so that the log is kept, with something in it
+            self.waiting = self.shell.paused("sh", "-c", SCRIPT)["task_id"]
+            for directory in self._directories:
+                shutil.copytree(directory, directory.with_name(f"kept-{directory.name}"), symlinks=True)
+        assert list(self.shell.place.glob("kept-*/*-wal"))
 
     def begin_anew(self) -> None:
-        """Have the store be where it was."""
-        shutil.rmtree(self.shell.store)
-        shutil.copytree(self.shell.store.parent.with_name("kept"), self.shell.store)
-        shutil.rmtree(self.shell.environment["XDG_STATE_HOME"], ignore_errors=True)
+        """Have the store be as it was, in the same directory: a copy in another would not be bound to this machine."""
+        for directory in self._directories:
+            for each in directory.iterdir():
+                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+            kept = directory.with_name(f"kept-{directory.name}")
+            shutil.copytree(kept, directory, symlinks=True, dirs_exist_ok=True)
         (self.shell.place / "effects").unlink(missing_ok=True)
 
-    def move(self, url: str, aim: Aim) -> Shot:
+    def move(self, url: str, aim: Aim, *, is_refused: bool = False) -> Shot:
         """Move the store, and have whoever moves it die at one point."""
         self._control.aim(aim)
         done = subprocess.run(
@@ -75,7 +81,7 @@ class Moving:
             timeout=60,
             check=False,
         )
-        assert done.returncode in {0, -signal.SIGKILL}, done.stderr.decode()
+        assert done.returncode in {int(is_refused), -signal.SIGKILL}, done.stderr.decode()
         return self._control.shot(aim)
 
     def live(self, url: str) -> list[str]:
@@ -159,3 +165,20 @@ def test_a_move_into_a_database_with_other_tasks_leaves_the_directory_as_it_was(
         assert "keeps something else already" in error
         moving.shell.adjourn("worker", "--once")
         assert moving.effects == ["deployed"]
+
+
+def test_no_kill_of_a_move_that_is_refused_loses_anything(moving: Moving, postgres: Server, sweep: str) -> None:
+    with postgres.empty_database() as url:
+        moving.shell.adjourn("run", "--store", url, "--", "true")
+        counted = moving.move(url, Aim(), is_refused=True)
+        aims = [Aim(at=at, mode=Mode.AFTER) for at in range(1, counted.calls + 1)]
+        last = aims[-40:]  # what comes before them is about reading
+        chosen = aims if sweep == "full" else sorted(random.Random(5).sample(last, SHARE), key=lambda aim: aim.at)
+        for aim in chosen:
+            moving.begin_anew()
+            shot = moving.move(url, aim, is_refused=True)
+            again = moving.shell.adjourn("store", "migrate", "--from", ".adjourn", "--store", url, expect=4)
+            assert "keeps something else already" in again.err, (aim, shot.what)
+            moving.shell.adjourn("worker", "--once")
+            tasks = [ask["task_id"] for ask in moving.shell.inbox()]
+            assert (tasks, moving.effects) == ([moving.waiting], ["deployed"]), (aim, shot.what)

@@ -84,9 +84,11 @@ def test_an_agent_takes_back_no_approval_of_a_call_that_it_keeps(
 
 
 def _take_back_refused(agent: Office, ask_id: str) -> None:
-    with (
-        pytest.raises(StoreRefused, match="may not take back the approval of a call"),
-        agent.controller.store.change() as tx,
-    ):
+    with pytest.raises(StoreRefused, match="may not take back the approval of a call"):
+        _take_back(agent, ask_id)
+
+
+def _take_back(agent: Office, ask_id: str) -> None:
+    with agent.controller.store.change() as tx:
         step = Steps(tx, now=agent.now, new_id=new_id)
         step.settle_ask(tx.ask(ask_id), AskMove.WITHDRAW, text="no", by=POLICY)

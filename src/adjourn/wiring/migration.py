@@ -3,7 +3,7 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from tempfile import mkdtemp
 
@@ -82,7 +82,7 @@ def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
             try:
                 new.take_in(content, move=move.id)
             except Conflict:  # nothing of it was committed: the old store counts
-                _rename_files(fenced, source)
+                _rename_files(fenced, source, names=reversed(_FILES))
                 os.unlink(os.path.join(source, MOVING))
                 raise
             _lead_to(source, move.target)
@@ -94,17 +94,22 @@ def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
 
 
 def _lead_to(source: str, target: str) -> None:
-    """Have a directory name the database of another place from now on; we wrote the address, so it is followed."""
+    """Have a directory name the database of another place from now on; we write the address, so it is followed."""
     from adjourn.wiring.shared import address_of, trust_address
 
-    write_whole(os.path.join(source, ADDRESS), msgspec.json.encode(address_of(target)))
-    trust_address(source)
+    address = msgspec.json.encode(address_of(target))
+    trust_address(source, address)  # first: nobody finds an address here that is not followed
+    write_whole(os.path.join(source, ADDRESS), address)
 
 
-def _rename_files(source: str, target: str) -> None:
-    """Move the files of a database from one directory into another, the database itself first."""
+def _rename_files(source: str, target: str, *, names: Iterable[str] = _FILES) -> None:
+    """Move the files of a database from one directory into another.
+
+    The database goes first into the directory that nobody uses, and comes last out of it: there is never a database in
+    use whose log is elsewhere.
+    """
     private_directory(target)
-    for name in _FILES:
+    for name in names:
         with suppress(FileNotFoundError):
             os.rename(os.path.join(source, name), os.path.join(target, name))
     sync_directory(target)
@@ -116,7 +121,8 @@ def _put_aside(source: str, fenced: str) -> None:
     for name in _FILES:
         with suppress(FileNotFoundError):
             os.rename(os.path.join(fenced, name), os.path.join(source, name.replace(DATABASE, MOVED)))
-    shutil.rmtree(fenced)
+    with suppress(FileNotFoundError):  # an earlier command got this far
+        shutil.rmtree(fenced)
     os.unlink(os.path.join(source, MOVING))
     sync_directory(source)
 

@@ -153,9 +153,9 @@ def _trust_mark(place: str, content: bytes) -> str:
     return os.path.join(state_directory(os.environ), "addresses", sha256(of).hex())
 
 
-def trust_address(place: str) -> None:
-    """Follow from now on the address that a directory has: we wrote it, or a person said so."""
-    mark = _trust_mark(place, _content(os.path.join(place, ADDRESS)))
+def trust_address(place: str, content: bytes | None = None) -> None:
+    """Follow from now on the address that a directory has, or is about to get: we write it, or a person said so."""
+    mark = _trust_mark(place, content or _content(os.path.join(place, ADDRESS)))
     try:
         os.makedirs(os.path.dirname(mark), mode=0o700, exist_ok=True)
         write_whole(mark, b"")
