@@ -219,9 +219,9 @@ def test_nobody_weakens_the_policy_that_a_task_began_under(anna: Login, ci: Logi
             login.execute("SELECT adjourn.keep_shared_document('policy:' || repeat('0', 64), 'x')")
 
 
+@pytest.mark.usefixtures("as_role")  # the roles are there, and go again
 def test_the_database_knows_the_same_moves_as_the_program(database: str) -> None:
     store = PostgresStore(database)
-    store.make_roles()
     found = store._db.all(b"SELECT proname::text, prosrc FROM pg_proc WHERE proname IN ('guard_task', 'require_true_move')")
     source = {str(name): str(text) for name, text in found}
     store.close()

@@ -125,6 +125,7 @@ def as_role(postgres: Server, database: str) -> Iterator[Roles]:
     name = str(conninfo_to_dict(database)["dbname"])
     owner = PostgresStore(database)
     without_roles = [definition for (definition,) in postgres.do(_FUNCTIONS, name)]
+    assert not any("FUNCTION adjourn.restrict_queue_functions(" in each for each in without_roles), "another test left its roles"
     owner.make_roles()
     owner.make_roles()
     owner.close()

@@ -348,11 +348,15 @@ BEGIN
     IF adjourn.is_agent_only() THEN
         PERFORM adjourn.require_running(NEW.task);
     END IF;
-    IF kind IN ('ask_approved', 'ask_rejected', 'ask_settled', 'call_edited') AND (kind, author) != ('ask_rejected', 'policy')
+    IF kind IN ('ask_approved', 'ask_rejected', 'ask_settled', 'call_edited', 'call_settled')
+        AND (kind, author) != ('ask_rejected', 'policy')
         AND (author ~ '^(adjourn$|policy$|file:)' OR NOT adjourn.speaks_as('adjourn_approver'))
         OR kind = 'ask_answered' AND author IN ('adjourn', 'policy')
         OR NOT adjourn.speaks_as('adjourn_worker') AND NOT adjourn.is_agent_only()
-            AND (kind ~ '^run_' OR kind IN ('call_executing', 'call_closed', 'call_lost', 'call_proposed', 'task_forked', 'task_restarted'))
+            AND (kind ~ '^run_' OR kind IN (
+                'call_executing', 'call_closed', 'call_lost', 'call_proposed', 'call_let_through', 'call_found', 'call_released',
+                'start_refused', 'program_executed', 'files_changed', 'task_forked', 'task_restarted'
+            ))
         OR kind = 'task_created' AND NOT adjourn.speaks_as('adjourn_worker')
         OR kind NOT IN ('ask_opened', 'ask_rejected', 'ask_withdrawn', 'call_executing', 'call_closed') AND adjourn.is_agent_only() THEN
         PERFORM adjourn.refuse('%s may not tell of %s', session_user, kind);
