@@ -50,18 +50,15 @@ class Proofs:
         require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
         refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
 
-    def lapsed(self, view: View, call: Call) -> str | None:
-        """Say why the approval of a call holds no more: the login that gave it has lost the right to approve."""
-        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
-        if ask is None or ask.state is not AskState.APPROVED or not (ask.settled_by or "").startswith(LOGIN):
-            return None
-        if Scope.APPROVE in self._trust.rights(Principal(name=ask.settled_by or "")).scopes:
-            return None
-        return f"{ask.settled_by} may not approve any more"
-
     def _require_standing(self, view: View, call: Call) -> None:
-        if lapse := self.lapsed(view, call):
-            raise NotAllowed(lapse, way_out=f"adjourn show {call.task_id}")
+        """Refuse a call whose approval has lapsed: the login that gave it may not approve any more."""
+        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+        by = ask.settled_by if ask and ask.state is AskState.APPROVED else None
+        if by is None or not by.startswith(LOGIN):
+            return
+        if Scope.APPROVE not in self._trust.rights(Principal(name=by)).scopes:
+            way_out = f"adjourn show {call.task_id}"
+            raise NotAllowed(f"{by} may not approve any more", way_out=way_out)
 
     def reason(self, view: View, call: Call) -> Reason | NoReason:
         """Return why a call may start: its bytes, the signature under its approval and the trail are verified."""
