@@ -13,20 +13,19 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import adjourn
+from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
-from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Question
-from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
-from adjourn.core.task import Run, Spec, Task
-from adjourn.process.local import LocalProcesses
+from adjourn.core.task import ProcessId, Run, Spec, Task
+from adjourn.process.processes import LocalProcesses
 from adjourn.stores.sqlite.binding import Home, identity_in
 from adjourn.stores.sqlite.store import Rows, SqliteStore
-from adjourn.user_state import state_directory
+from adjourn.system.user_state import state_directory
 from adjourn.wiring import STORE, now
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 from adjourn.wiring.controller import find_runner
-from adjourn.wiring.judging import open_gate
+from adjourn.wiring.policies import open_gate
 
 _BATCH = 500  # tasks that share a transaction
 _BOOT = "6f1d8a52-07c3-4c5e-9a44-5b2b1f0f7c11"

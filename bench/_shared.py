@@ -15,7 +15,7 @@ from _filled import Waiting
 from _measure import environment, python
 from _processes import PATIENCE, until
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.states import TaskState
 from adjourn.wiring import find_root

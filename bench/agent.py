@@ -18,9 +18,9 @@ from _figures import Figure, ms, report, words
 from _measure import Cost, adjourn, adopt_orphans, cost_of, environment, middle
 from _scripted import model
 
-from adjourn.attendance import wait_until
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.states import TaskState
+from adjourn.supervision.wait import wait_until
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 

@@ -15,7 +15,7 @@ from _figures import Figure, ms, report, words
 from _filled import fill, waits_with
 from _measure import adjourn, adopt_orphans, launch, python, reap_all
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import Conflict
 from adjourn.wiring import STORE, new_id

@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 
 from _figures import Figure, report, words
 
-from adjourn.core.judgement import Action
-from adjourn.core.policy import Policy, decode_policy, encode_policy
-from adjourn.core.policy_text import read_policy
-from adjourn.core.surroundings import Surroundings
-from adjourn.wiring.policies import Origin, read_all
+from adjourn.core.policy.file import read_policy
+from adjourn.core.policy.judgement import Action
+from adjourn.core.policy.policy import Policy, decode_policy, encode_policy
+from adjourn.core.policy.surroundings import Surroundings
+from adjourn.settings.policies import Origin, read_all
 
 GOAL = 3.0
 FEW, MANY = 20, 2_000

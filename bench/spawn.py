@@ -10,7 +10,7 @@ from statistics import median
 from _figures import Figure, ms, report, words
 from _measure import environment, percentile, python
 
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import ShimSpec
 
 MEDIAN, P99 = 3.0, 10.0

@@ -18,21 +18,20 @@ import msgspec
 from _figures import Figure, ms, report, words
 from _scripted import model
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
+from adjourn.core.agent.transcript import Assistant, Message, ToolCall, ToolResult, Usage, User, encoded
 from adjourn.core.ask import Principal
-from adjourn.core.identity import ProcessId
-from adjourn.core.task import Spec
-from adjourn.core.transcript import Assistant, Message, ToolCall, ToolResult, Usage, User, encoded
-from adjourn.process.local import run_directory
-from adjourn.runners.agent.asking import Asking
+from adjourn.core.task import ProcessId, Spec
+from adjourn.process.processes import run_directory
+from adjourn.runners.agent.interrupt import Stop
 from adjourn.runners.agent.loop import Agent
-from adjourn.runners.agent.setup import Setup
-from adjourn.runners.agent.stopping import Stop
-from adjourn.runners.agent.tools.box import toolbox
+from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.retry import Asking
 from adjourn.runners.agent.tools.tool import Tool
+from adjourn.runners.agent.tools.toolbox import toolbox
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.driving import Driver
+from adjourn.wiring.drivers import Driver
 
 FEW, MANY = 100, 5_000
 TEXT = "x" * 1_900

@@ -17,7 +17,7 @@ from _filled import Waiting, copy_of, fill, store_with, waits_for_approval, wait
 from _measure import environment, percentile, python
 from _processes import PATIENCE, until, worker
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task

@@ -13,25 +13,23 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-import adjourn.controller.asking
+import adjourn.controller.agents
+import adjourn.controller.asks
 import adjourn.controller.batches
-import adjourn.controller.desk
+import adjourn.controller.decisions
 import adjourn.controller.edits
 import adjourn.controller.endings
-import adjourn.controller.executions
-import adjourn.controller.inside
-import adjourn.controller.openings
+import adjourn.controller.gate
 import adjourn.controller.plans
 import adjourn.controller.reasons
 import adjourn.controller.runs
-import adjourn.controller.steps
 import adjourn.controller.tasks
+import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
+from adjourn.core.agent.calls import Look
 from adjourn.core.diffstat import Diffstat, FileChange
-from adjourn.core.driving import Look
-from adjourn.core.errors import AdjournError
-from adjourn.core.manifest import (
+from adjourn.core.documents import (
     AskDoc,
     ErrorDoc,
     Failure,
@@ -46,15 +44,16 @@ from adjourn.core.manifest import (
     UsageDoc,
     WorkspaceDoc,
 )
-from adjourn.core.notification import OCCASIONS, Notice, Occasion
+from adjourn.core.errors import AdjournError
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
-from adjourn.core.plan_text import MOST_TASKS, PLAN_KEYS, TASK_KEYS
-from adjourn.core.policy_text import MOST_RULES, POLICY_KEYS, RULE_KEYS
+from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
+from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
-from adjourn.notifiers.table import KEYS
+from adjourn.settings.notify import KEYS
+from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
+from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.wiring.controller import find_runner
-from adjourn.wiring.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
@@ -590,18 +589,18 @@ KINDS = {
 
 
 MODULES = (
-    adjourn.controller.desk,
+    adjourn.controller.decisions,
     adjourn.controller.tasks,
     adjourn.controller.plans,
     adjourn.controller.runs,
-    adjourn.controller.asking,
+    adjourn.controller.asks,
     adjourn.controller.batches,
-    adjourn.controller.executions,
-    adjourn.controller.steps,
+    adjourn.controller.agents,
+    adjourn.controller.transaction,
     adjourn.controller.endings,
-    adjourn.controller.inside,
+    adjourn.controller.asks,
     adjourn.controller.edits,
-    adjourn.controller.openings,
+    adjourn.controller.gate,
     adjourn.controller.reasons,
 )
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from adjourn.core.ask import Principal
-from adjourn.core.authority import ALL, Rights
+from adjourn.core.authority.scopes import ALL, Rights
 from adjourn.core.errors import NotAllowed
 from adjourn.ports.store import Change, View
 

@@ -4,8 +4,8 @@ TYPE_CHECKING = False  # typing is not imported for it: no Ctrl+C can be caught 
 
 if TYPE_CHECKING:  # the command imports this package, too, and needs none of these names
     from adjourn import checkpoint
-    from adjourn.core.approved import Approved
     from adjourn.core.ask import Question
+    from adjourn.core.call import Approved
     from adjourn.core.clarification import Context, WorkState
     from adjourn.core.errors import AdjournError, AlreadyDone, EditIgnored, NotInsideARun, Rejected
     from adjourn.library import approval, ask, clarify
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "adjourn.core.approved": ("Approved",),
+    "adjourn.core.call": ("Approved",),
     "adjourn.core.ask": ("Question",),
     "adjourn.core.clarification": ("Context", "WorkState"),
     "adjourn.core.errors": ("AdjournError", "AlreadyDone", "EditIgnored", "NotInsideARun", "Rejected"),

@@ -4,11 +4,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from adjourn.core.approved import Approved
 from adjourn.core.ask import Question, question_of
+from adjourn.core.call import Approved
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.errors import Misuse
-from adjourn.core.when import milliseconds
+from adjourn.core.text.when import milliseconds
 
 
 def ask(

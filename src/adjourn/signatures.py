@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Self
 
+from adjourn.core.authority.signed import NAMESPACE
 from adjourn.core.errors import AdjournError, Misuse, NotAllowed
-from adjourn.core.signed import NAMESPACE
 
 _PROGRAM = "ssh-keygen"
 _PLACES = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/opt/homebrew/bin")

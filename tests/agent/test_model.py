@@ -7,10 +7,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from adjourn.core.transcript import Assistant, Message, Tally, Thinking, ToolCall, ToolResult, Usage, User, with_unique_ids
-from adjourn.runners.agent.asking import Asking, ModelGaveUp
-from adjourn.runners.agent.setup import Setup
-from adjourn.runners.agent.tools.looking import LOOKING
+from adjourn.core.agent.transcript import Assistant, Message, Tally, Thinking, ToolCall, ToolResult, Usage, User, with_unique_ids
+from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.retry import Asking, ModelGaveUp
+from adjourn.runners.agent.tools.read import LOOKING
 from tests.model.script import Fault, ToolUse, Turn
 from tests.model.server import Model, playing
 

@@ -3,9 +3,9 @@
 
 import sys
 
+from adjourn.core.agent.calls import Proposed
 from adjourn.core.call import tool_body
-from adjourn.core.driving import Proposed
-from adjourn.wiring.driving import driving
+from adjourn.wiring.drivers import driving
 
 with driving() as drive:
     if not drive.batch():

@@ -3,19 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from adjourn import exchange
-from adjourn.clarifications import files
+from adjourn.clarifications import exchange, files
+from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.controller.runs import Claimed
-from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal, Question, Reply, Verb
 from adjourn.core.clarification import Context, WorkState
-from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
-from adjourn.core.task import Spec, Task
-from adjourn.ports.runs import ShimState, StartMark, StillRuns
+from adjourn.core.task import ProcessId, Spec, Task
+from adjourn.ports.world import ShimState, StartMark, StillRuns
 from adjourn.runners.command import CommandRunner
-from adjourn.stores.memory import MemoryStore
+from adjourn.testing.memory_store import MemoryStore
 from adjourn.wiring.inside import Draft, Inside
 from tests.authorities import everybody
 from tests.stateful.world import Disk, Rulebook

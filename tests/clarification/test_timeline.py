@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn import exchange
-from adjourn.clarifications import files, log
+from adjourn.clarifications import exchange, files, log
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.outcome import Exit
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene

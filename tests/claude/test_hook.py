@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from adjourn.runners import hook
-from adjourn.runners.claude import setup
+from adjourn.runners.claude import options
 from tests.e2e.shell import ADJOURN
 
 CALL = {
@@ -26,7 +26,7 @@ YES = msgspec.json.encode(hook.allow({"command": "true"}))
 Reply = Callable[[socket.socket], None]
 
 
-def ask(place: Path, *, line: str = setup.hook_command(str(ADJOURN)), **env: str) -> "subprocess.CompletedProcess[bytes]":
+def ask(place: Path, *, line: str = options.hook_command(str(ADJOURN)), **env: str) -> "subprocess.CompletedProcess[bytes]":
     """Have a shell run the hook's command, as Claude Code does."""
     known = {"ADJOURN_RUN_ID": "task.1", "ADJOURN_STORE": str(place), "PATH": os.environ["PATH"]}
     request = msgspec.json.encode(CALL)
@@ -139,7 +139,7 @@ def test_an_adjourn_that_cannot_start_is_a_no(place: Path) -> None:
     with driver(place, says(YES)):
         broken = ask(place, PYTHONHOME="/nonexistent")
     assert (broken.returncode, broken.stdout) == (2, b"")
-    line = setup.hook_command("/nonexistent/adjourn")
+    line = options.hook_command("/nonexistent/adjourn")
     done = subprocess.run(["sh", "-c", line], input=b"{}", capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
 

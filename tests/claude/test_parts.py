@@ -7,14 +7,14 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from adjourn.core.edit.schema import problems, require_schema
 from adjourn.core.errors import AdjournError, CannotResume, Misuse
-from adjourn.core.schema import problems, require_schema
-from adjourn.runners.claude import session, setup
+from adjourn.runners.claude import options, session
+from adjourn.runners.claude.check import installed_version
 from adjourn.runners.claude.fingerprint import CWD, arguments_in, editable, fingerprint, input_of, reads_only
+from adjourn.runners.claude.options import Setup, plain_ref, read_setup, resume_argv, start_argv, version_of
+from adjourn.runners.claude.protocol import Began, Called, Result, Returned, Said, Stopped, events_of
 from adjourn.runners.claude.questions import Asked, Option, questions_in
-from adjourn.runners.claude.resuming import installed_version
-from adjourn.runners.claude.setup import Setup, plain_ref, read_setup, resume_argv, start_argv, version_of
-from adjourn.runners.claude.stream import Began, Called, Result, Returned, Said, Stopped, events_of
 from adjourn.runners.claude.turns import LOOK, Turns
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.hook import Request
@@ -54,7 +54,7 @@ def test_a_resume_says_all_again_and_names_the_session_in_one_word() -> None:  #
 def test_a_prompt_that_no_argument_can_hold_goes_another_way() -> None:
     argv = start_argv(Setup(), session=SESSION, prompt="x" * 200_000, hook="h")
     assert max(map(len, argv)) < 10_000
-    assert not setup.fits_a_word("é" * 60_000)
+    assert not options.fits_a_word("é" * 60_000)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_unknown_options_and_open_quotes_are_refused() -> None:
 
 def test_nothing_of_an_outer_session_is_handed_down() -> None:
     inherited = {"CLAUDECODE": "1", "CLAUDE_CODE_SAFE_MODE": "1", "CLAUDE_CODE_RESUME_FROM_SESSION": "x", "HOME": "/h"}
-    assert setup.environment(setup.Setup(trust_project=True), inherited) == {
+    assert options.environment(options.Setup(trust_project=True), inherited) == {
         "HOME": "/h",
         "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     }

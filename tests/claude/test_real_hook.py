@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from adjourn.runners.claude import setup
+from adjourn.runners.claude import options
 from tests.claude.scene import Scene, bash, history
 from tests.e2e.shell import until
 from tests.model.script import Turn
@@ -56,15 +56,15 @@ def _broken(place: Path, kinds: Mapping[str, str]) -> str:
     program = place / "broken adjourn"
     program.write_text(f"#!/bin/sh\ncase $(cat) in\n{''.join(cases)}esac\n")
     program.chmod(0o700)
-    return setup.hook_command(str(program))
+    return options.hook_command(str(program))
 
 
 def _run(real: Scene, hook: str, turn: Turn) -> list[dict[str, object]]:
     """Run Claude Code with our command line and another hook, and return what the model hears of its calls."""
-    words = setup.start_argv(setup.Setup(), session=str(uuid4()), prompt="do it", hook=hook)
+    words = options.start_argv(options.Setup(), session=str(uuid4()), prompt="do it", hook=hook)
     words = [word.replace('"timeout":900', '"timeout":2') for word in words]
     with real.model([turn, DONE]) as model:
-        environment = setup.environment(setup.Setup(), real.shell.environment)
+        environment = options.environment(options.Setup(), real.shell.environment)
         argv = [environment["ADJOURN_CLAUDE"], *words[1:]]
         subprocess.run(
             argv, cwd=real.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=90
@@ -98,7 +98,7 @@ def test_a_hook_that_cannot_be_started_lets_no_call_through(real: Scene, tmp_pat
     _allows(real)
     if mode:
         (tmp_path / "broken adjourn").touch(mode)
-    (told,) = _run(real, setup.hook_command(str(tmp_path / "broken adjourn")), _calls(["ran"]))
+    (told,) = _run(real, options.hook_command(str(tmp_path / "broken adjourn")), _calls(["ran"]))
     assert real.lines() == []
     assert told["is_error"] is True
 

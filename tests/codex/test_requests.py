@@ -6,7 +6,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as some
 
-from adjourn.runners.codex.requests import shell_arguments, words_of
+from adjourn.runners.codex.protocol import shell_arguments, words_of
 
 
 @given(some.text(alphabet="ab '\"\\\\ \t\n\r\x0b\u00a0é$", max_size=12))

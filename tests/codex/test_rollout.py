@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from adjourn.core.agent.calls import Held
 from adjourn.core.call import Call
-from adjourn.core.driving import Held
 from adjourn.core.states import CallState
 from adjourn.runners.codex.memory import Usage, memory_of
-from adjourn.runners.codex.rollout import Rollout, put_back
+from adjourn.runners.codex.session import Rollout, put_back
 
 CALL = {"type": "function_call", "name": "exec_command", "call_id": "call_A", "arguments": '{"cmd": "ls"}'}
 CELL = {"type": "custom_tool_call", "name": "exec", "call_id": "call_S", "input": "text(1)"}

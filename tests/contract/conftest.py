@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from adjourn.ports.store import Listener, Store
-from adjourn.stores.memory import MemoryStore
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.testing.memory_store import MemoryStore
 from tests.contract.office import Office
 
 Open = Callable[[], Store]

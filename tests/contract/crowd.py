@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import AdjournError
-from adjourn.process.local import LocalProcesses
+from adjourn.process.processes import LocalProcesses
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import new_id, now
 from adjourn.wiring.controller import find_runner, open_controller
-from adjourn.wiring.judging import open_gate
+from adjourn.wiring.policies import open_gate
 from tests.authorities import everybody
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,8 @@ from typing import Any
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, digest_of, slot_of
-from adjourn.core.identity import ProcessId
 from adjourn.core.states import AskState, CallState, TaskState
-from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Spec, Task, Wish
+from adjourn.core.task import OnRejection, PauseReason, ProcessId, Run, RunState, Spec, Task, Wish
 from adjourn.ports.store import Change, Store
 from tests.unit.values import NOON
 

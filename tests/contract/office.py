@@ -2,18 +2,17 @@
 
 from typing import Any
 
+from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.controller.runs import Claimed
-from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Principal, Question, Reply, Verb
-from adjourn.core.events import Event
-from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Exit
+from adjourn.core.policy.judgement import Effect
 from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
-from adjourn.ports.desk import NewId
-from adjourn.ports.runs import Runner
+from adjourn.core.trail.events import Event
 from adjourn.ports.store import Store
+from adjourn.ports.world import NewId, Runner
 from adjourn.runners.command import CommandRunner
 from adjourn.runners.driver import DriverRunner
 from tests.authorities import everybody

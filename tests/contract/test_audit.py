@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from adjourn.core.ask import Principal, Reply, Verb
-from adjourn.core.audit import Auditor, Verdict, harmless
 from adjourn.core.call import canonical
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
-from adjourn.core.events import GENESIS, Event
+from adjourn.core.trail.audit import Auditor, Verdict, harmless
+from adjourn.core.trail.events import GENESIS, Event
 from adjourn.ports.store import Store
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.contract.office import DONE, INTERRUPTED, ME, Office

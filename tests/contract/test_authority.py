@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from adjourn.core.ask import Ask, Principal, Reply, Verb, Verdict
-from adjourn.core.authority import ALL, NONE, SCOPES, Rights, Scope
+from adjourn.core.ask import Approver, Ask, Principal, Reply, Terms, Verb, Verdict
+from adjourn.core.authority.scopes import ALL, NONE, SCOPES, Rights, Scope
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import RunState, Task
-from adjourn.core.terms import Approver, Terms
 from adjourn.ports.store import Store
 from tests.authorities import Outside
 from tests.contract.office import DONE, FAILED, INTERRUPTED, Office

@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 from adjourn.core.ask import Ask, Principal, Reply, Verb
-from adjourn.core.authority import ALL, NONE, Rights
+from adjourn.core.authority.scopes import ALL, NONE, Rights
+from adjourn.core.authority.signed import Signed, decision_of, document_of
 from adjourn.core.errors import AdjournError, Conflict, NotAllowed
-from adjourn.core.signed import Signed, decision_of, document_of
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
 from adjourn.ports.store import Store

@@ -7,20 +7,13 @@ from msgspec.structs import replace
 
 from adjourn.core.ask import Principal, Reply, Verb, Verdict
 from adjourn.core.call import ORIGINAL, Command, canonical, command_of
-from adjourn.core.errors import (
-    AlreadySettled,
-    Conflict,
-    Misuse,
-    MoveRefused,
-    NotAllowed,
-    NothingRecorded,
-)
-from adjourn.core.events import first_broken
+from adjourn.core.errors import AlreadySettled, Conflict, Misuse, MoveRefused, NotAllowed, NothingRecorded
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import OnRejection, RunState
-from adjourn.ports.runs import NeverStarted
+from adjourn.core.trail.events import first_broken
+from adjourn.ports.world import NeverStarted
 from tests.contract.office import ASKS_10, ASKS_90, DONE, FAILED, INTERRUPTED, ME, YOU, Office
 from tests.unit.values import A_DAY
 

@@ -6,13 +6,13 @@ from statistics import median
 
 import pytest
 
+from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
-from adjourn.controller.whole import Controller
 from adjourn.core.ask import Principal
-from adjourn.core.events import first_broken
-from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
+from adjourn.core.task import ProcessId
+from adjourn.core.trail.events import first_broken
 from adjourn.wiring.controller import open_controller
 from tests.contract.crowd import Crowd, Order, Report, Try, crowd_of
 from tests.unit.values import a_spec

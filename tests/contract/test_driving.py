@@ -2,16 +2,16 @@
 
 import pytest
 
+from adjourn.core.agent.calls import CallResult, Held, Proposed, Report
 from adjourn.core.ask import Ask, Question, Reply, Verb, Verdict
 from adjourn.core.call import Call, tool_body
-from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.errors import AlreadyDone, CannotResume, Conflict, NotFound, StoreProblem
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import TRIES, OnRejection, Run, Task
-from adjourn.ports.runs import Ended, NeverStarted, Vanished
 from adjourn.ports.store import Store
+from adjourn.ports.world import Ended, NeverStarted, Vanished
 from tests.contract.office import ASKS_10, DONE, INTERRUPTED, KILLED, ME, Office
 from tests.stateful.world import shim_of
 from tests.unit.policies import policy as policy_of

@@ -6,16 +6,7 @@ import pytest
 
 from adjourn.core.ask import Verb, Verdict
 from adjourn.core.call import command_of
-from adjourn.core.errors import (
-    AdjournError,
-    AlreadySettled,
-    Ambiguous,
-    Conflict,
-    Misuse,
-    MoveRefused,
-    NotFound,
-    StaleCheckpoint,
-)
+from adjourn.core.errors import AdjournError, AlreadySettled, Ambiguous, Conflict, Misuse, MoveRefused, NotFound, StaleCheckpoint
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import CallState, TaskState

@@ -11,7 +11,7 @@ from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import Command, command_body, command_of
 from adjourn.core.errors import AdjournError, AlreadySettled, Conflict
-from adjourn.core.policy import NO_POLICY
+from adjourn.core.policy.policy import NO_POLICY
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Task

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.core.webhook import signature
+from adjourn.core.authority.webhook import signature
 from adjourn.notifiers.command import CommandNotifier
 from adjourn.notifiers.webhook import WebhookNotifier
 from adjourn.ports.notifier import NotDelivered

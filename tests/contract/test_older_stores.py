@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from adjourn.core.ask import Reply, Verb
-from adjourn.core.events import first_broken
 from adjourn.core.states import TaskState
+from adjourn.core.trail.events import first_broken
 from adjourn.stores.sqlite.store import SCHEMA, SqliteStore
 from tests.contract.office import ME, Office
 

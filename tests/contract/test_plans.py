@@ -8,7 +8,7 @@ from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Ask, AskKind, Reply, Verb
 from adjourn.core.clarification import Response, replies_to
 from adjourn.core.errors import Conflict, Misuse, WorkspaceBusy
-from adjourn.core.plan import Item, Plan, Progress
+from adjourn.core.plan.plan import Item, Plan, Progress
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import RunState, Spec, Task
 from adjourn.wiring import new_id

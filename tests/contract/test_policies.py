@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from adjourn.core.errors import BadPolicy
-from adjourn.core.policy import NO_POLICY
-from adjourn.wiring.policies import FilePolicies
+from adjourn.core.policy.policy import NO_POLICY
+from adjourn.settings.policies import FilePolicies
 
 RULE = '[[rule]]\nargs = ["{}"]\naction = "prompt"\n'
 
@@ -60,5 +60,5 @@ def test_what_has_changed_counts_at_once_be_it_included_or_behind_a_link(place: 
 def test_a_run_without_a_policy_loads_nothing_that_reads_or_judges(place: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "adjourn", "run", "--", "true"]
     loaded = subprocess.run(command, cwd=place / "work", capture_output=True, text=True, check=True).stderr
-    assert "adjourn.wiring.policies" in loaded
+    assert "adjourn.settings.policies" in loaded
     assert [name for name in ("tomllib", "shlex", "core.judging", "core.policy_text", "core.places") if name in loaded] == []

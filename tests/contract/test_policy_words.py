@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.cli.explaining import as_document, as_text
-from adjourn.cli.rules import what_it_matches
+from adjourn.cli.verbs.rules import what_it_matches
 from adjourn.core.call import Command, arguments_of, command_body
-from adjourn.core.judging import allowed_call
-from adjourn.core.manifest import encoded
-from adjourn.core.policy import Allowance
-from adjourn.core.policy_text import read_policy
-from adjourn.core.render import prose
-from adjourn.wiring.explanation import explained
+from adjourn.core.documents import encoded
+from adjourn.core.policy.file import read_policy
+from adjourn.core.policy.judge import allowed_call
+from adjourn.core.policy.policy import Allowance
+from adjourn.core.text.render import prose
+from adjourn.views.policy import as_document, as_text
+from adjourn.wiring.policies import explained
 from tests.hostile import HOSTILE, HOSTILE_WORDS
 
 RULES = """

@@ -1,7 +1,7 @@
 """What a run's record says over the life of its task, on every store."""
 
 from adjourn.core.ask import Reply, Verb
-from adjourn.core.manifest import run_doc
+from adjourn.core.documents import run_doc
 from adjourn.core.states import TaskState
 from adjourn.core.task import RunState, Task
 from tests.contract.office import ASKS_90, FAILED, INTERRUPTED, ME, Office

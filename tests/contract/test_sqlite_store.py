@@ -20,12 +20,12 @@ import pytest
 
 from adjourn.core.ask import AskKind
 from adjourn.core.errors import AdjournError, NotFound, StoreDamaged, StoreProblem, StoreRefused
-from adjourn.core.events import first_broken
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, RunState, Wish
+from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Turn
-from adjourn.stores.sqlite import place
-from adjourn.stores.sqlite.place import filesystem_kind
+from adjourn.stores.sqlite import directory
+from adjourn.stores.sqlite.directory import filesystem_kind
 from adjourn.stores.sqlite.store import SCHEMA, SqliteStore
 from tests.contract.conftest import is_awake
 from tests.contract.disks import fill, make_read_only, small_disk
@@ -240,7 +240,7 @@ def test_a_network_filesystem_is_refused_before_anything_is_written(
     device = tmp_path.stat().st_dev
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"90 28 {os.major(device)}:{os.minor(device)} / /mnt rw - {kind} server:/export rw\n")
-    monkeypatch.setattr(place, "mounted", partial(place.mounted, mounts=str(mounts)))
+    monkeypatch.setattr(directory, "mounted", partial(directory.mounted, mounts=str(mounts)))
     with pytest.raises(StoreRefused, match=rf"network filesystem \({kind}\)"):
         SqliteStore(str(root))
     assert not root.exists()
@@ -640,7 +640,7 @@ def test_a_wake_up_reaches_a_store_that_lies_deep(tmp_path: Path) -> None:
 
 
 def test_where_no_socket_can_have_a_name_a_port_is_listened_to(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adjourn.stores.sqlite.ear.address", lambda _folder, name: f"/no/proc/here/{name}")
+    monkeypatch.setattr("adjourn.stores.sqlite.wake.address", lambda _folder, name: f"/no/proc/here/{name}")
     with opened(root) as store:
         ear = store.listen()
         (name,) = os.listdir(root / "wake")

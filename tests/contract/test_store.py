@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, Command, command_body, digest_of, slot_of
 from adjourn.core.errors import NotFound, Outdated
-from adjourn.core.events import first_broken
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, RunState, Task
+from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Change, Store, Turn, View
 from tests.contract.conftest import Open
 from tests.contract.kept import FULL_ASK, FULL_CALL, FULL_RUN, FULL_TASK, Disaster, everything, given_up, keep

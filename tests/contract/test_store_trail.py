@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from adjourn.core.ask import Approver, Terms
 from adjourn.core.call import Command, command_body, slot_of
 from adjourn.core.errors import AdjournError, NotFound
-from adjourn.core.events import first_broken
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, TaskState
-from adjourn.core.terms import Approver, Terms
+from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Store, Turn
 from tests.contract.conftest import Open, is_awake
 from tests.contract.kept import FULL_SPEC, FULL_TASK, add, everything, given_up, keep

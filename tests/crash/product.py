@@ -13,7 +13,7 @@ import msgspec
 
 import adjourn as adjourn_package
 from adjourn.cli.app import run as run_command_line
-from adjourn.core.events import first_broken
+from adjourn.core.trail.events import first_broken
 from adjourn.wiring.controller import open_controller
 from tests.crash.ledger import ENDED, AskRow, Ledger, TaskRow, read_ledger
 from tests.crash.stage import Effect, Ran, Stage

@@ -7,8 +7,8 @@ import msgspec
 from adjourn.core.call import Call
 from adjourn.core.task import Task
 from adjourn.process.shim import Shim
-from adjourn.supervise import Supervisor
-from adjourn.underway import Active
+from adjourn.supervision.shims import Active
+from adjourn.supervision.supervisor import Supervisor
 from tests.crash.inject import Aim, Mode
 from tests.crash.product import STORE, adjourn, decided, effect, examine, ledger, newest_task, one_ask
 from tests.crash.stage import Ran, Stage

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.core.events import first_broken
+from adjourn.core.trail.events import first_broken
 from adjourn.wiring.controller import open_controller
 from tests.crash.ledger import Ledger
 from tests.crash.powerloss import Known

@@ -4,10 +4,10 @@ import sys
 
 import msgspec
 
+from adjourn.core.agent.calls import Held, Proposed, Report
 from adjourn.core.call import tool_body
-from adjourn.core.driving import Held, Proposed, Report
 from adjourn.core.states import CallState
-from adjourn.wiring.driving import Driver, driving
+from adjourn.wiring.drivers import Driver, driving
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from adjourn.core.task import OnRejection, Spec
-from adjourn.wiring.supervision import open_supervisor
+from adjourn.wiring.supervisor import open_supervisor
 
 DRIVER = Path(__file__).parent / "driver.py"
 

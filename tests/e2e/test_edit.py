@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.core.render import MORE_MARK
+from adjourn.core.text.render import MORE_MARK
 from tests.e2e.shell import Document, Shell
 from tests.e2e.terminal import Terminal
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.core.webhook import signature
+from adjourn.core.authority.webhook import signature
 from tests.e2e.shell import Document, Shell
 from tests.e2e.signer import Signers, waiting
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adjourn.core.webhook import signature
+from adjourn.core.authority.webhook import signature
 from tests.e2e.shell import Document, Done, Shell
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 -- the example of the specification

@@ -270,8 +270,8 @@ def test_nothing_of_it_is_loaded_where_people_decide(shell: Shell) -> None:
     code = "import sys; from adjourn.cli.app import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     for words in (["inbox"], ["approve", task["asks"][0]["id"]]):
         loaded = shell.run("python", "-c", code, *words).err.split()
-        kept_out = {"adjourn.deliver", "adjourn.wiring.notification", "adjourn.core.notification", "tomllib"}
-        kept_out |= {"adjourn.core.redact", "adjourn.core.edit", "adjourn.core.schema", "difflib"}
+        kept_out = {"adjourn.supervision.notify_loop", "adjourn.wiring.notifications", "adjourn.views.notice", "tomllib"}
+        kept_out |= {"adjourn.core.text.redact", "adjourn.core.edit.edit", "adjourn.core.edit.schema", "difflib"}
         assert kept_out & set(loaded) == set()
 
 

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjourn.cli.present import call_block
 from adjourn.cli.session import Session
+from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
-from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, canonical, command_body, command_of, portable, tool_body
 from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
-from adjourn.supervise import Supervisor
-from adjourn.wiring.supervision import open_supervisor
+from adjourn.supervision.supervisor import Supervisor
+from adjourn.views.call import call_block
+from adjourn.wiring.supervisor import open_supervisor
 from tests.hostile import HOSTILE_WORDS
 from tests.stateful.world import shim_of
 from tests.unit.values import a_call

@@ -45,13 +45,13 @@ HEAVY = {
     *(f"adjourn.controller.{part}" for part in ("edits", "endings", "gate", "histories", "inside", "openings", "standing")),
     *(f"adjourn.core.{part}" for part in ("clarification", "manifest", "opening", "outcome", "policy", "redact")),
     *(f"adjourn.core.{part}" for part in ("judgement", "resumption", "scene", "settings", "signed")),
-    *("adjourn.cli.hint", "adjourn.cli.standing"),
+    *("adjourn.views.next_step", "adjourn.views.task"),
     *(
-        "adjourn.exchange",
-        "adjourn.traces",
-        "adjourn.ports.runs",
-        "adjourn.process.local",
-        "adjourn.process.look",
+        "adjourn.clarifications.exchange",
+        "adjourn.supervision.workspace_notes",
+        "adjourn.ports.world",
+        "adjourn.process.processes",
+        "adjourn.workspace.files",
         "adjourn.wiring.controller",
     ),
 }
@@ -59,8 +59,8 @@ HEAVY = {
 # What only agents, workers, notifiers and copies of a command need, and what is slow to load.
 NOT_TO_RESUME = {
     *("psutil", "yaml", "tomllib", "json", "hashlib", "socket", "selectors", "subprocess", "pathlib", "difflib", "logging"),
-    *("adjourn.beside", "adjourn.cli.detach", "adjourn.process.server", "adjourn.process.warmth"),
-    *("adjourn.core.outbox", "adjourn.core.review", "adjourn.core.transcript"),
+    *("adjourn.supervision.agent_calls", "adjourn.cli.foreground", "adjourn.process.forks.server", "adjourn.process.forks.warm"),
+    *("adjourn.core.outbox", "adjourn.core.review", "adjourn.core.agent.transcript"),
 }
 
 LOADED = """

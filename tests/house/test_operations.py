@@ -2,14 +2,14 @@
 
 import pytest
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from tests.house.project import PACKAGE
 
 OPERATIONS = {
-    "cli/execute.py": "execution.execute_ready(",
-    "cli/pause.py": "controller.pause(",
-    "cli/resume.py": "controller.resume(",
-    "cli/restart.py": "controller.restart(",
+    "cli/verbs/execute.py": "execution.execute_ready(",
+    "cli/verbs/pause.py": "controller.pause(",
+    "cli/verbs/resume.py": "controller.resume(",
+    "cli/verbs/restart.py": "controller.restart(",
 }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from tests.process.scene import Stage
 
 

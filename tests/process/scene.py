@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.linux import die_with
 from adjourn.process.shim import Shim, ShimResult, ShimSpec, read_result
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import ShimFailed, read_result
 from tests.needs import missing, needs
 from tests.process.scene import PYTHON, Stage, alive_with, eventually

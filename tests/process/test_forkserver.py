@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.core.identity import ProcessId
-from adjourn.process.forkserver import ForkServer
+from adjourn.core.task import ProcessId
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.identity import identify, is_alive
 from adjourn.process.shim import MachineFailed, ShimResult, ShimSpec, read_result
 from tests.process.scene import Stage, eventually, fork, kill
@@ -178,7 +178,7 @@ def test_a_question_that_was_broken_off_spoils_no_other_answer(tmp_path: Path, m
     server = ForkServer.start()
     stage = Stage(server, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("adjourn.process.forkserver.receive_reply", break_off)
+        patch.setattr("adjourn.process.forks.client.receive_reply", break_off)
         with pytest.raises(KeyboardInterrupt):
             stage.ready("true")
     assert stage.run("true").exit_code == 0, "another server answers"

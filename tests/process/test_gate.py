@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.identity import identify, is_alive
-from adjourn.process.lock import is_held
 from adjourn.process.shim import GateShut, ShimFailed, ShimResult, ShimSpec, adopt, read_record, read_result
+from adjourn.system.lock import is_held
 from tests.process.scene import Stage, eventually, fork, kill
 
 MARK = ("sh", "-c", "echo ran >> mark")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adjourn.process.cgroup import usable_folder
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import read_record
 from adjourn.process.tree import kill_leftovers
 from tests.process.scene import PATH, PYTHON, Scene, Stage, alive_with, eventually, fork, kill

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.process.lock import hold, is_held
+from adjourn.system.lock import hold, is_held
 from tests.process.scene import eventually, fork, kill
 
 

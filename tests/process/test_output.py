@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.process.output import TAIL, Output
 from adjourn.process.shim import read_record
+from adjourn.process.shim_side.output import TAIL, Output
 from tests.process.scene import Stage, eventually
 
 MIB = 1024 * 1024

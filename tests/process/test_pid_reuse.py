@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from adjourn.core.identity import ProcessId
-from adjourn.process.forkserver import ForkServer
-from adjourn.process.lock import hold
+from adjourn.core.task import ProcessId
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import ShimRecord, adopt, read_record
 from adjourn.process.tree import kill_leftovers
+from adjourn.system.lock import hold
 from tests.needs import missing
 from tests.process.scene import PATH, PYTHON, Stage, alive_with, eventually, kill
 

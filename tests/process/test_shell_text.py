@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from adjourn.core.judgement import Action, Effect
-from adjourn.core.policy import Policy
-from adjourn.core.reading import all_steps, steps_of
+from adjourn.core.policy.commands import all_steps, steps_of
+from adjourn.core.policy.judgement import Action, Effect
+from adjourn.core.policy.policy import Policy
 from tests.needs import needs
 from tests.unit.policies import NOW, WORKSPACE, judged, policy, seen
 

@@ -124,7 +124,7 @@ def test_an_interrupt_at_any_moment_leaves_a_true_result(stage: Stage, sweep: st
 SUPERVISE = """
 import os, signal, sys
 sys.path[:0] = sys.argv[1].split(":")
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import ShimSpec
 shim = ForkServer.start().fork_shim(ShimSpec(run_dir=sys.argv[2], argv=tuple(sys.argv[3:]), cwd="/", env={}, grace=10.0))
 signal.signal(signal.SIGINT, lambda number, frame: shim.interrupt())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.process.sketch import compare, decoded, encoded, sketch_of
+from adjourn.workspace.sketch import compare, decoded, encoded, sketch_of
 from tests.needs import needs
 
 

@@ -12,7 +12,7 @@ MEASURE = """
 import os, sys, time
 sys.path[:0] = sys.argv[1].split(":")
 folder, rounds = sys.argv[2], int(sys.argv[3])
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import ShimSpec
 server = ForkServer.start()
 os.mkfifo(f"{folder}/here")
@@ -72,7 +72,7 @@ def test_a_gated_start_costs_a_few_bare_ones() -> None:
 LIGHT = """
 import sys
 sys.path[:0] = sys.argv[1].split(":")
-import adjourn.process.identity, adjourn.process.lock, adjourn.process.shim, adjourn.process.local
+import adjourn.process.identity, adjourn.system.lock, adjourn.process.shim, adjourn.process.processes
 heavy = {"ctypes", "subprocess", "socket", "resource", "threading", "selectors", "asyncio", "logging", "tempfile"}
 print(sorted(heavy & set(sys.modules)))
 """

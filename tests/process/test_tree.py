@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adjourn.process.cgroup import usable_folder
-from adjourn.process.forkserver import ForkServer
+from adjourn.process.forks.client import ForkServer
 from adjourn.process.identity import is_alive
 from adjourn.process.tree import children
 from tests.needs import needs

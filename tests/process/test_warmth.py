@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from adjourn.process.forkserver import ForkServer
-from adjourn.process.warmth import WarmServer, Warmth
+from adjourn.process.forks.client import ForkServer
+from adjourn.process.forks.warm import WarmServer, Warmth
 from tests.process.scene import PATH, Scene, Stage, eventually
 
 HERE = "tests.process.rehearsed"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.process.workspace import Head, changed_since, head_of
+from adjourn.workspace.git import Head, changed_since, head_of
 
 COMMIT = "6f1ed002ab5595859014ebf0951522d9e4dbd9f2"
 

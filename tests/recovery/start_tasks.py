@@ -5,7 +5,7 @@ import sys
 
 from adjourn.core.task import Spec
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.work import command_work
+from adjourn.wiring.runners import command_work
 
 
 def main(root: str, count: int, *argv: str) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.stores.sqlite.place import is_local
+from adjourn.stores.sqlite.directory import is_local
 from tests.contract.disks import fill, shell_on_small_disk
 from tests.e2e.shell import Shell
 from tests.needs import missing, needs

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from adjourn.core.errors import StoreProblem
-from adjourn.stores.postgres.seen import Seen
+from adjourn.stores.postgres.restore_check import Seen
 from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import until
 from tests.needs import needs

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from adjourn.core.errors import StoreProblem
-from adjourn.core.events import Event
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec, Task
+from adjourn.core.trail.events import Event
 from adjourn.stores.sqlite.binding import Home
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.e2e.shell import Shell, until

@@ -31,7 +31,7 @@ from adjourn.wiring.shared import place_for
 from tests.crash import inject
 source, url, at, mode = sys.argv[1:]
 place = place_for(url)
-import adjourn.stores.postgres.store, adjourn.stores.sqlite.copying, adjourn.wiring.controller
+import adjourn.stores.postgres.store, adjourn.stores.sqlite.copy, adjourn.wiring.controller
 inject.arm(inject.Aim(at=int(at), mode=inject.Mode(int(mode))))
 migrate(source, place)
 """

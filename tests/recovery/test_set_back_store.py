@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from adjourn.core.digest import sha256
-from adjourn.core.events import GENESIS
+from adjourn.core.trail.events import GENESIS
 from tests.e2e.shell import Shell, until
 
 pytestmark = pytest.mark.one_machine("it is about the files of an embedded store")

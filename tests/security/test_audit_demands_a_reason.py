@@ -2,7 +2,7 @@
 
 import pytest
 
-from adjourn.core.events import Event
+from adjourn.core.trail.events import Event
 from tests.e2e.shell import Shell
 
 pytestmark = pytest.mark.one_machine("the forger writes into the files of an embedded store")

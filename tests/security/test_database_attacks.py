@@ -10,8 +10,8 @@ from psycopg import errors
 
 from adjourn.core.ask import Verb
 from adjourn.core.call import Command, command_body
-from adjourn.core.events import Event
 from adjourn.core.states import CALL_TRANSITIONS, TRANSITIONS, TaskState
+from adjourn.core.trail.events import Event
 from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import Office

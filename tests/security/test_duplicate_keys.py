@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from adjourn.core.json_text import decode_unambiguous
-from adjourn.runners.codex import requests as codex
+from adjourn.core.text.json_text import decode_unambiguous
+from adjourn.runners.codex import protocol as codex
 from adjourn.runners.codex.channel import Message
 from adjourn.runners.hook import SOCKET, Ear
 from tests.e2e.shell import Shell

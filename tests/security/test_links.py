@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from adjourn.core.transcript import ToolCall
-from adjourn.runners.agent.setup import Setup
-from adjourn.runners.agent.tools.box import Toolbox, toolbox
+from adjourn.core.agent.transcript import ToolCall
+from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.tool import ToolFailed
+from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
 from tests.agent.desk import desk, finish, use
 from tests.claude.scene import Scene as ClaudeScene
 from tests.codex.scene import Scene as CodexScene

@@ -8,7 +8,7 @@ from adjourn.core.call import Call
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task
-from adjourn.ports.runs import StartMark
+from adjourn.ports.world import StartMark
 from tests.contract.conftest import office, open_store, store
 from tests.contract.office import Office
 from tests.contract.test_driving import begun, wanted

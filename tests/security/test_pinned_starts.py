@@ -11,9 +11,9 @@ import pytest
 
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.call import command_of
-from adjourn.core.surroundings import NOT_PINNED
+from adjourn.core.policy.surroundings import NOT_PINNED
 from adjourn.core.task import Spec
-from adjourn.wiring.supervision import open_supervisor
+from adjourn.wiring.supervisor import open_supervisor
 from tests.e2e.shell import Shell
 
 ME = Principal(name=f"uid:{os.getuid()}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adjourn.core.judgement import Action
+from adjourn.core.policy.judgement import Action
 from tests.unit.policies import judged, policy, seen
 
 RULES = """

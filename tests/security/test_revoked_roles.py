@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.controller.steps import POLICY, Steps
+from adjourn.controller.transaction import POLICY, Steps
 from adjourn.core.ask import Proposal, Verb
 from adjourn.core.errors import StoreRefused
 from adjourn.core.states import AskMove, AskState, CallState

@@ -15,7 +15,7 @@ import pytest
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
-from adjourn.wiring.supervision import open_supervisor
+from adjourn.wiring.supervisor import open_supervisor
 
 CI, FULL = 300, 10_000
 ME = Principal(name=f"uid:{os.getuid()}")

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adjourn.cli.screen import Margin
-from adjourn.core.render import MORE_MARK, agent_words, block, command_line, command_rows, prose, visible, width, wrap
+from adjourn.core.text.render import MORE_MARK, agent_words, block, command_line, command_rows, prose, visible, width, wrap
 from tests.e2e.shell import Shell
 from tests.e2e.terminal import Terminal
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.ask import AskKind, Principal, Reply, Verb
 from adjourn.core.errors import StoreProblem
-from adjourn.core.events import first_broken
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
+from adjourn.core.trail.events import first_broken
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.wiring import find_root
 from adjourn.wiring.controller import open_controller

@@ -8,13 +8,13 @@ from multiprocessing import get_context
 
 import pytest
 
-from adjourn.controller.steps import is_blocked
+from adjourn.controller.transaction import is_blocked
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import AdjournError, Conflict, StoreProblem
-from adjourn.core.events import first_broken
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
+from adjourn.core.trail.events import first_broken
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import ASKS_10, ASKS_90, ME, Office
 from tests.shared.desk import desk

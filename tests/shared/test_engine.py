@@ -11,11 +11,11 @@ import pytest
 from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.errors import Conflict, Outdated, StoreProblem
-from adjourn.core.events import first_broken
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Task
-from adjourn.ports.runs import Vanished
+from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Change
+from adjourn.ports.world import Vanished
 from adjourn.stores.postgres.leases import PostgresLeases
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.store import PostgresStore

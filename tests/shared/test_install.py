@@ -12,8 +12,8 @@ import pytest
 from adjourn.core.ask import Verb
 from adjourn.core.errors import StoreProblem
 from adjourn.core.states import TaskState
-from adjourn.stores.postgres import install
-from adjourn.stores.postgres.database import Database
+from adjourn.stores.postgres import schema
+from adjourn.stores.postgres.connection import Database
 from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import Shell
 from tests.postgres import Server
@@ -70,9 +70,9 @@ def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_chang
 def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_queues(postgres: Server) -> None:
     with postgres.empty_database() as url:
         db = Database(url)
-        install._install_engine(db)
+        schema._install_engine(db)
         db.all(b"CREATE SCHEMA adjourn")
-        db.last(install._steps(1))
+        db.last(schema._steps(1))
         db.all(b"INSERT INTO adjourn.schema_version (version) VALUES (1)")
         db.all(b"SELECT absurd.create_queue('adjourn_default')")
         db.close()

@@ -6,8 +6,8 @@ import pytest
 
 from adjourn.core.ask import Verb
 from adjourn.core.errors import Conflict, StoreProblem
-from adjourn.core.events import first_broken
 from adjourn.core.states import TaskState
+from adjourn.core.trail.events import first_broken
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
 from tests.contract.office import ASKS_10, ME, Office

@@ -10,13 +10,12 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from adjourn.controller.runs import Claimed
-from adjourn.core.ask import Principal, Proposal, Question, Reply, Verb, Verdict
+from adjourn.core.ask import Principal, Proposal, Question, Reply, Terms, Verb, Verdict
 from adjourn.core.clarification import Request
 from adjourn.core.errors import NotFound, StoreRefused
-from adjourn.core.events import Event
 from adjourn.core.states import AskState, CallMove, CallState, TaskState
 from adjourn.core.task import Task
-from adjourn.core.terms import Terms
+from adjourn.core.trail.events import Event
 from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import ASKS_10, ASKS_90, DONE, Office

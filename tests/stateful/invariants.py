@@ -4,9 +4,9 @@ from itertools import pairwise
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call
-from adjourn.core.events import first_broken
 from adjourn.core.states import ENDED, AskState, CallState, TaskState
 from adjourn.core.task import Run, RunState, Task, run_id
+from adjourn.core.trail.events import first_broken
 from tests.stateful.world import Rows
 
 UNDER_WAY = {CallState.CLAIMED, CallState.EXECUTING}

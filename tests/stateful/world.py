@@ -11,24 +11,23 @@ from typing import Any
 
 import msgspec
 
+from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
-from adjourn.controller.whole import Controller
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, Command
 from adjourn.core.errors import AdjournError
-from adjourn.core.events import Event, Sealed
-from adjourn.core.identity import ProcessId
 from adjourn.core.outcome import Exit
-from adjourn.core.policy import NO_POLICY, Policy
+from adjourn.core.policy.policy import NO_POLICY, Policy
+from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.states import CallState
-from adjourn.core.surroundings import Surroundings
-from adjourn.core.task import DEFAULT_POOL, Run, Task, run_id
-from adjourn.ports.runs import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
+from adjourn.core.task import DEFAULT_POOL, ProcessId, Run, Task, run_id
+from adjourn.core.trail.events import Event, Sealed
 from adjourn.ports.store import Store
+from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 from adjourn.runners.command import CommandRunner
-from adjourn.stores.memory import MemoryStore
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.testing.memory_store import MemoryStore
 from tests.authorities import everybody
 from tests.unit.values import NOON
 

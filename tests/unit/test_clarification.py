@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjourn.clarifications import text
-from adjourn.clarifications.tree import NotYet
 from adjourn.core.ask import Ask, AskKind, Question
 from adjourn.core.clarification import (
     BRIEF_POLL_DURATION,
@@ -26,6 +25,7 @@ from adjourn.core.clarification import (
 )
 from adjourn.core.errors import AlreadySettled, Misuse
 from adjourn.core.states import AskState
+from adjourn.system.yaml import NotYet
 
 GOOD = 'agent_id: a\nresponses:\n  - question_id: Q1\n    answer: "yes"\nresume_signal: true\n'
 

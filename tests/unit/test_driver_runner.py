@@ -2,8 +2,8 @@
 
 import pytest
 
-from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
+from adjourn.core.policy.judgement import Effect
 from adjourn.runners.driver import DriverRunner, was_stopped
 
 AGENT = DriverRunner(effect=Effect.READ_ONLY, needs_session=False, makes_calls=False)

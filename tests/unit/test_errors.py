@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from adjourn.core import errors, exits
+from adjourn.core.documents import failure
 from adjourn.core.errors import AdjournError
-from adjourn.core.manifest import failure
 
 
 def tree(kind: type[AdjournError] = AdjournError) -> Iterator[type[AdjournError]]:

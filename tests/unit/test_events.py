@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adjourn.core.events import GENESIS, Event, Sealed, first_broken, forgotten, link_after, seal_after
+from adjourn.core.trail.events import GENESIS, Event, Sealed, first_broken, forgotten, link_after, seal_after
 from tests.unit.values import NOON, an_event
 
 events = st.builds(

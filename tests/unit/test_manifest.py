@@ -5,18 +5,10 @@ from typing import Any
 
 import pytest
 
+from adjourn.core.agent.calls import Look, Report, Spent
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, command_body
-from adjourn.core.driving import Look, Report, Spent
-from adjourn.core.manifest import (
-    Manifest,
-    ResumabilityDoc,
-    ask_doc,
-    encoded,
-    manifest_of,
-    resumability_doc,
-    run_doc,
-)
+from adjourn.core.documents import Manifest, ResumabilityDoc, ask_doc, encoded, manifest_of, resumability_doc, run_doc
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjourn.core.judgement import Action
-from adjourn.core.pattern import REST, BadPattern, quoted, read_pattern
-from adjourn.core.rule import Index, Rule
+from adjourn.core.policy.judgement import Action
+from adjourn.core.policy.pattern import REST, BadPattern, quoted, read_pattern
+from adjourn.core.policy.rule import Index, Rule
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjourn.core.places import Path, Places
+from adjourn.core.text.toml import Path, Places
 
 KEYS = st.text("abc_-", min_size=1, max_size=3)
 STRINGS = st.sampled_from(['"{}"', "'{}'", '"""{}"""', "'''{}'''", '"{}\\"]#="', '"{} }} , ["', '"""{}\n# x = [\n"""', "'{}\\'"])

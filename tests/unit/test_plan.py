@@ -5,8 +5,8 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from adjourn.core.plan import Item, ItemState, Known, Plan, Progress, in_order, progress_of, words_of
-from adjourn.core.plan_text import MOST_TASKS, read_plan
+from adjourn.core.plan.file import MOST_TASKS, read_plan
+from adjourn.core.plan.plan import Item, ItemState, Known, Plan, Progress, in_order, progress_of, words_of
 from adjourn.core.states import TaskState
 from tests.unit.values import a_task
 

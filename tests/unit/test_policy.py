@@ -4,12 +4,12 @@ from itertools import permutations
 
 import pytest
 
-from adjourn.core.judgement import Action, Effect, Judgement, Never
-from adjourn.core.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
-from adjourn.core.policy_text import read_policy
-from adjourn.core.reading import programs_of
-from adjourn.core.surroundings import Surroundings
-from adjourn.core.terms import Approver, Terms
+from adjourn.core.ask import Approver, Terms
+from adjourn.core.policy.commands import programs_of
+from adjourn.core.policy.file import read_policy
+from adjourn.core.policy.judgement import Action, Effect, Judgement, Never
+from adjourn.core.policy.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
+from adjourn.core.policy.surroundings import Surroundings
 from tests.unit.policies import NOW, WORKSPACE, allowance, judged, policy, seen
 
 READS = """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wcwidth import wcwidth
 
 from adjourn.core.call import Json
-from adjourn.core.render import (
+from adjourn.core.text.render import (
     AGENT_MARK,
     Cut,
     agent_words,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from adjourn.core.edit.schema import problems, require_schema
 from adjourn.core.errors import Misuse
-from adjourn.core.schema import problems, require_schema
 
 TABLE = {
     "type": "object",

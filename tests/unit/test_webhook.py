@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from adjourn.core.ask import Reply, Verb
+from adjourn.core.authority.webhook import LARGEST, WINDOW, Request, read_request, reply_of, require_genuine, signature
 from adjourn.core.errors import Misuse, NotAllowed
-from adjourn.core.webhook import LARGEST, WINDOW, Request, read_request, reply_of, require_genuine, signature
 from tests.needs import missing
 from tests.unit.values import NOON
 

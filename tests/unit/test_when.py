@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjourn.core.when import ago, span, stamp
+from adjourn.core.text.when import ago, span, stamp
 from tests.unit.values import A_DAY, NOON
 
 SPANS = {

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call, Command, command_body, digest_of
-from adjourn.core.events import Event
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, RunState, Spec, Task
+from adjourn.core.trail.events import Event
 
 NOON = 1_700_000_000_000
 A_DAY = 86_400_000

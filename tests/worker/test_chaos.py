@@ -12,7 +12,7 @@ from threading import Timer
 
 import pytest
 
-from adjourn.core.events import first_broken
+from adjourn.core.trail.events import first_broken
 from adjourn.process.shim import adopt, read_record
 from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell, until

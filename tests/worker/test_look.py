@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from adjourn.stores.sqlite.database import Database
-from adjourn.stores.sqlite.steps import SQL
+from adjourn.stores.sqlite.rows import SQL
 from adjourn.stores.sqlite.store import SqliteStore
 
 

@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import msgspec
 
-from adjourn.clarifications.tree import NotYet
 from adjourn.core.clarification import PHASE, Clarification, Left, Refusal, Request, Response, read_checkpoint
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
-from adjourn.files import private_directory, write_whole
+from adjourn.system.files import private_directory, write_whole
+from adjourn.system.yaml import NotYet
 
 LARGEST = 1 << 20
 _LARGEST_CHECKPOINT = 16 << 20

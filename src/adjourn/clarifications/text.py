@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from adjourn.clarifications import tree
-from adjourn.clarifications.tree import NotYet, Tree
 from adjourn.core.ask import Question
 from adjourn.core.clarification import Clarification, Request, Response
 from adjourn.core.errors import Misuse
-from adjourn.core.render import visible
-from adjourn.core.when import stamp
+from adjourn.core.text.render import visible
+from adjourn.core.text.when import stamp
+from adjourn.system import yaml
+from adjourn.system.yaml import NotYet, Tree
 
 NEEDED = "CLARIFICATION_NEEDED"
 RESPONSE = "CLARIFICATION_RESPONSE"
@@ -195,7 +195,7 @@ def _parsed(content: bytes, *, marker: str) -> Tree:
     except UnicodeDecodeError as error:
         raise NotYet("it is not UTF-8") from error
     text = _without_markers(text.removeprefix("\ufeff"), marker)
-    return tree.parsed(text)
+    return yaml.parsed(text)
 
 
 def _without_markers(text: str, marker: str) -> str:

@@ -11,11 +11,11 @@ import click
 
 from adjourn.cli.options import help_option, telling
 from adjourn.cli.session import Session
-from adjourn.cli.streams import make_ready
+from adjourn.cli.terminal import make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
-from adjourn.core.render import block
-from adjourn.user_state import take_key_from
+from adjourn.core.text.render import block
+from adjourn.system.user_state import take_key_from
 
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
@@ -184,7 +184,7 @@ def _help_for(error: click.ClickException, argv: list[str]) -> str:
 def _of_the_system(error: OSError, session: Session) -> AdjournError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         with suppress(AdjournError, OSError):
-            from adjourn.files import disk_full
+            from adjourn.system.files import disk_full
 
             return disk_full(os.path.dirname(os.fsdecode(error.filename)) if error.filename else session.root)
     if error.errno in {errno.EMFILE, errno.ENFILE}:

@@ -1,26 +1,30 @@
 """Runs a task in the foreground: shows its output while it works, and how it stands when its process has left."""
 
+import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from adjourn.cli.program import command
-from adjourn.cli.projection import project
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
-from adjourn.cli.standing import standing
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core import exits
-from adjourn.core.errors import StoreLost, StoreProblem, StoreRefused
+from adjourn.core.documents import manifest_of
+from adjourn.core.errors import AdjournError, Misuse, StoreLost, StoreProblem, StoreRefused
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.core.when import span
-from adjourn.stops import deferred_signals
-from adjourn.supervise import Supervisor
-from adjourn.traces import note_left
-from adjourn.wiring.supervision import open_supervisor
-from adjourn.wiring.user_files import has_config
+from adjourn.core.text.when import span
+from adjourn.settings.config import has_config
+from adjourn.supervision.manifest_file import project
+from adjourn.supervision.supervisor import Supervisor
+from adjourn.supervision.workspace_notes import note_left
+from adjourn.system.signals import deferred_signals
+from adjourn.views.next_step import command
+from adjourn.views.task import standing
+from adjourn.wiring import has_worker
+from adjourn.wiring.controller import open_controller
+from adjourn.wiring.supervisor import open_supervisor
 
 EXIT_CODES = {
     TaskState.QUEUED: exits.FAILED,
@@ -92,7 +96,7 @@ def told(session: Session, scene: Scene) -> str:
     """Say how a task stands: whole to a person, clean where nobody looks, as in the log of a CI job, which others keep."""
     if sys.stdout.isatty():
         return standing(session, scene, now=session.now())
-    from adjourn.core.redact import plainly
+    from adjourn.core.text.redact import plainly
 
     return plainly(standing(session, session.redactor.scene(scene), now=session.now()))
 
@@ -103,3 +107,50 @@ def _closing(session: Session, scene: Scene) -> str:
         way_on = f"\nThen: {command(session, 'execute', plan)}" if plan else ""
         return f"Completed in {span(scene.task.updated_at - scene.task.created_at)}  (task {scene.task.id}){way_on}"
     return standing(session, scene, now=session.now())
+
+
+def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
+    """Queue a task, leave it to a supervisor of its own, and return at once."""
+    if os.environ.get("ADJOURN_RUN_ID"):
+        raise Misuse("--detach is refused inside a run: nothing of a run outlives it", way_out="adjourn run -- COMMAND")
+    controller = open_controller(session.root)
+    session.settle(controller)
+    task = queue(controller)
+    with naming(session, task):
+        scene = controller.scene(task.id)
+        controller.store.close()
+        if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
+            _leave_to_a_copy(session, task)
+    if session.wants_json:
+        session.document(manifest_of(scene, hint=command(session, "wait", task.id)))
+    else:
+        session.say(task.id)
+    return exits.COMPLETED
+
+
+def _leave_to_a_copy(session: Session, task: Task) -> None:
+    """Fork twice, so that the copy belongs to nobody; the first child has left when this returns."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            _supervise(session, task)
+    finally:
+        os._exit(0)
+
+
+def _supervise(session: Session, task: Task) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    session.wants_json = True
+    controller, supervisor = open_supervisor(session.root)
+    try:
+        report(session, controller, supervisor.run(task))
+    except AdjournError:
+        return  # what happened is in the store; nobody listens here
+    finally:
+        supervisor.close()

@@ -8,10 +8,10 @@ from codecs import getincrementaldecoder
 from collections.abc import Sequence
 
 from adjourn.cli.session import Session
-from adjourn.cli.streams import CUSTOMARY_COLUMNS, columns_of
-from adjourn.core.render import block, fitting_head, width
-from adjourn.core.when import span
-from adjourn.files import open_plain
+from adjourn.cli.terminal import CUSTOMARY_COLUMNS, columns_of
+from adjourn.core.text.render import block, fitting_head, width
+from adjourn.core.text.when import span
+from adjourn.system.files import open_plain
 
 _STDOUT, _STDERR = 1, 2
 _CHUNK = 1 << 20

@@ -7,18 +7,18 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, TextIO
 
-from adjourn.cli.streams import CUSTOMARY_COLUMNS, columns_of, speak_utf8
-from adjourn.controller.desk import Desk
+from adjourn.cli.terminal import CUSTOMARY_COLUMNS, columns_of, speak_utf8
+from adjourn.controller.decisions import Desk
 from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
-from adjourn.core.render import command_rows, prose, wrap
+from adjourn.core.text.render import command_rows, prose, wrap
 from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # starting is a hot path: a short verb needs the desk only
-    from adjourn.controller.whole import Controller
+    from adjourn.controller.controller import Controller
 
 _UNBOUNDED = 100_000
 
@@ -91,14 +91,14 @@ class Session:
         self._clock = controller.now
         settled = controller.recover()
         if settled:
-            from adjourn.cli.projection import project
-            from adjourn.exchange import close_run
+            from adjourn.clarifications.exchange import close_run
+            from adjourn.supervision.manifest_file import project
 
             for task in settled:
                 close_run(controller, self.root, task)
                 project(self, controller.scene(task.id))
         if has_responses(self.root):
-            from adjourn.exchange import once, take_responses
+            from adjourn.clarifications.exchange import once, take_responses
 
             refuse = once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
             with suppress(StoreRefused):  # a copy can be looked at; whoever wants to change it is told
@@ -159,13 +159,13 @@ class Session:
     @cached_property
     def redactor(self) -> Any:
         """What takes secrets out of copies."""
-        from adjourn.wiring.redaction import open_redactor
+        from adjourn.settings.redaction import open_redactor
 
         return open_redactor()
 
     def document(self, document: object) -> None:
         """Print one JSON document."""
-        from adjourn.core.manifest import encoded
+        from adjourn.core.documents import encoded
 
         speak_utf8()
         self.hand_out(encoded(self.redactor.document(document) if self.is_copy else document))
@@ -181,7 +181,7 @@ class Session:
     def _tell(self, error: AdjournError) -> None:
         self._keep_redactor()
         if self.wants_json:
-            from adjourn.core.manifest import failure
+            from adjourn.core.documents import failure
 
             self.document(failure(error))
         else:
@@ -197,7 +197,7 @@ class Session:
 
     def _keep_redactor(self) -> None:
         """Make sure that an error can be told, also the one that the user's patterns cannot be used."""
-        from adjourn.core.redact import Redactor
+        from adjourn.core.text.redact import Redactor
 
         try:
             self.redactor  # noqa: B018 -- it is kept once it was made

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.controller.steps import ASKED, POLICY, Asked, Steps
+from adjourn.controller.transaction import ASKED, POLICY, Asked, Steps
+from adjourn.core.agent.calls import CallResult, Held, Proposed, is_tame, looked_at
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import EDITABLE, ORIGINAL, RESULT, Call, call_name, digest_of
-from adjourn.core.driving import CallResult, Held, Proposed, is_tame, looked_at
-from adjourn.core.judgement import Action, Judgement
-from adjourn.core.opening import Way, way_of
+from adjourn.core.policy.judgement import Action, Judgement
+from adjourn.core.policy.opening import Way, way_of
 from adjourn.core.states import AskMove, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View

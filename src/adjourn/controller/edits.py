@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from adjourn.controller.steps import Steps
+from adjourn.controller.transaction import Steps
 from adjourn.core.ask import Reply
 from adjourn.core.call import COMMAND, EDITABLE, ORIGINAL, Call, Command, command_of, digest_of
-from adjourn.core.edit import edited
+from adjourn.core.edit.edit import edited
+from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
-from adjourn.core.schema import Schema
-from adjourn.core.surroundings import Surroundings
+from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import View
 

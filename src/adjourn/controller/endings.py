@@ -2,14 +2,13 @@
 
 from typing import TypedDict, Unpack
 
-from adjourn.controller.steps import ADJOURN, Steps, approved_command, is_blocked
-from adjourn.core.ask import AskKind
+from adjourn.controller.transaction import ADJOURN, Steps, approved_command, is_blocked
+from adjourn.core.ask import AskKind, Terms
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
-from adjourn.core.opening import OwnAsk
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
+from adjourn.core.policy.opening import OwnAsk
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
-from adjourn.core.terms import Terms
 
 _RUN_STATES = {
     Move.COMPLETE: RunState.SUCCEEDED,
@@ -178,7 +177,7 @@ def lose(step: Steps, task: Task, run: Run, *, proof: str = "") -> Task:
 
 def _note_reach(step: Steps, task: Task, run: Run) -> None:
     if task.spec.is_driven:
-        from adjourn.controller.checkpoints import note_reach  # only agents have conversations
+        from adjourn.controller.standing import note_reach  # only agents have conversations
 
         note_reach(step, task, run)
 

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from adjourn.controller import openings
+from adjourn.controller import gate
 from adjourn.controller.tasks import Tasks
 from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, NotFound
-from adjourn.core.plan import Begun, Item, Known, Plan, Progress, Record, progress_of, record_name, words_of
+from adjourn.core.plan.plan import Begun, Item, Known, Plan, Progress, Record, progress_of, record_name, words_of
 from adjourn.core.states import ENDED
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import Change, View
@@ -37,7 +37,7 @@ class Plans(Tasks):
             begun = record.items.get(spec.item or "")
             if begun and begun.task_id != instead_of:
                 return step.tx.task(begun.task_id)
-            task = self._create(step, openings.under_policy(step, spec, opening), opening, by=by)
+            task = self._create(step, gate.under_policy(step, spec, opening), opening, by=by)
             _keep(step.tx, record, {**record.items, spec.item or "": Begun(task_id=task.id, words=words)})
             return self._taken(step, task, supervisor)
 

@@ -3,17 +3,17 @@
 import msgspec
 
 from adjourn.controller.reasons import Reasons
-from adjourn.controller.steps import Steps
+from adjourn.controller.transaction import Steps
 from adjourn.controller.trust import Trust, body_to_run
 from adjourn.core.ask import Ask, Principal, Reply, Verb
-from adjourn.core.authority import LOGIN, Level, Scope, refuse_without
+from adjourn.core.authority.scopes import LOGIN, Level, Scope, refuse_without
+from adjourn.core.authority.signed import Decision, Signed, decision_of, require_cover, require_fresh, require_same_call
 from adjourn.core.call import Call, digest_of
 from adjourn.core.errors import Conflict, NotAllowed
 from adjourn.core.reason import NoReason, Reason
-from adjourn.core.signed import Decision, Signed, decision_of, require_cover, require_fresh, require_same_call
 from adjourn.core.states import AskState
-from adjourn.ports.runs import Signatures
 from adjourn.ports.store import View
+from adjourn.ports.world import Signatures
 
 _CHANGED = "the bytes of call {} were changed in the store after it was let through"
 

@@ -2,26 +2,16 @@
 
 from collections.abc import Callable
 
-from adjourn.controller.steps import Steps
+from adjourn.controller.transaction import Steps
 from adjourn.controller.trust import Trust
-from adjourn.core.ask import Ask, AskKind, Principal
-from adjourn.core.authority import refuse_terms
+from adjourn.core.ask import Ask, AskKind, Principal, Terms
+from adjourn.core.authority.scopes import refuse_terms
 from adjourn.core.call import COMMAND, Call, digest_of
 from adjourn.core.errors import NotAllowed
-from adjourn.core.events import Event
-from adjourn.core.reason import (
-    CallHistory,
-    GateKind,
-    Grounds,
-    NoReason,
-    Reason,
-    gate_of,
-    history_of,
-    is_carried_on,
-)
+from adjourn.core.reason import CallHistory, GateKind, Grounds, NoReason, Reason, gate_of, history_of, is_carried_on
 from adjourn.core.states import AskState
 from adjourn.core.task import Run
-from adjourn.core.terms import Terms
+from adjourn.core.trail.events import Event
 from adjourn.ports.store import View
 
 _FEW = 16  # events; most calls start soon after they were let through

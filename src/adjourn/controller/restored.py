@@ -3,7 +3,7 @@
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.steps import ADJOURN, Asked, Steps
+from adjourn.controller.transaction import ADJOURN, Asked, Steps
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.states import AskMove, CallMove, CallState, Move, TaskState, after

@@ -4,24 +4,23 @@ from contextlib import suppress
 
 import msgspec
 
-from adjourn.controller import endings, inside, openings
-from adjourn.controller.executions import Executions, Found, tell_what_ran
+from adjourn.controller import asks, endings, gate
+from adjourn.controller.agents import Executions, Found, tell_what_ran
 from adjourn.controller.reasons import tell_start
 from adjourn.controller.standing import standing_of
-from adjourn.controller.steps import ADJOURN, Steps, plain_command, state_after
+from adjourn.controller.transaction import ADJOURN, Steps, plain_command, state_after
+from adjourn.core.ask import Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Conflict, Misuse, Outdated, StoreReadOnly, StoreRefused, WorkspaceBusy
-from adjourn.core.identity import ProcessId
-from adjourn.core.judgement import Effect, approved_on, strictest
-from adjourn.core.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.outcome import Exit, Failed, Interrupted, Waits
+from adjourn.core.policy.judgement import Effect, approved_on, strictest
+from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
-from adjourn.core.task import TRIES, Run, RunState, Task, Wish, run_id
-from adjourn.core.terms import Terms
-from adjourn.ports.runs import Ended, NeverStarted, ShimState, StillRuns, Vanished
+from adjourn.core.task import TRIES, ProcessId, Run, RunState, Task, Wish, run_id
 from adjourn.ports.store import View
+from adjourn.ports.world import Ended, NeverStarted, ShimState, StillRuns, Vanished
 
 VANISHED = "it vanished without a trace"
 UNSAVED = "the agent was killed before its session was saved: there is nothing to resume, only `restart` helps"
@@ -80,7 +79,7 @@ class Runs(Executions):
                 raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
             if found:
                 return self._conclude_found(step, task, supervisor, found)
-            return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+            return gate.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
 
     def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
         state = state_after(task, Move.START)
@@ -103,7 +102,7 @@ class Runs(Executions):
             is_over = not isinstance(found.state, StillRuns)
             return self._conclude_found(step, task, supervisor, found) if is_over else task
         obstacle = self._obstacle(step.tx, task, call)
-        return openings.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
+        return gate.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
 
     def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
         """Return what a supervisor has claimed and not yet started, if it has."""
@@ -182,7 +181,7 @@ class Runs(Executions):
                     obstacle = self._obstacle_without_reason(step.tx, task, call, reason)
                 if obstacle:
                     queued = endings.release(step, task, current, why="what let it start is gone")
-                    return openings.stop(step, queued, obstacle) if queued.state is TaskState.QUEUED else queued
+                    return gate.stop(step, queued, obstacle) if queued.state is TaskState.QUEUED else queued
                 assert isinstance(reason, Reason)  # noqa: S101 -- else there is an obstacle
                 if reason.grounds is not Grounds.RULE or is_judged:
                     step.tx.hold(current)  # anew: what was claimed may have waited for its shim
@@ -217,10 +216,10 @@ class Runs(Executions):
             return self._finish(step, *step.held(run), exit, own)
 
     def _finish(self, step: Steps, task: Task, current: Run, exit: Exit, own: OwnAsk) -> Task:  # noqa: A002 -- the word for it
-        if exit.left and inside.is_known(step.tx, task, exit.left):
+        if exit.left and asks.is_known_ask(step.tx, task, exit.left):
             exit = msgspec.structs.replace(exit, left=None)  # noqa: A001 -- the word for it
         if exit.left and exit.may_leave_asks:
-            inside.register_left(step, task, current, exit.left)
+            asks.register_left(step, task, current, exit.left)
             task = step.tx.task(task.id)
         outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
         tell_what_ran(step, current, current.call, exit)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from adjourn.controller import proofs
-from adjourn.controller.equipped import Equipped
-from adjourn.controller.steps import Steps
+from adjourn.controller.context import Equipped
+from adjourn.controller.transaction import Steps
 from adjourn.core.ask import Ask, Principal, Reply
+from adjourn.core.authority.signed import LIFETIME, Decision, Signed
 from adjourn.core.errors import Conflict
-from adjourn.core.signed import LIFETIME, Decision, Signed
 
 
 class Signing(Equipped):

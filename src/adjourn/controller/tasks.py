@@ -2,16 +2,16 @@
 
 import msgspec
 
-from adjourn.controller import inside, openings
+from adjourn.controller import asks, gate
 from adjourn.controller.batches import BATCH, SESSION, result_body
 from adjourn.controller.runs import Runs
-from adjourn.controller.steps import LEFT, Steps, parent_of, state_after
+from adjourn.controller.transaction import LEFT, Steps, parent_of, state_after
+from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, RESULT, Call, slot_of
-from adjourn.core.driving import CallResult
 from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
-from adjourn.core.opening import Opening, Way
-from adjourn.core.plan import Record, record_name
+from adjourn.core.plan.plan import Record, record_name
+from adjourn.core.policy.opening import Opening, Way
 from adjourn.core.reason import gate_for
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
@@ -38,7 +38,7 @@ class Tasks(Runs):
         self.authorise(by, "start")
         opening = self._gate.opening(spec)
         with self._steps() as step:
-            spec = openings.under_policy(step, spec, opening)
+            spec = gate.under_policy(step, spec, opening)
             if spec.parent_run and key:
                 task = self._start_child(step, spec, opening, by=by, key=key)
             else:
@@ -47,7 +47,7 @@ class Tasks(Runs):
 
     def fork(self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None) -> Task:
         """Start a new task with an agent's conversation as it was at a checkpoint of another, or as it is now."""
-        from adjourn.controller.checkpoints import reach_of  # seldom needed
+        from adjourn.controller.standing import reach_of  # seldom needed
 
         self.authorise(by, "start")
         with self._store.read() as view:
@@ -57,7 +57,7 @@ class Tasks(Runs):
         spec = msgspec.structs.replace(task.spec, parent_run=None, policy=None, plan=None, item=None)
         opening = self._gate.opening(spec)
         with self._steps() as step:
-            forked = self._create(step, openings.under_policy(step, spec, opening), opening, by=by)
+            forked = self._create(step, gate.under_policy(step, spec, opening), opening, by=by)
             for number, body in enumerate(messages, start=1):
                 step.tx.add_message(forked.id, number, body)
             step.tell(forked.id, "task_forked", by=by.name, task=task.id, messages=len(messages))
@@ -81,7 +81,7 @@ class Tasks(Runs):
         call: Call | None = None
         if runs:
             uncounted = msgspec.structs.replace(task, calls=0)
-            let_through_by = openings.let_through_by(opening, by.name)
+            let_through_by = gate.let_through_by(opening, by.name)
             call = step.new_call(uncounted, opening.command, state=CallState.APPROVED, by=let_through_by)
         step.tell(
             task.id,
@@ -95,7 +95,7 @@ class Tasks(Runs):
             call=call.number if call else None,
             digest=call.digest if call else None,
         )
-        return task if runs else openings.enter(step, task, opening, by=by.name)
+        return task if runs else gate.enter(step, task, opening, by=by.name)
 
     def _start_child(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, key: str) -> Task:
         parent, run = step.running(spec.parent_run or "")
@@ -226,11 +226,11 @@ class Tasks(Runs):
         is_unspent = any(call.tool == COMMAND for call in step.tx.calls_in(task.id, CallState.APPROVED))
         if is_unspent or (opening.way is Way.RUN and not opening.is_gated):
             return step.enqueue(task, move, by=by.name)
-        return openings.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
+        return gate.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
     def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
         """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
-        from adjourn.controller.checkpoints import begin_anew  # seldom needed
+        from adjourn.controller.standing import begin_anew  # seldom needed
 
         with self._steps() as step:
             task = step.tx.task(task_id)
@@ -240,7 +240,7 @@ class Tasks(Runs):
             step.withdraw_asks(task)
             step.withdraw_calls(task)
             step.cancel_children(task)
-            for name in (*inside.DOCUMENTS, BATCH, SESSION):
+            for name in (*asks.DOCUMENTS, BATCH, SESSION):
                 step.tx.keep_document(task.id, name, None)
             begin_anew(step, task)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)

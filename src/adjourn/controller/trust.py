@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from adjourn.controller.steps import approved_command
+from adjourn.controller.transaction import approved_command
 from adjourn.core.ask import Ask, Principal, Reply, Verb
-from adjourn.core.authority import Level, Rights, level_of, needs_outside, refuse_inside, refuse_terms, refuse_without
+from adjourn.core.authority.scopes import Level, Rights, level_of, needs_outside, refuse_inside, refuse_terms, refuse_without
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of
 from adjourn.core.errors import AdjournError, NotAllowed
-from adjourn.core.receipt import Receipt, receipt_of
 from adjourn.core.task import Task, task_of_run
-from adjourn.ports.desk import Authoriser
+from adjourn.core.trail.receipt import Receipt, receipt_of
 from adjourn.ports.store import Change, View
+from adjourn.ports.world import Authoriser
 
 _EVENTS_OF_A_REPLY = 2  # so many are told for one ask in the transaction that settles it; where there are more, all are read
 

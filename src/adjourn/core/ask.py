@@ -10,8 +10,23 @@ from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadySettled
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
-from adjourn.core.terms import Terms
-from adjourn.core.when import stamp
+from adjourn.core.text.when import stamp
+
+
+class Approver(StrEnum):
+    """Who may approve."""
+
+    ANY = "any"
+    HUMAN = "human"
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an approval needs to count."""
+
+    approver: Approver = Approver.ANY
+    not_requester: bool = False
+    signed: bool = False
+    by_name: bool = False  # `--approve-all` does not cover it
 
 
 class AskKind(StrEnum):

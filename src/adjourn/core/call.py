@@ -1,14 +1,14 @@
 """A tool call: its canonical bytes, their digest, and the journal of what became of it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
-from adjourn.core.identity import ProcessId
 from adjourn.core.states import CallState
+from adjourn.core.task import ProcessId
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
@@ -209,3 +209,35 @@ def _exact_or_none(encoded: str) -> str | None:
         return exact(Bytes(encoded))
     except ValueError:
         return None
+
+
+class Approved(str):
+    """The value of an approval, a text, that also carries the arguments that were approved.
+
+    Where a person changed them, they are not those that were asked for: make the call with `arguments`, and with nothing else.
+    """
+
+    __slots__ = ("_arguments", "_is_read", "is_edited")
+
+    is_edited: bool
+    _arguments: Mapping[str, Any]
+    _is_read: bool
+
+    def __new__(cls, value: str, arguments: Mapping[str, Any], *, is_edited: bool) -> Self:
+        """Make one."""
+        made = super().__new__(cls, value)
+        made._arguments = arguments
+        made._is_read = False
+        made.is_edited = is_edited
+        return made
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that were approved."""
+        self._is_read = True
+        return dict(self._arguments)
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether a person changed the arguments and nobody looked at them."""
+        return self.is_edited and not self._is_read

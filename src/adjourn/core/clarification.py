@@ -7,9 +7,9 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind, Question, Reply, Verb, refuse_settled
 from adjourn.core.errors import Misuse
-from adjourn.core.render import visible
 from adjourn.core.task import Milliseconds
-from adjourn.core.when import span, stamp
+from adjourn.core.text.render import visible
+from adjourn.core.text.when import span, stamp
 
 PHASE = "waiting_clarification"
 BRIEF_POLL_DURATION = 60.0

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from adjourn.core.render import visible, width
+from adjourn.core.text.render import visible, width
 
 BEFORE = "before"  # names the document with sketches of a workspace as it was before a task began
 CHANGES = "changes"  # names the document with what the task changed, when its work was done

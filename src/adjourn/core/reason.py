@@ -7,8 +7,8 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind, Verdict
 from adjourn.core.call import AUTO_APPROVAL, Call, command_body, command_of
-from adjourn.core.events import Event
 from adjourn.core.task import Spec
+from adjourn.core.trail.events import Event
 
 
 class GateKind(StrEnum):

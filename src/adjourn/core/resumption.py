@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
-from adjourn.core.render import visible
+from adjourn.core.text.render import visible
 
 
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from adjourn.core.agent.calls import Report
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.driving import Report
 from adjourn.core.task import Run, Task
 
 

@@ -8,9 +8,9 @@ import msgspec
 
 from adjourn.core.clarification import BRIEF_POLL_DURATION
 from adjourn.core.errors import Misuse
-from adjourn.core.render import visible
 from adjourn.core.task import TRIES
-from adjourn.core.when import milliseconds
+from adjourn.core.text.render import visible
+from adjourn.core.text.when import milliseconds
 
 WAY_OUT = "see docs/how-to/run-a-worker.md"
 _DAY = 86_400

@@ -4,8 +4,16 @@ from enum import StrEnum
 
 import msgspec
 
-from adjourn.core.identity import ProcessId
 from adjourn.core.states import TaskState
+
+
+class ProcessId(msgspec.Struct, frozen=True, kw_only=True):
+    """One process on one boot of one machine; a reused pid is another one."""
+
+    boot_id: str
+    pid: int
+    start_time: int  # clock ticks since boot
+
 
 Milliseconds = int
 DEFAULT_POOL = "default"

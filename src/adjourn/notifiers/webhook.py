@@ -6,7 +6,7 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
-from adjourn.core.webhook import signature
+from adjourn.core.authority.webhook import signature
 from adjourn.ports.notifier import NotDelivered
 
 _TAKEN = range(200, 300)

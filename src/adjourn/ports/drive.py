@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from adjourn.core.agent.calls import CallResult, Held, Proposed, Report
 from adjourn.core.ask import Ask, Question
 from adjourn.core.call import Call
-from adjourn.core.driving import CallResult, Held, Proposed, Report
 from adjourn.core.task import Run, Task
 
 

@@ -8,9 +8,9 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
-from adjourn.core.events import Event, Happened, Sealed
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Milliseconds, Run, Task
+from adjourn.core.trail.events import Event, Happened, Sealed
 
 TYPE_CHECKING = False
 

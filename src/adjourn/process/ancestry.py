@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from adjourn.core.place import Place
+from adjourn.core.namespaces import Place
 from adjourn.process.cgroup import enclosing_group
 from adjourn.process.identity import boot_id
 

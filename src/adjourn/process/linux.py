@@ -1,6 +1,7 @@
 """The few system calls that Linux has and Python has not."""
 
 import ctypes
+import itertools
 import os
 import struct
 
@@ -53,3 +54,11 @@ def _checked(result: int) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result
+
+
+def close_all_but(*kept: int) -> None:
+    """Close every descriptor beyond the standard three, save those to keep."""
+    edges = [2, *sorted(fd for fd in kept if fd > 2), os.sysconf("SC_OPEN_MAX")]  # noqa: PLR2004 -- that is the number of stderr
+    for below, above in itertools.pairwise(edges):
+        if below + 1 < above:  # closerange(0, 0) closes everything
+            os.closerange(below + 1, above)

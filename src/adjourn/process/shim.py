@@ -7,12 +7,11 @@ from typing import Literal, TypeVar
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.core.identity import ProcessId
-from adjourn.files import read_plain
-from adjourn.process.identity import boot_id
-from adjourn.process.lock import is_held
-from adjourn.process.pinned import Pinned
+from adjourn.core.task import ProcessId
+from adjourn.process.identity import Pinned, boot_id
 from adjourn.process.shortage import is_shortage
+from adjourn.system.files import read_plain
+from adjourn.system.lock import is_held
 
 Kept = TypeVar("Kept")
 

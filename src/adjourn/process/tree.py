@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from adjourn.process.cgroup import Cgroup
-from adjourn.process.identity import Seen, boot_id, look_at
-from adjourn.process.pinned import Pinned
+from adjourn.process.identity import Pinned, Seen, boot_id, look_at
 from adjourn.process.shim import ShimRecord, holds_lock, read_record
 
 CHILDREN = "/proc/self/task/{}/children"

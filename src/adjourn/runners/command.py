@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.policy.judgement import Effect
 
 NEEDS_A_PERSON = frozenset({10, 90})
 _TRIES = 200

@@ -1,8 +1,8 @@
 """What the exit of a driver means: a process of ours that runs an agent and keeps what the agent wants in the store."""
 
 from adjourn.core import exits
-from adjourn.core.judgement import Effect
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
+from adjourn.core.policy.judgement import Effect
 from adjourn.runners.command import ending
 
 FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and can go on from where it is

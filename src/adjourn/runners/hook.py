@@ -11,7 +11,7 @@ import msgspec
 
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, NotAllowed
-from adjourn.core.json_text import decode_unambiguous
+from adjourn.core.text.json_text import decode_unambiguous
 
 SOCKET = "hook.sock"
 BLOCKS = 2  # the exit code that Claude Code takes for a no, whatever its settings

@@ -4,8 +4,8 @@ import msgspec
 
 from adjourn.core.call import Word, exact, portable
 from adjourn.core.digest import sha256
-from adjourn.core.events import Event, Sealed
 from adjourn.core.task import Spec
+from adjourn.core.trail.events import Event, Sealed
 
 
 class _EventBody(msgspec.Struct, array_like=True):

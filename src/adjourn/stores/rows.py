@@ -7,9 +7,9 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.errors import NotFound
-from adjourn.core.events import GENESIS, Event, Happened, Sealed, link_after
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, number_of_run, task_of_run
+from adjourn.core.trail.events import GENESIS, Event, Happened, Sealed, link_after
 from adjourn.stores.bodies import (
     author_of,
     event_of,

@@ -5,16 +5,16 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from adjourn.controller.desk import Desk
+from adjourn.controller.decisions import Desk
 from adjourn.core.call import Command
 from adjourn.core.errors import Misuse, StoreProblem
-from adjourn.core.surroundings import Surroundings
-from adjourn.process import supervisors
+from adjourn.core.policy.surroundings import Surroundings
+from adjourn.process import processes
 from adjourn.process.ancestry import Unreadable, find_enclosing_run
-from adjourn.process.supervisors import About, LocalSupervisors
-from adjourn.user_state import state_directory, store_key
+from adjourn.process.processes import About, LocalSupervisors
+from adjourn.system.user_state import state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser
-from adjourn.wiring.finding import STORE, nearest_store, place_for_a_new_store
+from adjourn.wiring.find_store import STORE, nearest_store, place_for_a_new_store
 
 TYPE_CHECKING = False
 
@@ -96,7 +96,7 @@ def living(root: str) -> dict[str, About]:
         from adjourn.wiring.shared import living_everywhere
 
         return living_everywhere(root)
-    return supervisors.living(root)
+    return processes.living(root)
 
 
 def has_worker(root: str, pool: str) -> bool:
@@ -136,7 +136,7 @@ def _open_shared_desk(root: str) -> Desk:
         store,
         clock=store.now,
         new_id=new_id,
-        supervisors=supervisors.SharedSupervisors(root),
+        supervisors=processes.SharedSupervisors(root),
         look=_look,
         authoriser=DatabaseAuthoriser(root, store),
     )
@@ -144,7 +144,7 @@ def _open_shared_desk(root: str) -> Desk:
 
 def _look(command: Command) -> Surroundings:
     """Look at what a command depends on. Seldom: most are approved as they were shown."""
-    from adjourn.wiring.judging import observe
+    from adjourn.wiring.policies import observe
 
     return observe(command)
 

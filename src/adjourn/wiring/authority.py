@@ -3,7 +3,7 @@
 import os
 
 from adjourn.core.ask import Principal
-from adjourn.core.authority import ALL, Rights, Scope
+from adjourn.core.authority.scopes import ALL, Rights, Scope
 from adjourn.core.errors import Misuse, NotAllowed
 from adjourn.ports.store import Change, View
 
@@ -25,20 +25,20 @@ class FileAuthoriser:
             return Rights(scopes=ALL, is_only_user=True)
         if by.name == f"file:uid:{owner}":
             return Rights(scopes=frozenset({Scope.ANSWER}))  # files carry answers, never decisions
-        from adjourn.wiring.config import read_config
-        from adjourn.wiring.principals import rights_in
+        from adjourn.settings.config import read_config
+        from adjourn.settings.principals import rights_in
 
         return rights_in(read_config(owner), by)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of the store."""
-        from adjourn.wiring.whereabouts import require_outside  # who only reads does without
+        from adjourn.wiring.outside_runs import require_outside  # who only reads does without
 
         require_outside(self._root, view, by, verb)
 
     def note_place(self, tx: Change, by: Principal) -> None:
         """Remember that the store is used from here."""
-        from adjourn.wiring.whereabouts import note_place
+        from adjourn.wiring.outside_runs import note_place
 
         note_place(tx, by)
 
@@ -61,8 +61,7 @@ class FileSignatures:
 
     def _files(self) -> tuple[str, str | None]:
         """Return the files that say whose signatures count, and whose no more; who could write them could sign."""
-        from adjourn.wiring.config import read_config
-        from adjourn.wiring.user_files import require_trust
+        from adjourn.settings.config import read_config, require_trust
 
         owner = os.stat(self._root).st_uid
         config = read_config(owner)

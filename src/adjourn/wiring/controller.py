@@ -2,11 +2,11 @@
 
 import os
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.clarification import Left
 from adjourn.core.errors import Misuse
-from adjourn.ports.runs import Gate, Runner
-from adjourn.process.local import LocalProcesses, SharedProcesses
+from adjourn.ports.world import Gate, Runner
+from adjourn.process.processes import LocalProcesses, SharedProcesses
 from adjourn.wiring import is_shared, new_id, now, open_sqlite, postgres_is_there
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
@@ -51,7 +51,7 @@ def _open_shared_controller(root: str, *, as_worker: bool) -> Controller:
 
 def _gate(root: str) -> Gate:
     """Make what judges commands. Seldom: most who open a store only decide."""
-    from adjourn.wiring.judging import open_gate
+    from adjourn.wiring.policies import open_gate
 
     return open_gate(root)
 
@@ -72,7 +72,7 @@ def find_runner(name: str) -> Runner:
 
         return CommandRunner()
     if name in DRIVERS:
-        from adjourn.core.judgement import Effect
+        from adjourn.core.policy.judgement import Effect
         from adjourn.runners.driver import DriverRunner
 
         # The built-in agent's process changes nothing: whatever has an effect runs beside it.

@@ -8,22 +8,22 @@ from functools import partial
 
 import msgspec
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.ask import AskKind, Principal
 from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
-from adjourn.core.render import command_line
 from adjourn.core.states import TaskState
-from adjourn.process import lock
-from adjourn.stores.sqlite import place
+from adjourn.core.text.render import command_line
+from adjourn.settings.config import read_config
+from adjourn.settings.policies import FilePolicies, origins, rules_path
+from adjourn.settings.principals import principals, webhooks
+from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.system import lock
 from adjourn.wiring import enclosing_run, living
 from adjourn.wiring.authority import require_keygen
-from adjourn.wiring.config import read_config
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.finding import ignored_above
-from adjourn.wiring.notification import configured
-from adjourn.wiring.policies import FilePolicies, origins, rules_path
-from adjourn.wiring.principals import principals, webhooks
+from adjourn.wiring.find_store import ignored_above
+from adjourn.wiring.notifications import configured
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -143,8 +143,8 @@ def _inside(run: str | None) -> Findings:
 
 
 def _claude(_: str) -> Findings:
-    from adjourn.runners.claude.resuming import diagnosis
-    from adjourn.runners.claude.setup import PROGRAM
+    from adjourn.runners.claude.check import diagnosis
+    from adjourn.runners.claude.options import PROGRAM
     from adjourn.runners.installed import find_program
 
     here = os.getcwd()
@@ -156,7 +156,7 @@ def _claude(_: str) -> Findings:
 
 
 def _codex(_: str) -> Findings:
-    from adjourn.runners.codex.resuming import diagnosis
+    from adjourn.runners.codex.check import diagnosis
 
     found = diagnosis(os.environ, workspace=os.getcwd())
     yield _fine("codex", found.says if found else "there is none; `adjourn run --runner codex` would need it")
@@ -179,7 +179,7 @@ _BESIDE = {
 
 def _permissions(root: str) -> Findings:
     found = os.lstat(root)
-    kind = place.filesystem_kind(found.st_dev)
+    kind = directory.filesystem_kind(found.st_dev)
     yield _fine("filesystem", f"{root} is on {kind or 'a filesystem whose kind is unknown'}")
     paths = [root, *(entry.path for entry in os.scandir(root) if entry.name not in _SHOWN)]
     open_to_others = [path for path in paths if os.lstat(path).st_mode & _OTHERS]
@@ -242,7 +242,7 @@ def _in_the_store(root: str) -> Findings:
 
 def _place(root: str, store: SqliteStore) -> Findings:
     """Say that nothing can be decided from here just now; that it is inside a run is a finding of its own."""
-    from adjourn.wiring.whereabouts import require_outside
+    from adjourn.wiring.outside_runs import require_outside
 
     if enclosing_run():
         return
@@ -266,9 +266,9 @@ def _sqlite(store: SqliteStore) -> Findings:
 
 def _queue(root: str) -> Findings:
     """Name a process that keeps all other writers waiting. One that is stopped will do so until somebody wakes it."""
-    from adjourn.stores.sqlite.holder import LONG, held_for, holder_of
+    from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 
-    descriptor = os.open(os.path.join(root, place.LOCK), os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(os.path.join(root, directory.LOCK), os.O_RDONLY | os.O_CLOEXEC)
     try:
         holder = holder_of(descriptor)
         if holder and not holder.is_stopped:

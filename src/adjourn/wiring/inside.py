@@ -9,16 +9,13 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from adjourn import exchange
-from adjourn.clarifications import files, log
+from adjourn.clarifications import exchange, files, log
 from adjourn.clarifications.text import read_request
-from adjourn.clarifications.tree import NotYet
-from adjourn.controller.inside import SAVED
-from adjourn.controller.whole import Controller
+from adjourn.controller.asks import SAVED
+from adjourn.controller.controller import Controller
 from adjourn.core import exits
-from adjourn.core.approved import Approved
 from adjourn.core.ask import Ask, Proposal, Question
-from adjourn.core.call import DEFAULT_VALUE, Call, arguments_of, canonical, digest_of, tool_body
+from adjourn.core.call import DEFAULT_VALUE, Approved, Call, arguments_of, canonical, digest_of, tool_body
 from adjourn.core.clarification import (
     PHASE,
     Checkpoint,
@@ -35,10 +32,11 @@ from adjourn.core.clarification import (
 from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
+from adjourn.settings.redaction import open_redactor
+from adjourn.settings.supervision import read_settings
+from adjourn.system.yaml import NotYet
 from adjourn.wiring import find_root, now
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.redaction import open_redactor
-from adjourn.wiring.settings import read_settings
 
 TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
@@ -235,7 +233,7 @@ def proposal_of(
     """Return what a process puts before a person; arguments that break their own schema are refused at once."""
     body = tool_body(tool, arguments)
     if schema is not None:
-        from adjourn.core.schema import problems, require_schema
+        from adjourn.core.edit.schema import problems, require_schema
 
         require_schema(schema)
         for problem in problems(arguments_of(body), schema):

@@ -9,14 +9,14 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from adjourn.controller.whole import Controller
+from adjourn.controller.controller import Controller
 from adjourn.core.errors import Conflict, Misuse, NotFound, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
-from adjourn.files import private_directory, sync_directory, write_whole
 from adjourn.ports.store import Store
-from adjourn.stores.everything import Everything
-from adjourn.stores.sqlite.place import DATABASE, FENCED, MOVING
+from adjourn.stores.copy import Everything
+from adjourn.stores.sqlite.directory import DATABASE, FENCED, MOVING
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.system.files import private_directory, sync_directory, write_whole
 from adjourn.wiring import ADDRESS, URLS, is_shared, living, new_id, open_sqlite
 
 MOVED = f"{DATABASE}.moved"

@@ -5,14 +5,14 @@ from collections import Counter
 import msgspec
 
 from adjourn.controller.restored import Doubts, doubt_unfinished
-from adjourn.controller.steps import Steps
+from adjourn.controller.transaction import Steps
 from adjourn.core.call import Call
 from adjourn.core.errors import Conflict, StoreNotBound, StoreRefused
-from adjourn.core.render import command_line
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run
-from adjourn.ports.runs import StillRuns
-from adjourn.process.local import LocalProcesses
+from adjourn.core.text.render import command_line
+from adjourn.ports.world import StillRuns
+from adjourn.process.processes import LocalProcesses
 from adjourn.stores.sqlite.binding import Identity, Mark, identity_in
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import is_shared, living, new_id, now, open_sqlite

@@ -1,260 +1,237 @@
-"""Reads the policies of the user and of the project from their files."""
+"""Puts together what judges a command: the policies, and a look at what it depends on."""
 
 import os
-import stat
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
 
 import msgspec
 
-from adjourn.core.errors import BadPolicy
-from adjourn.core.judgement import Never
-from adjourn.core.policy import NO_POLICY, Allowance, Include, Policy, Source
-from adjourn.core.rule import Rule
-from adjourn.core.toml import Problem
-from adjourn.wiring import find_root, is_shared
-from adjourn.wiring.finding import nearest_policy, nearest_store
-from adjourn.wiring.user_files import config_directory, is_trusted
-
-POLICY = "policy.toml"
-RULES = "rules.toml"
-_LARGEST = 1024 * 1024
-_MOST_FILES = 32
-
-Signature = tuple[int, ...] | None
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """A file that may hold rules."""
-
-    path: str
-    is_project: bool
+from adjourn.controller.controller import Controller
+from adjourn.controller.gate import PolicyGate
+from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, portable
+from adjourn.core.errors import BadPolicy, Conflict, Misuse
+from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, steps_of, words_of
+from adjourn.core.policy.judge import Explanation, allowed_call, explain
+from adjourn.core.policy.judgement import Judgement
+from adjourn.core.policy.locations import directory_of, named_paths
+from adjourn.core.policy.policy import Allowance, Policy
+from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings
+from adjourn.core.states import ENDED
+from adjourn.core.task import Milliseconds, Task
+from adjourn.core.text.render import visible
+from adjourn.core.text.toml import Problem
+from adjourn.settings.allow_rules import change_allowances, read_allowances
+from adjourn.settings.policies import FilePolicies, Origin, origins, rules_path
+from adjourn.wiring import new_id, now
+from adjourn.workspace.files import look_at, search_path
 
 
-class FilePolicies:
-    """Reads policy files when they are needed, and again only when one of them has changed."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._is_shared = is_shared(root)
-        self._kept: dict[str, tuple[dict[str, Signature], Policy]] = {}
-
-    def current(self, workspace: str) -> Policy:
-        """Return all rules that hold for a workspace now; a few looks at the directory if there are none."""
-        seen, policy = self._kept.get(workspace, ({}, NO_POLICY))
-        users = config_directory()
-        found = _origins(users, nearest_store(os.getcwd()) if self._is_shared else self._root, workspace)
-        paths = {*seen, *(origin.path for origin in found), f"{users}/{RULES}"}
-        now = {path: _signature(path) for path in paths}
-        if not any(now.values()):
-            return NO_POLICY
-        if seen != now or not seen:
-            seen, policy = read_all(found)
-            self._kept[workspace] = seen, policy
-        return policy
+def open_gate(root: str) -> PolicyGate:
+    """Make what judges the commands of a store's tasks."""
+    return PolicyGate(FilePolicies(root), observe, now, resolve=resolve)
 
 
-def spelled(path: str) -> str:
-    """Return a path as a snapshot can hold it."""
-    return path.encode("utf-8", "backslashreplace").decode()
+def observe(command: Command, workspace: str | None = None) -> Surroundings:
+    """Look at what a command depends on, with the PATH that its process would have.
+
+    The `workspace` of its task is the directory that it would run in, unless it is given.
+    """
+    return look_at(command, path=search_path(None, os.environ), own=own_program() or "", workspace=workspace)
 
 
-def rules_path() -> str:
-    """Return where the user's always-allow rules are."""
-    return os.path.join(config_directory(), RULES)
-
-
-def origins(root: str, workspace: str) -> list[Origin]:
-    """Return the files that may hold rules for a workspace, whether they are there or not."""
-    home = find_root(None) if is_shared(root) else root  # the project's policy lies in the project
-    return _origins(config_directory(), home, workspace)
-
-
-def _origins(users: str, home: str | None, workspace: str) -> list[Origin]:
-    projects = [os.path.join(home, POLICY)] if home else []
-    if (nearest := nearest_policy(POLICY, workspace)) and nearest not in projects:
-        projects.append(nearest)
-    return [Origin(f"{users}/{POLICY}", is_project=False), *(Origin(path, is_project=True) for path in projects)]
-
-
-def _signature(path: str) -> Signature:
-    """Return what changes whenever a file does."""
+def resolve(path: str) -> str:
+    """Return where a path really leads: links are followed as the kernel does, and what is not there yet is kept."""
+    if "\0" in path:  # no such path can be opened
+        return path
     try:
-        found = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        return (-(error.errno or 0),)
-    return (*_marks(found), *_marks_behind(path)) if stat.S_ISLNK(found.st_mode) else _marks(found)
+        real = os.path.realpath(path)
+    except OSError:  # somebody changes links on its way at this very moment; no rule names what comes of it
+        real = f"{path} (it changes while it is looked at)"
+    return real.encode("utf-8", "backslashreplace").decode()
 
 
-def _marks(found: os.stat_result) -> tuple[int, ...]:
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+def own_python(*words: str) -> list[str]:
+    """Return the words that run adjourn in a Python that imports nothing from the directory that it is started in."""
+    return [sys.executable, "-P", "-m", "adjourn", *words]
 
 
-def _marks_behind(link: str) -> tuple[int, ...]:
-    try:
-        return _marks(os.stat(link))
-    except OSError:
-        return ()
+def own_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment whose PYTHONPATH leads nowhere that depends on the directory."""
+    kept = [entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    rest = {name: value for name, value in inherited.items() if name != "PYTHONPATH"}
+    return {**rest, "PYTHONPATH": os.pathsep.join(kept)} if kept else rest
 
 
-def read_all(found: list[Origin]) -> tuple[dict[str, Signature], Policy]:
-    """Return the policy of these files together, and what they looked like; raise BadPolicy if anything is wrong."""
-    gathered = gather(found)
-    gathered.read_rules()
-    if gathered.problems:
-        first, *more = gathered.problems
-        others = f" (and {len(more)} more)" if more else ""
-        raise BadPolicy(f"{first}{others}", way_out="adjourn policy check")
-    return gathered.seen, gathered.policy()
+@cache
+def own_program() -> str | None:
+    """Return where this very adjourn is installed as a command, if it is."""
+    # A word without a directory says nothing: a fork of a warm parent has one, and the workspace may hold such a file.
+    called = os.path.realpath(sys.argv[0]) if "/" in sys.argv[0] else ""
+    for candidate in (called, os.path.join(os.path.dirname(sys.executable), "adjourn")):
+        if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    return None
 
 
-def gather(found: list[Origin], *, required: bool = False) -> "Gathering":
-    """Read files and all that they include, and gather what they say and what is wrong."""
-    gathered = Gathering()
-    for origin in found:
-        if _signature(origin.path) is None and not required:
-            gathered.seen[origin.path] = None
-        else:
-            gathered.read(origin)
-    return gathered
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """A judgement with all that led to it, and the files that could have."""
+
+    tool: str
+    explanation: Explanation
+    policy: Policy
+    origins: tuple[Origin, ...]
 
 
-class Gathering:
-    """What several files say together."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-        self.rules: list[Rule] = []
-        self.allowances: tuple[Allowance, ...] = ()
-        self.sources: list[Source] = []
-        self.seen: dict[str, Signature] = {}
-        self._nevers: list[Never] = [Never.PAUSE]
-        self._directories: list[str] = []
-
-    def policy(self) -> Policy:
-        """Return the policy of all that was read."""
-        never = Never.REJECT if Never.REJECT in self._nevers else Never.PAUSE
-        return Policy(
-            rules=tuple(self.rules),
-            allowances=self.allowances,
-            never=never,
-            directories=tuple(self._directories),
-            sources=tuple(self.sources),
-        )
-
-    def read(self, origin: Origin) -> None:
-        """Read a file and what it includes."""
-        directory = os.path.dirname(origin.path)
-        if origin.is_project and os.path.islink(directory):
-            what = "it is a symbolic link, and a project's policy may not be behind one"
-            self.problems.append(Problem(source=directory, what=what))
-        else:
-            self._read(origin, within=directory, chain=())
-
-    def read_rules(self) -> None:
-        """Read the user's always-allow rules."""
-        path = rules_path()
-        self.seen[path] = _signature(path)
-        if self.seen[path] is not None:
-            from adjourn.wiring.rules import read_allowances
-
-            self.allowances = read_allowances(path, self.problems)
-            self.sources.append(Source(path=spelled(path), kind="rules", rules=len(self.allowances)))
-
-    def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
-        from adjourn.core.policy_text import read_policy
-
-        path = origin.path
-        self.seen[path] = _signature(path)
-        if len(self.seen) > _MOST_FILES:
-            self.problems.append(Problem(source=path, what=f"more than {_MOST_FILES} files belong to the policy"))
-            return
-        text = _text(origin, self.problems)
-        if text is None:
-            return
-        content = read_policy(text, source=spelled(path), is_project=origin.is_project)
-        self.problems += content.problems
-        self.rules += content.rules
-        self._nevers.append(content.never)
-        self._directories += [os.path.expanduser(path) for path in content.directories]
-        self.sources.append(Source(path=spelled(path), kind="project" if origin.is_project else "user", rules=len(content.rules)))
-        for include in content.includes:
-            self._include(origin, include, within=within, chain=chain)
-
-    def _include(self, origin: Origin, include: Include, *, within: str, chain: tuple[str, ...]) -> None:
-        target = os.path.normpath(os.path.join(os.path.dirname(origin.path), include.path))
-        if wrong := self._wrong_include(origin, target, within=within, chain=chain):
-            self.problems.append(Problem(source=origin.path, line=include.line, column=include.column, what=wrong))
-        elif target not in self.seen:
-            self._read(Origin(target, origin.is_project), within=within, chain=(*chain, origin.path))
-
-    def _wrong_include(self, origin: Origin, target: str, *, within: str, chain: tuple[str, ...]) -> str:
-        files = (*chain, origin.path)
-        if target in files:
-            return f"the includes go round in a circle: {' includes '.join([*files[files.index(target) :], target])}"
-        if origin.is_project and _leaves(target, within):
-            return f"a project's policy may include only files below {within}"
-        return "" if _signature(target) else f"there is no {target}"
+def explained(
+    root: str, workspace: str, tool: str, arguments: Mapping[str, Any], *, task: str | None = None, now: Milliseconds
+) -> Explained:
+    """Judge a call in a workspace, and say what led to it."""
+    policy = FilePolicies(root).current(workspace)
+    seen = look_around(tool, arguments, workspace)
+    explanation = explain(policy, tool, arguments, surroundings=seen, workspace=workspace, task=task, now=now)
+    return Explained(tool=tool, explanation=explanation, policy=policy, origins=tuple(origins(root, workspace)))
 
 
-def _leaves(target: str, directory: str) -> bool:
-    real = os.path.realpath(directory)
-    return os.path.realpath(target) != os.path.join(real, os.path.relpath(target, directory)) or not target.startswith(
-        directory.rstrip("/") + "/"
+def look_around(tool: str, arguments: Mapping[str, Json], workspace: str) -> Surroundings:
+    """Find the programs of a call, be it a command or a shell text of another tool."""
+    named = named_paths(tool, arguments, workspace=workspace)
+    real = {path: resolve(path) for path in (workspace, *named)} if named else {}
+    is_command = tool == COMMAND or tool.casefold() in SHELL_TOOLS
+    words = words_of(tool, arguments) if is_command else ()
+    directory = directory_of(tool, arguments, workspace=workspace) or workspace
+    seen = observe(Command(argv=words, cwd=directory), workspace) if words else NOTHING_SEEN
+    return msgspec.structs.replace(seen, real=real)
+
+
+MONTH: Milliseconds = 30 * 86_400_000
+_LONGEST: Milliseconds = 366 * 86_400_000
+_OF_LATE = 100
+_HELP = "adjourn rules add --help"
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The call that somebody wants to allow, and where."""
+
+    tool: str
+    arguments: dict[str, Any]
+    workspace: str
+    task: str | None = None
+
+
+class LateCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the newest calls, as far as a rule looks at it."""
+
+    id: str
+    task: str
+    workspace: str
+    call: bytes
+
+
+def allowances() -> tuple[Allowance, ...]:
+    """Return all always-allow rules, also those that are over."""
+    problems: list[Problem] = []
+    found = read_allowances(rules_path(), problems) if os.path.lexists(rules_path()) else ()
+    if problems:
+        raise BadPolicy(str(problems[0]), way_out="adjourn policy check")
+    return found
+
+
+def wanted_of_command(argv: Sequence[str], *, workspace: str | None, task: Task | None) -> Wanted:
+    """Return what a command line means, in a workspace or in a task."""
+    place = task.spec.workspace if task else workspace or os.path.realpath(os.getcwd())
+    words = [msgspec.to_builtins(portable(word)) for word in argv]
+    return Wanted(tool=COMMAND, arguments={"argv": words}, workspace=place, task=task.id if task else None)
+
+
+def wanted_of_ask(controller: Controller, text: str, *, workspace: str | None, task: Task | None) -> Wanted:
+    """Return what an ask is about; only what stands before a gate can ever run by itself."""
+    ask = controller.find_ask(text)
+    if not ask.gate or ask.call is None:
+        raise Misuse(f"ask {ask.id} is a process's own question, which no rule answers", way_out=f"adjourn show {ask.task_id}")
+    with controller.store.read() as view:
+        call, owner = view.call(ask.task_id, ask.call), view.task(ask.task_id)
+    place = (task or owner).spec.workspace if task or not workspace else workspace
+    return Wanted(tool=call.tool, arguments=_deciding(call), workspace=place, task=task.id if task else None)
+
+
+def _deciding(call: Call) -> dict[str, Json]:
+    return arguments_of(allowed_call(call.tool, arguments_of(call.body)))
+
+
+def allow(wanted: Wanted, *, until: Milliseconds, by: str) -> Allowance:
+    """Write down a rule for exactly this call, or say why there cannot be one."""
+    if not 0 < until <= _LONGEST:
+        raise Misuse("a rule counts for some time, and for a year at most", way_out=_HELP)
+    moment = now()
+    seen = _seen(wanted)
+    rule = Allowance(
+        id=new_id(),
+        call=allowed_call(wanted.tool, wanted.arguments),
+        programs=seen.programs,
+        files=seen.content,
+        workspace=None if wanted.task else wanted.workspace,
+        task=wanted.task,
+        until=moment + until,
+        by=by,
+        at=moment,
+    )
+    change_allowances(lambda before: [*before, rule])
+    return rule
+
+
+def operands_of(wanted: Wanted) -> list[str]:
+    """Return the files that a call names and whose content no rule pins: what they hold may change, and the rule still holds."""
+    seen = look_around(wanted.tool, wanted.arguments, wanted.workspace)
+    known = {*seen.content, *seen.programs.values(), *(each for found in seen.readers.values() for each in found)}
+    known.update(each for found in seen.searched.values() for each in found)
+    return [path for path in seen.files if os.path.realpath(path) not in known]
+
+
+def _seen(wanted: Wanted) -> Surroundings:
+    """Look at the programs of a call; one that nothing could make auto is refused."""
+    step = steps_of(wanted.tool, wanted.arguments)
+    unread = [why for each in all_steps(step) for why in each.unread] if step else []
+    if unread:
+        raise Misuse(f"no rule can make this run by itself: {unread[0]}", way_out="put it into a script, and allow that")
+    seen = look_around(wanted.tool, wanted.arguments, wanted.workspace)
+    for name in programs_of(wanted.tool, wanted.arguments):
+        if name not in seen.programs:
+            raise Misuse(f"there is no program {visible(name)}", way_out="say it where the command would run")
+    return seen
+
+
+def judged_now(root: str, wanted: Wanted) -> Judgement:
+    """Say what the policies make of a call now that there is a rule for it."""
+    found = explained(root, wanted.workspace, wanted.tool, wanted.arguments, task=wanted.task, now=now())
+    return found.explanation.judgement
+
+
+def refuse_ended(task: Task) -> None:
+    """Refuse a rule for a task that is over."""
+    if task.state in ENDED:
+        raise Conflict(f"task {task.id} is {task.state}: a rule for it would match nothing", way_out=_HELP)
+
+
+def calls_of_late(controller: Controller) -> list[LateCall]:
+    """Return the newest calls of a store."""
+    with controller.store.read() as view:
+        newest = ((task, call) for task in view.tasks(limit=_OF_LATE) for call in reversed(view.calls(task.id)))
+        return [_late_call(task, call) for task, call in islice(newest, _OF_LATE)]
+
+
+def _late_call(task: Task, call: Call) -> LateCall:
+    return LateCall(
+        id=call.id, task=task.id, workspace=task.spec.workspace, call=allowed_call(call.tool, arguments_of(call.body))
     )
 
 
-def _text(origin: Origin, problems: list[Problem]) -> str | None:
-    """Return the text of a file, or say why it cannot be one."""
-    try:
-        return read_text(origin.path, is_project=origin.is_project)
-    except Unreadable as unreadable:
-        problems.append(unreadable.problem)
-        return None
-
-
-class Unreadable(Exception):
-    """A file cannot hold rules, or could be anybody's."""
-
-    def __init__(self, path: str, what: str, *, line: int = 0, column: int = 0) -> None:
-        super().__init__(what)
-        self.problem = Problem(source=path, line=line, column=column, what=what)
-
-
-def read_text(path: str, *, is_project: bool) -> str:
-    """Return the text of a plain file of a fitting size; a user's file must be the user's own, a project's no link."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (os.O_NOFOLLOW if is_project else 0)
-    try:
-        fd = os.open(path, flags)
-    except OSError as error:
-        raise Unreadable(path, _reason(error, path)) from error
-    try:
-        found = os.fstat(fd)
-        _require_plain(path, found)
-        if not is_project and not is_trusted(found):
-            raise Unreadable(path, "it can be written by others, so what it says is not followed")
-        return _decoded(path, b"".join(iter(lambda: os.read(fd, _LARGEST), b"")))
-    finally:
-        os.close(fd)
-
-
-def _reason(error: OSError, path: str) -> str:
-    if os.path.islink(path) and not os.path.exists(path):
-        return "it is a symbolic link that leads nowhere"
-    return "it is a symbolic link, and a project's policy may not be one" if os.path.islink(path) else str(error.strerror)
-
-
-def _require_plain(path: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise Unreadable(path, "it is not a plain file")
-    if found.st_size > _LARGEST:
-        raise Unreadable(path, f"it has {found.st_size:,} bytes, and {_LARGEST:,} are the most")
-
-
-def _decoded(path: str, content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = len(content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")) + 1
-        raise Unreadable(path, "it is not UTF-8", line=line, column=column) from error
+def matched(rule: Allowance, calls: Sequence[LateCall]) -> list[str]:
+    """Return those that a rule would have matched, by their words and their place."""
+    return [
+        each.id
+        for each in calls
+        if each.call == rule.call and (rule.task == each.task if rule.task else rule.workspace == each.workspace)
+    ]

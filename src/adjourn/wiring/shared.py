@@ -11,19 +11,19 @@ from urllib.parse import urlsplit
 import msgspec
 
 from adjourn.core.ask import Principal
-from adjourn.core.authority import ALL, LOGIN, Rights, Scope
+from adjourn.core.authority.scopes import ALL, LOGIN, Rights, Scope
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefused
-from adjourn.core.render import command_line, prose
-from adjourn.files import private_directory, write_whole
+from adjourn.core.text.render import command_line, prose
 from adjourn.ports.leases import Heart
 from adjourn.ports.store import Change, Store, View
 from adjourn.process.identity import boot_id
-from adjourn.process.supervisors import About
-from adjourn.stores.postgres.install import ENGINE
+from adjourn.process.processes import About
+from adjourn.stores.postgres.errors import shown
+from adjourn.stores.postgres.schema import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
-from adjourn.stores.postgres.troubles import shown
-from adjourn.user_state import state_directory
+from adjourn.system.files import private_directory, write_whole
+from adjourn.system.user_state import state_directory
 from adjourn.wiring import ADDRESS, URLS, enclosing_run
 from adjourn.wiring.authority import FileAuthoriser
 
@@ -226,7 +226,7 @@ class DatabaseAuthoriser(FileAuthoriser):
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of this machine."""
-        from adjourn.wiring.whereabouts import require_outside_here
+        from adjourn.wiring.outside_runs import require_outside_here
 
         del view
         require_outside_here(self._root, by, verb)
@@ -268,8 +268,8 @@ def described_rights(place: str) -> str:
 
 def start_heart(place: str, about: About, *, supervisor: str) -> Heart:
     """Begin to say that a supervisor is alive."""
-    from adjourn.pulse import Pulse
     from adjourn.stores.postgres.leases import PostgresLeases
+    from adjourn.supervision.leases import Pulse
 
     address = address_of(place)
     leases = PostgresLeases(

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
-from adjourn.core.driving import Spent
+from adjourn.core.agent.calls import Spent
+from adjourn.core.agent.transcript import BEGAN, Assistant, Message, Tally, ToolResult, Usage, User, decoded, encoded
 from adjourn.core.review import WANTS_CHANGES
-from adjourn.core.transcript import BEGAN, Assistant, Message, Tally, ToolResult, Usage, User, decoded, encoded
 from adjourn.ports.drive import Drive
-from adjourn.runners.agent.tools.own import FINISH
+from adjourn.runners.agent.tools.toolbox import FINISH
 
 
 class Conversation:

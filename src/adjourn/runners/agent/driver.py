@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from adjourn.core import exits
+from adjourn.core.agent.calls import Report
 from adjourn.core.call import Call, arguments_of
-from adjourn.core.driving import Report
 from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
-from adjourn.runners.agent import setup as setups
-from adjourn.runners.agent.asking import Asking, ModelGaveUp
+from adjourn.runners.agent import options as setups
+from adjourn.runners.agent.interrupt import Interrupted, Stop
 from adjourn.runners.agent.loop import Agent
-from adjourn.runners.agent.setup import FINISH, Setup
-from adjourn.runners.agent.stopping import Interrupted, Stop
-from adjourn.runners.agent.tools import foreign
-from adjourn.runners.agent.tools.box import Toolbox, toolbox
+from adjourn.runners.agent.options import FINISH, Setup
+from adjourn.runners.agent.retry import Asking, ModelGaveUp
+from adjourn.runners.agent.tools import plugins
 from adjourn.runners.agent.tools.tool import ToolFailed
+from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED
 
 TOOLS = "tools"  # names the document with the tools that others bring
@@ -59,7 +59,7 @@ def _tools(drive: Drive, setup: Setup) -> bytes:
     """Return the tools that others bring; they are looked up when the task begins, and do not change between its runs."""
     kept = drive.document(TOOLS)
     if kept is None:
-        kept = foreign.encoded(foreign.look_up(setup, workspace=drive.task.spec.workspace))
+        kept = plugins.encoded(plugins.look_up(setup, workspace=drive.task.spec.workspace))
         drive.keep(TOOLS, kept)
     return kept
 
@@ -82,7 +82,7 @@ def _setup(task: Task) -> Setup:
 
 def _toolbox(task: Task, setup: Setup, kept: bytes, directories: Sequence[str]) -> Toolbox:
     workspace, pauses = task.spec.workspace, task.spec.pause_on_approval
-    return toolbox(setup, foreign.decoded(kept), workspace=workspace, directories=directories, pauses=pauses)
+    return toolbox(setup, plugins.decoded(kept), workspace=workspace, directories=directories, pauses=pauses)
 
 
 def _asking(setup: Setup, task: Task) -> Asking:

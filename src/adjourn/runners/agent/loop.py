@@ -7,18 +7,18 @@ simply followed by another that looks at the same message.
 from collections.abc import Callable, Sequence
 
 from adjourn.core import exits
+from adjourn.core.agent.calls import Report
+from adjourn.core.agent.transcript import Assistant, Message, ToolResult, User, with_unique_ids
 from adjourn.core.ask import Question
-from adjourn.core.driving import Report
 from adjourn.core.errors import AdjournError
-from adjourn.core.transcript import Assistant, Message, ToolResult, User, with_unique_ids
 from adjourn.ports.drive import Drive
-from adjourn.runners.agent.asking import ModelGaveUp
-from adjourn.runners.agent.batch import Batch
+from adjourn.runners.agent.calls import Batch
 from adjourn.runners.agent.conversation import Conversation
-from adjourn.runners.agent.setup import OnText, Setup
-from adjourn.runners.agent.stopping import Interrupted, Stop
-from adjourn.runners.agent.tools.box import Toolbox
+from adjourn.runners.agent.interrupt import Interrupted, Stop
+from adjourn.runners.agent.options import OnText, Setup
+from adjourn.runners.agent.retry import ModelGaveUp
 from adjourn.runners.agent.tools.tool import Tool
+from adjourn.runners.agent.tools.toolbox import Toolbox
 from adjourn.runners.driver import INTERRUPTED
 
 Query = Callable[[Sequence[Message], Sequence[Tool]], Assistant]

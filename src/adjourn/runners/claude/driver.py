@@ -13,17 +13,16 @@ from uuid import uuid4
 import msgspec
 
 from adjourn.core import exits
-from adjourn.core.driving import Report
+from adjourn.core.agent.calls import Report
 from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
-from adjourn.core.render import block
 from adjourn.core.review import WANTS_CHANGES
+from adjourn.core.text.render import block
 from adjourn.ports.drive import Drive
-from adjourn.runners.claude import progress, session, words
-from adjourn.runners.claude.holding import Holding
-from adjourn.runners.claude.program import NO_MARKER, Program
-from adjourn.runners.claude.progress import Progress
-from adjourn.runners.claude.resuming import installed_version, program_words
-from adjourn.runners.claude.setup import (
+from adjourn.runners.claude import memory, session, words
+from adjourn.runners.claude.calls import Holding
+from adjourn.runners.claude.check import installed_version, program_words
+from adjourn.runners.claude.memory import Progress
+from adjourn.runners.claude.options import (
     PROVIDER,
     Setup,
     dotted,
@@ -34,7 +33,8 @@ from adjourn.runners.claude.setup import (
     resume_argv,
     start_argv,
 )
-from adjourn.runners.claude.stream import Event, Init, Result, Said, events_of
+from adjourn.runners.claude.program import NO_MARKER, Program
+from adjourn.runners.claude.protocol import Event, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 from adjourn.runners.hook import REPLACED, Ear
@@ -62,12 +62,12 @@ class ClaudeDriver:
         self._hook = hook_command(adjourn)
         self._inherited = dict(inherited)
         self._words: list[str] = []  # that start the program
-        kept = progress.decode(drive.document(progress.DOCUMENT), of=drive.task.session_id)
+        kept = memory.decode(drive.document(memory.DOCUMENT), of=drive.task.session_id)
         new = Progress(of=drive.task.session_id, session=str(uuid4()))
         self._laid_out: list[str] = []  # where the session is, if not where the program keeps it
         self._holding = Holding(drive, kept or new, paths=self._paths)
         self._began_at_cost = self._holding.progress.cost
-        self._before = (drive.document(progress.SESSION) if kept else None) or b""
+        self._before = (drive.document(memory.SESSION) if kept else None) or b""
         self._selector = selectors.DefaultSelector()
         self._program: Program | None = None
         self._ear: Ear | None = None
@@ -122,7 +122,7 @@ class ClaudeDriver:
 
     def _ref(self) -> str:
         """Return how to name the session: by its id if the program has its file, else by the copy in the store."""
-        copy = self._drive.document(progress.SESSION)
+        copy = self._drive.document(memory.SESSION)
         found = session.read(self._session, session.files_of(self._session, self._inherited))
         self._is_resumable = found is not None or copy is not None
         self._holding.forget_shown(max(found or b"", copy or b"", key=len))
@@ -153,7 +153,7 @@ class ClaudeDriver:
         if way.prompt is None and NO_MARKER in said:
             self._holding.keep(deferred=None)
             return Way(ref=way.ref, prompt=self._words_to_go_on())
-        copy = self._drive.document(progress.SESSION)
+        copy = self._drive.document(memory.SESSION)
         if _NO_SESSION in said and copy and not os.path.isabs(way.ref):
             return Way(ref=self._by_copy(copy), prompt=way.prompt)
         return None
@@ -261,8 +261,8 @@ class ClaudeDriver:
         contents = [content for path in self._paths() if (content := session.read(self._session, [path]))]
         copy = max(contents, key=len, default=None)
         if copy is not None:
-            self._drive.keep(progress.SESSION, copy)
-        self._is_resumable = copy is not None or self._drive.document(progress.SESSION) is not None
+            self._drive.keep(memory.SESSION, copy)
+        self._is_resumable = copy is not None or self._drive.document(memory.SESSION) is not None
         self._drive.session(self._session, resumable=self._is_resumable)
 
     def _ended(self) -> int:
@@ -319,7 +319,7 @@ class ClaudeDriver:
 
     def _used(self) -> Used:
         """Return what the run used, and all that runs before it could not tell any more."""
-        by_file = used_since(self._before, self._drive.document(progress.SESSION) or b"")
+        by_file = used_since(self._before, self._drive.document(memory.SESSION) or b"")
         if by_file.cost is not None or self._result is None:
             return by_file
         return Used(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from adjourn.files import write_all
+from adjourn.system.files import write_all
 
 _PIECE = 1 << 18
 _TAIL = 4_000

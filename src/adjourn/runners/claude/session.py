@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from adjourn.files import write_whole
-from adjourn.runners.claude.stream import Called, events_of
+from adjourn.runners.claude.protocol import Called, events_of
+from adjourn.system.files import write_whole
 
 
 class _Entry(msgspec.Struct):

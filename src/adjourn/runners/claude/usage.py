@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from adjourn.runners.claude.stream import Usage
+from adjourn.runners.claude.protocol import Usage
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):

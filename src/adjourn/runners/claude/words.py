@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.agent.calls import CallResult, Held
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
-from adjourn.core.driving import CallResult, Held
 from adjourn.core.states import CallState
 from adjourn.runners.claude.fingerprint import input_of
 

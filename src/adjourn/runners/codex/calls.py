@@ -5,19 +5,18 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
+from adjourn.core.agent.calls import CallResult, Held, Proposed, cut
 from adjourn.core.call import Call, arguments_of, canonical
-from adjourn.core.driving import CallResult, Held, Proposed, cut
+from adjourn.core.policy.locations import NOT_TOLD
 from adjourn.core.states import CallState
-from adjourn.core.whereabouts import NOT_TOLD
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex import words
+from adjourn.runners.codex.app_server import Thread
 from adjourn.runners.codex.channel import HOOK
-from adjourn.runners.codex.items import Item
-from adjourn.runners.codex.keeping import Keeper
 from adjourn.runners.codex.memory import Put, Ran
-from adjourn.runners.codex.requests import PATCH_TOOL, SHELL_TOOL, Wanted, is_patch
-from adjourn.runners.codex.rollout import UNKNOWN_DETAILS, Details, Rollout
-from adjourn.runners.codex.thread import Thread
+from adjourn.runners.codex.memory_keeper import Keeper
+from adjourn.runners.codex.protocol import PATCH_TOOL, SHELL_TOOL, Item, Wanted, is_patch
+from adjourn.runners.codex.session import UNKNOWN_DETAILS, Details, Rollout
 
 _ESCALATED = "require_escalated"
 _APPLIES_PATCH = "--codex-run-as-apply-patch"  # makes the binary the tool of that name

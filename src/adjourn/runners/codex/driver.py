@@ -8,23 +8,22 @@ import msgspec
 
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
-from adjourn.core.render import block
 from adjourn.core.review import WANTS_CHANGES
+from adjourn.core.text.render import block
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex import words
+from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
 from adjourn.runners.codex.calls import Calls
 from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
 from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
-from adjourn.runners.codex.deliveries import Deliveries
-from adjourn.runners.codex.execution import ExecConversation, ExecThread
-from adjourn.runners.codex.items import Item
-from adjourn.runners.codex.keeping import Keeper
+from adjourn.runners.codex.exec_fallback import ExecConversation, ExecThread
 from adjourn.runners.codex.launch import Launch
-from adjourn.runners.codex.queries import ask_all, offered
-from adjourn.runners.codex.requests import Questions, Wanted
-from adjourn.runners.codex.rollout import Rollout
-from adjourn.runners.codex.setup import OnApprove, Way, setup_of
-from adjourn.runners.codex.thread import InUse, NoAppServer, Thread
+from adjourn.runners.codex.memory_keeper import Keeper
+from adjourn.runners.codex.options import OnApprove, Way, setup_of
+from adjourn.runners.codex.outputs import Deliveries
+from adjourn.runners.codex.protocol import Item, Questions, Wanted
+from adjourn.runners.codex.questions import ask_all, offered
+from adjourn.runners.codex.session import Rollout
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from adjourn.runners.codex import hook, program
 from adjourn.runners.codex.channel import Channel, Hooks, Interrupts
-from adjourn.runners.codex.setup import Setup
+from adjourn.runners.codex.options import Setup
 from adjourn.runners.hook import proof_of
 from adjourn.runners.installed import start_words
 

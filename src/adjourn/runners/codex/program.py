@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from glob import escape, glob
 
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.runners.codex.setup import Setup
+from adjourn.runners.codex.options import Setup
 from adjourn.runners.installed import find_program
 
 OLDEST = (0, 144)  # the first that goes on by an empty turn

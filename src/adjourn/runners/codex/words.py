@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.agent.calls import CallResult, Held, rejection
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, arguments_of
-from adjourn.core.driving import CallResult, Held, rejection
 from adjourn.core.states import AskState, CallState
 from adjourn.runners.codex.memory import Queried, Ran
-from adjourn.runners.codex.requests import SHELL_TOOL
+from adjourn.runners.codex.protocol import SHELL_TOOL
 
 NOT_ASKED = "Not executed: the run was stopped before it could be. Make the call again if it is still needed."
 REFUSED = "Not executed: Codex itself refused it."

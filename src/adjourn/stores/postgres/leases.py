@@ -6,9 +6,9 @@ from contextlib import suppress
 import psycopg
 
 from adjourn.core.task import run_id, task_of_run
-from adjourn.stores.postgres.database import Database
-from adjourn.stores.postgres.statements import SQL
-from adjourn.stores.postgres.troubles import Translated
+from adjourn.stores.postgres.batch import SQL
+from adjourn.stores.postgres.connection import Database
+from adjourn.stores.postgres.errors import Translated
 
 _LEFTOVERS = 3600  # seconds that a row of the engine stays that nobody took out
 _BEATS_A_CLEANING = 100

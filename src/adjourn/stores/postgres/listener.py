@@ -9,7 +9,7 @@ import msgspec
 import psycopg
 
 from adjourn.core.errors import StoreProblem
-from adjourn.stores.postgres.troubles import Translated, shown
+from adjourn.stores.postgres.errors import Translated, shown
 
 _PATIENCE = 5  # seconds to reach the server
 _REST, _LONGEST_REST = (

@@ -10,20 +10,17 @@ import psycopg
 from adjourn.core.errors import Conflict, Outdated, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.stores.everything import Everything
-from adjourn.stores.postgres.asks import AskRows
-from adjourn.stores.postgres.database import Database, Opening
-from adjourn.stores.postgres.engine import EngineRows
-from adjourn.stores.postgres.install import make_roles, require_schema
-from adjourn.stores.postgres.line import Values
+from adjourn.stores.copy import Everything
+from adjourn.stores.postgres.asks import AskRows, TrailRows
+from adjourn.stores.postgres.batch import SQL
+from adjourn.stores.postgres.connection import Database, Opening, Values
+from adjourn.stores.postgres.errors import Translated, shown
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.patience import Patience, Say
-from adjourn.stores.postgres.seen import Seen
-from adjourn.stores.postgres.statements import SQL
-from adjourn.stores.postgres.steps import Known, Trace
-from adjourn.stores.postgres.tasks import task_of
-from adjourn.stores.postgres.trail import TrailRows
-from adjourn.stores.postgres.troubles import Translated, shown
+from adjourn.stores.postgres.restore_check import Seen
+from adjourn.stores.postgres.schema import make_roles, require_schema
+from adjourn.stores.postgres.tasks import EngineRows, task_of
+from adjourn.stores.postgres.transaction import Known, Trace
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -242,7 +239,7 @@ class PostgresStore:
     @contextmanager
     def everything(self) -> Generator[Everything, None, None]:
         """Return all that is kept, as of one moment; others go on meanwhile."""
-        from adjourn.stores.postgres.copying import everything_in
+        from adjourn.stores.postgres.copy import everything_in
 
         with self.read() as rows:
             yield everything_in(self._db, rows)
@@ -252,7 +249,7 @@ class PostgresStore:
 
         A move that was committed before, which its name tells, changes nothing: others may have gone on since.
         """
-        from adjourn.stores.postgres.copying import everything_in, take_in
+        from adjourn.stores.postgres.copy import everything_in, take_in
 
         with self.change() as rows:
             self._db.all(b"LOCK TABLE adjourn.task IN EXCLUSIVE MODE")

@@ -17,9 +17,9 @@ import msgspec
 
 from adjourn.core.digest import sha256
 from adjourn.core.errors import StoreNotBound, StoreOlder, StoreProblem
-from adjourn.core.events import GENESIS
-from adjourn.core.render import command_line
-from adjourn.files import private_directory, sync_directory, write_whole
+from adjourn.core.text.render import command_line
+from adjourn.core.trail.events import GENESIS
+from adjourn.system.files import private_directory, sync_directory, write_whole
 
 IDENTITY = "store/identity"  # the name of the store's document with its id
 _OTHERS = 0o077

@@ -11,21 +11,18 @@ import apsw
 import msgspec
 
 from adjourn.core.errors import AdjournError, StoreDamaged, StoreNotBound, StoreOlder, StoreProblem, StoreRefused
-from adjourn.core.events import GENESIS
-from adjourn.core.render import command_line
 from adjourn.core.task import Task
-from adjourn.files import disk_full, private_directory
+from adjourn.core.text.render import command_line
+from adjourn.core.trail.events import GENESIS
 from adjourn.ports.store import Listener
-from adjourn.stores.locks import NoLeases, oldest_fitting
-from adjourn.stores.sqlite import place
-from adjourn.stores.sqlite.asks import AskRows
+from adjourn.stores.no_leases import NoLeases, oldest_fitting
+from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
-from adjourn.stores.sqlite.calls import CallRows
 from adjourn.stores.sqlite.database import Database
-from adjourn.stores.sqlite.openfiles import OpenFiles
-from adjourn.stores.sqlite.tasks import TaskRows
-from adjourn.stores.sqlite.trail import TrailRows
+from adjourn.stores.sqlite.open_files import OpenFiles
+from adjourn.stores.sqlite.rows import AskRows, CallRows, TaskRows, TrailRows
 from adjourn.stores.sqlite.wake import wake_all
+from adjourn.system.files import disk_full, private_directory
 
 SCHEMA = 3
 _OURS = 0x61646A6E  # "adjn"
@@ -64,10 +61,10 @@ class SqliteStore:
         self._home = home
         self._binding = Binding(bound_as or root, home) if home else None
         with _translated(root), _on_disk(root):
-            path = place.prepare(root)
-            if place.may_fault(path):
-                place.leave_at_fault(root)
-            self._lock = os.open(os.path.join(root, place.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            path = directory.prepare(root)
+            if directory.may_fault(path):
+                directory.leave_at_fault(root)
+            self._lock = os.open(os.path.join(root, directory.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             self._db = self._open(path)
             self._files = OpenFiles(path)
         self._rows = Rows(self._db)
@@ -244,7 +241,7 @@ class SqliteStore:
 
     def _tell_who_holds(self, has_ended: Any) -> None:
         """Say once who has held the queue, if the wait lasts; those before us in the queue do not count."""
-        from adjourn.stores.sqlite.holder import LONG, holder_of, waiting_sentence
+        from adjourn.stores.sqlite.queue_holder import LONG, holder_of, waiting_sentence
 
         pid, since = -1, 0.0
         while not has_ended.acquire(timeout=_BETWEEN_LOOKS):
@@ -263,7 +260,7 @@ class SqliteStore:
 
     def listen(self) -> Listener:
         """Return an ear that hears every commit from now on."""
-        from adjourn.stores.sqlite.ear import Ear
+        from adjourn.stores.sqlite.wake import Ear
 
         with _on_disk(self.root):
             return Ear(private_directory(os.path.join(self.root, "wake")))
@@ -299,7 +296,7 @@ class SqliteStore:
     @contextmanager
     def everything(self) -> Generator[Any, None, None]:
         """Return Everything that is kept, and let nobody change anything meanwhile."""
-        from adjourn.stores.sqlite.copying import everything_in
+        from adjourn.stores.sqlite.copy import everything_in
 
         with _translated(self.root), self._turn():
             self._begin()
@@ -313,7 +310,7 @@ class SqliteStore:
 
     def take_in(self, content: Any) -> None:
         """Keep Everything that another store keeps, in the place of nothing."""
-        from adjourn.stores.sqlite.copying import take_in
+        from adjourn.stores.sqlite.copy import take_in
 
         with self.change():
             take_in(self._db, self._rows, content)
@@ -325,7 +322,7 @@ class SqliteStore:
 
 
 def _warn(sentence: str, way_out: str) -> None:
-    from adjourn.stores.sqlite.holder import warn
+    from adjourn.stores.sqlite.queue_holder import warn
 
     warn(sentence, way_out)
 
@@ -397,7 +394,7 @@ def _on_disk(path: str) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        raise place.unusable(path, error) from error
+        raise directory.unusable(path, error) from error
 
 
 @contextmanager
@@ -416,7 +413,7 @@ def _translated(root: str) -> Generator[None, None, None]:
     except apsw.Error as error:
         if getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ:
             raise _lost(f"{root}/{place.DATABASE}-wal", root) from error
-        if isinstance(error, apsw.IOError | apsw.CantOpenError) and place.has_no_room(root):
+        if isinstance(error, apsw.IOError | apsw.CantOpenError) and directory.has_no_room(root):
             raise disk_full(root) from error
         raise StoreProblem(
             f"{root} cannot be used: {error}", way_out="check the disk, or name another with --store DIR"

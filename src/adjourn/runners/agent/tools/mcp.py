@@ -13,8 +13,8 @@ from mcp_types import CallToolResult, TextContent
 from mcp_types import Tool as Described
 
 from adjourn.core.errors import Misuse
-from adjourn.runners.agent.setup import Server
-from adjourn.runners.agent.tools.foreign import Foreign
+from adjourn.runners.agent.options import Server
+from adjourn.runners.agent.tools.plugins import Foreign
 from adjourn.runners.agent.tools.tool import Arguments, ToolFailed
 
 _START_SECONDS = 60.0

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.schema import problems
-from adjourn.runners.agent.tools.place import Place
+from adjourn.core.edit.schema import problems
+from adjourn.runners.agent.tools.bounds import Place
 
 Arguments = dict[str, Any]
 

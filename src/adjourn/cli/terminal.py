@@ -1,0 +1,151 @@
+"""The three standard streams: always there, whatever the caller closed, and able to carry every character."""
+
+import os
+import select
+import sys
+import termios
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from adjourn.core.text.render import clipped, wrap
+
+CUSTOMARY_COLUMNS = 80
+_STDOUT, _STDERR = 1, 2
+
+
+def make_ready() -> None:
+    """Open on nothing whichever of the three is closed, before its number is given to the store or to a socket."""
+    fd = os.open(os.devnull, os.O_RDWR)
+    while fd <= _STDERR:
+        fd = os.open(os.devnull, os.O_RDWR)
+    os.close(fd)
+    for speaking in (_STDOUT, _STDERR):
+        if not os.get_blocking(speaking):
+            os.set_blocking(speaking, True)  # Node, say, left it otherwise: what does not fit would be lost
+    sys.stdout = _speaking(sys.stdout, _STDOUT)
+    sys.stderr = _speaking(sys.stderr, _STDERR)
+
+
+def _speaking(stream: TextIO | None, fd: int) -> TextIO:
+    """Return a stream that spells out what its encoding lacks; Python has none for what was closed when it started."""
+    if stream is None:
+        return open(fd, "w", encoding="utf-8", closefd=False)
+    _set_up(stream, errors="backslashreplace")
+    return stream
+
+
+def columns_of(stream: TextIO | int) -> int | None:
+    """Return how wide the terminal is that a stream or a descriptor writes to, or None if it is no terminal."""
+    try:
+        fd = stream if isinstance(stream, int) else stream.fileno()
+        return os.get_terminal_size(fd).columns or CUSTOMARY_COLUMNS  # one that was never told its size says 0
+    except (OSError, ValueError):
+        return None
+
+
+def speak_utf8() -> None:
+    """Print UTF-8 from here on, whatever the locale: JSON is."""
+    _set_up(sys.stdout, encoding="utf-8")
+
+
+def _set_up(stream: object, **settings: str) -> None:
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure:
+        reconfigure(**settings)
+
+
+_STATUS_STDERR = 2
+_CLEAR = "\x1b[K"
+
+
+class StatusLine:
+    """One line below everything else that is said."""
+
+    def __init__(self, *, is_wanted: bool) -> None:
+        self.is_there = is_wanted and os.isatty(_STATUS_STDERR) and os.environ.get("TERM") != "dumb"
+        self._text = ""
+
+    def show(self, text: str) -> None:
+        """Put the text on the line, unless it stands there."""
+        if self.is_there and text != self._text:
+            self._text = text
+            self._put(self._drawn())
+
+    def say(self, line: str) -> None:
+        """Print above the line. It is one write: nothing flickers."""
+        rows = wrap(line, columns=self._columns()).replace("\n", f"{_CLEAR}\n")
+        self._put(f"\r{rows}{_CLEAR}\n{self._drawn()}")
+
+    def remove(self) -> None:
+        """Take the line away."""
+        if self._text:
+            self._text = ""
+            self._put(f"\r{_CLEAR}")
+
+    def _drawn(self) -> str:
+        text = clipped(self._text, columns=self._columns())
+        return f"\r{text}{_CLEAR}\r" if text else ""
+
+    def _columns(self) -> int:
+        """Return how much fits: the last column stays free, for some terminals begin a new line behind it."""
+        try:
+            return max(os.get_terminal_size(_STATUS_STDERR).columns - 1, 1)
+        except OSError:
+            return 79
+
+    def _put(self, text: str) -> None:
+        try:
+            os.write(_STATUS_STDERR, text.encode(errors="backslashreplace"))
+        except OSError:
+            self.is_there = False  # a terminal that is gone must not end the work
+
+
+_STDIN = 0
+_QUIET_MS = 250  # without a key, before a question takes one
+_PASTE_MS = 50  # what follows a line within this time was not typed
+
+
+def wait_for_silence(*, is_stopped: Callable[[], bool] = lambda: False) -> None:
+    """Discard what was typed so far, and return when no key was pressed for 250 ms.
+
+    Call it after the thing to decide is on the screen and before the question is. A key that is held
+    down, or a paste that is still arriving, puts the question off.
+    """
+    with _key_by_key(), suppress(termios.error):
+        termios.tcflush(_STDIN, termios.TCIFLUSH)
+        while not is_stopped() and _has_input(_QUIET_MS):
+            termios.tcflush(_STDIN, termios.TCIFLUSH)
+
+
+def is_pasted() -> bool:
+    """Return whether more input follows the line that was just read, as in a paste; it is discarded."""
+    with _key_by_key():
+        return _has_input(_PASTE_MS)
+
+
+def _has_input(within_ms: int) -> bool:
+    """Wait for a key. A terminal that is gone has none."""
+    poll = select.poll()
+    poll.register(_STDIN, select.POLLIN)
+    found = poll.poll(within_ms)
+    return bool(found) and not found[0][1] & (select.POLLHUP | select.POLLERR | select.POLLNVAL)
+
+
+@contextmanager
+def _key_by_key() -> Generator[None, None, None]:
+    """Let single keys be noticed, not only whole lines. Afterwards all that was typed is discarded."""
+    try:
+        before = termios.tcgetattr(_STDIN)
+    except termios.error:  # no terminal, or one that was closed
+        yield
+        return
+    changed = before.copy()
+    changed[3] &= ~(termios.ICANON | termios.ECHO)
+    try:
+        with suppress(termios.error):
+            termios.tcsetattr(_STDIN, termios.TCSANOW, changed)
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(_STDIN, termios.TCSAFLUSH, before)

@@ -1,0 +1,163 @@
+"""How a person changes a call before approving it: in an editor, or one argument at a time."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+import click
+import msgspec
+
+from adjourn.cli.session import Session
+from adjourn.cli.terminal import is_pasted, wait_for_silence
+from adjourn.controller.edits import schema_of
+from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
+from adjourn.core.call import COMMAND, Call, Command, Json, canonical, command_of
+from adjourn.core.edit.edit import difference, editable, read_back, with_argument, written
+from adjourn.core.edit.schema import Schema
+from adjourn.core.errors import Misuse
+from adjourn.core.task import Task
+from adjourn.core.text.render import visible
+from adjourn.system.files import private_directory, write_whole
+from adjourn.views.call import call_block
+
+_LARGEST = 64 * 1024 * 1024
+_NOTHING = "nothing is recorded"
+_HELP = "see docs/how-to/edit-then-approve.md"
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that is being edited, and what its arguments must look like."""
+
+    ask: Ask
+    task: Task
+    call: Call
+    schema: Schema | None
+
+
+def edited_reply(session: Session, asks: Sequence[str], *, value: str | None, in_editor: bool, sets: Sequence[str]) -> Reply:
+    """Return an approval of the call as the person changed it; on a terminal they see the whole of it and say yes first."""
+    if len(asks) != 1 or (in_editor and sets):
+        raise Misuse("one call is edited at a time, with --edit or with --set", way_out="adjourn approve ASK --edit")
+    draft = _draft(session, asks[0])
+    arguments = _edited_in_editor(session, draft) if in_editor else _with_arguments(draft, sets)
+    call = session.controller.edited(draft.ask.id, canonical(arguments))
+    if call.digest == draft.call.digest:
+        raise Misuse(f"nothing was changed: {_NOTHING}", way_out=f"adjourn approve {draft.ask.id}")
+    files = _checked_command(call).files if call.tool == COMMAND else {}
+    _confirm(session, draft, call, value=value)
+    return Reply(
+        ask_id=draft.ask.id,
+        verb=Verb.APPROVE,
+        text=value,
+        digest=draft.call.digest,
+        edited=canonical(arguments),
+        files=files,
+    )
+
+
+def _checked_command(call: Call) -> Command:
+    command = command_of(call.body)
+    if not os.path.isdir(command.cwd):
+        raise Misuse(f"'cwd' is not a directory: {visible(command.cwd)}", way_out=_HELP)
+    return command
+
+
+def _draft(session: Session, ask_id: str) -> Draft:
+    with session.controller.store.read() as view:
+        ask = view.ask(ask_id)
+        if not ask.is_open:
+            refuse_settled(ask)
+        if ask.kind is not AskKind.APPROVAL or ask.call is None:
+            raise Misuse(
+                f"ask {ask.id} is of the kind {ask.kind}: there is no call to edit", way_out=f"adjourn show {ask.task_id}"
+            )
+        call = view.call(ask.task_id, ask.call)
+        return Draft(ask=ask, task=view.task(ask.task_id), call=call, schema=schema_of(view, call))
+
+
+def _with_arguments(draft: Draft, sets: Sequence[str]) -> Mapping[str, Json]:
+    arguments: Mapping[str, Json] = editable(draft.call, draft.task.spec)
+    for assignment in sets:
+        arguments = with_argument(arguments, assignment)
+    return arguments
+
+
+# --- in an editor ----------------------------------------------------------------------------------------------------------
+
+
+def _edited_in_editor(session: Session, draft: Draft) -> Mapping[str, Json]:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise Misuse("neither VISUAL nor EDITOR names an editor", way_out=f"EDITOR=vi adjourn approve {draft.ask.id} --edit")
+    text = written(editable(draft.call, draft.task.spec), _remarks(draft))
+    with _private_file(session, text) as path:
+        _run_editor(editor, path)
+        left = _read(path)
+    arguments = None if left == text else read_back(left)
+    if arguments is None:
+        raise Misuse(f"nothing was changed: {_NOTHING}", way_out=f"adjourn approve {draft.ask.id}")
+    return arguments
+
+
+def _remarks(draft: Draft) -> list[str]:
+    remarks = [
+        f"The arguments of {draft.call.id}, {visible(draft.call.tool)}: what you leave here is what runs.",
+        "Lines that begin with # do not count. Leave it as it is, or empty, to record nothing.",
+    ]
+    if draft.call.tool == COMMAND:
+        remarks.append("What adjourn adds for the decision, AUTO_APPROVAL say, is not here and cannot be edited.")
+    if draft.schema:
+        remarks.append(f"They must fit: {visible(canonical(draft.schema).decode())}")
+    return remarks
+
+
+@contextmanager
+def _private_file(session: Session, text: str) -> Generator[str, None, None]:
+    """Keep the text inside the store while it is edited: it may hold secrets, and so may what an editor puts beside it."""
+    place = private_directory(os.path.join(private_directory(os.path.join(session.root, "edits")), f"{os.getpid()}"))
+    path = os.path.join(place, "call.json")
+    try:
+        write_whole(path, text.encode())
+        yield path
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _run_editor(editor: str, path: str) -> None:
+    """Run the editor as git does: its words go through a shell, so that `EDITOR='sed -i …'` means what it says."""
+    try:
+        code = subprocess.run(["/bin/sh", "-c", f'{editor} "$@"', editor, path], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise Misuse(f"the editor could not be started: {error}", way_out="set EDITOR to a command that edits a file") from error
+    if code:
+        raise Misuse(f"the editor left with {code}: {_NOTHING}", way_out="set EDITOR to a command that edits a file")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(_LARGEST)
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise Misuse("what the editor left is not UTF-8", way_out=_HELP) from error
+
+
+# --- before it is recorded -------------------------------------------------------------------------------------------------
+
+
+def _confirm(session: Session, draft: Draft, call: Call, *, value: str | None) -> None:
+    """Show the whole call and how it differs, and take only a yes for a yes. Where nobody is looking, nobody is asked."""
+    if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    session.cuts = False
+    lines = ["what changes:", *(f"    {line}" for line in difference(call.tool, draft.call.body, call.body))]
+    lines += ["what would run:", *call_block(session, call)]
+    session.say("\n".join([*lines, *([f"    approved with {visible(value)}"] if value else [])]))
+    session.flush()
+    wait_for_silence()
+    if not click.confirm("Approve it so?", default=False) or is_pasted():
+        raise Misuse(f"it was not confirmed: {_NOTHING}", way_out=f"adjourn show {draft.ask.task_id}")

@@ -1,0 +1,86 @@
+"""A review at the terminal: what the task changed, and what the person says of it."""
+
+import os
+import select
+import sys
+from contextlib import suppress
+
+from adjourn.cli.session import Session
+from adjourn.cli.terminal import is_pasted, wait_for_silence
+from adjourn.controller.controller import Controller
+from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.errors import AdjournError
+from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
+from adjourn.core.task import Task
+from adjourn.core.text.render import prose
+from adjourn.supervision.wait import LOOK_MS
+from adjourn.system.signals import Signals
+from adjourn.views.task import what_is_asked
+
+_STDIN = 0
+_LINE = 1 << 16
+_QUESTION = "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]), later (Enter)? "
+_WHAT = "say what to change, as in: c name the version"
+_PASTED = "Several lines came at once, so none of them counts. Type one line."
+_WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}
+
+
+def may_review(session: Session) -> bool:
+    """Say whether a person is there who can be asked at once."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not session.wants_json and session.principal.is_human
+
+
+def review_now(session: Session, controller: Controller, task: Task, signals: Signals) -> bool:
+    """Ask until the review is given, here or elsewhere; a person who says nothing, or Ctrl+C, leaves it open."""
+    scene = controller.scene(task.id)
+    ask = next(ask for ask in scene.open_asks if ask.review)
+    session.say("\n".join(what_is_asked(session, ask, scene, now=session.now())))
+    session.flush()
+    wait_for_silence(is_stopped=lambda: signals.taken() > 0)
+    while (line := _line(session, controller, ask, signals)) and line.strip():
+        if is_pasted():
+            session.say(_PASTED)
+            continue
+        try:
+            controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal)
+        except AdjournError as error:
+            session.say(_WHAT if _spelled(line) == REQUEST_CHANGES else prose(error.sentence))
+        if not _is_open(controller, ask):
+            return True
+    return not _is_open(controller, ask)
+
+
+def _spelled(line: str) -> str:
+    """Return a review in full where somebody typed a letter for it."""
+    word, _, rest = line.strip().partition(" ")
+    if word not in _WORDS:
+        return line.strip()
+    return f"{_WORDS[word]}: {rest}" if rest else _WORDS[word]
+
+
+def _line(session: Session, controller: Controller, ask: Ask, signals: Signals) -> str | None:
+    """Return what a person typed, or None when somebody said stop, or gave the review elsewhere."""
+    with suppress(OSError):  # a terminal that is gone is noticed below
+        sys.stdout.write(_QUESTION)
+    session.flush()
+    ear = controller.store.listen()
+    poll = select.poll()
+    for source in (_STDIN, signals.fileno(), ear.fileno()):
+        poll.register(source, select.POLLIN)
+    try:
+        while not signals.taken() and _is_open(controller, ask):
+            ready = {fd for fd, _ in poll.poll(LOOK_MS)}
+            ear.drain()
+            if _STDIN in ready:
+                with suppress(OSError):
+                    return os.read(_STDIN, _LINE).decode(errors="replace")
+                return None
+    finally:
+        ear.close()
+    session.say("")
+    return None
+
+
+def _is_open(controller: Controller, ask: Ask) -> bool:
+    with controller.store.read() as view:
+        return view.ask(ask.id).is_open

@@ -1,0 +1,49 @@
+"""adjourn ask: inside a run, print the answer or leave a question."""
+
+import os
+
+import click
+
+from adjourn.cli.options import DURATION, verb
+from adjourn.cli.session import Session
+from adjourn.core import exits
+from adjourn.core.ask import Ask, question_of
+from adjourn.core.errors import Misuse
+from adjourn.core.states import AskState
+
+
+@verb("ask")
+@click.argument("question")
+@click.option("--choice", "choices", multiple=True, metavar="TEXT", help="An allowed answer; repeat it for each.")
+@click.option(
+    "--key",
+    metavar="NAME",
+    help="The question's name; by default a digest of its text. The n-th ask of a name gets the n-th answer.",
+)
+@click.option("--expires-after", "expires", type=DURATION, metavar="TIME", help="Let it expire: 90s, 15m, 8h, 2d.")
+def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None, expires: int | None) -> int:
+    """Print the answer to QUESTION if there is one; else register it and exit 10.
+
+    \b
+    answer=$(adjourn ask "Deploy to prod?" --choice yes --choice no) || exit $?
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
+    run_id = os.environ.get("ADJOURN_RUN_ID")
+    if not run_id:
+        raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")
+    asked = question_of(question, key=key, choices=choices, expires_after=expires)
+    session.only_asks = True
+    ask = session.controller.ask(run_id, asked)
+    is_answered = ask.state is AskState.ANSWERED
+    if session.wants_json:
+        session.is_copy = False  # the process needs its answer, whatever it is
+        session.document(_document(ask, outcome="answered" if is_answered else "paused"))
+    elif is_answered:
+        session.hand_out(ask.reply or "")
+    elif session.verbose:
+        session.warn(f"adjourn: waits for an answer: {ask.id}")
+    return exits.COMPLETED if is_answered else exits.PAUSED
+
+
+def _document(ask: Ask, *, outcome: str) -> dict[str, object]:
+    said = {"answer": ask.reply, "settled_by": ask.settled_by}
+    return {"schema_version": 1, "outcome": outcome, "ask_id": ask.id, **said}

@@ -1,0 +1,168 @@
+"""adjourn audit: verify the audit trail, or export it."""
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from adjourn.cli.options import SINCE, verb
+from adjourn.cli.session import Session
+from adjourn.core import exits
+from adjourn.core.text.render import prose, visible
+from adjourn.core.text.when import stamp
+from adjourn.core.trail.audit import COLUMNS, Auditor, Verdict, harmless
+from adjourn.core.trail.events import Sealed
+from adjourn.ports.store import View
+
+_PAGE = 2_000
+_TASKS = 500
+
+
+@click.group("audit", no_args_is_help=False)
+def command() -> None:
+    """Verify the audit trail, or export it."""
+
+
+# --- verify ----------------------------------------------------------------------------------------------------------------
+
+
+@verb("verify")
+@click.option(
+    "--receipt",
+    "receipts",
+    multiple=True,
+    metavar="PLACE:SEAL",
+    help="A receipt that you kept; the trail must have it.",
+)
+def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
+    """Say whether the trail is the one that was written: exit code 0, or 1 with the first event that is broken.
+
+    Every event follows from all before it, every task and every reply is as the trail tells, and every receipt is found.
+    Whoever can write to the store can write a whole trail anew; a receipt that was kept elsewhere shows that, too.
+    """
+    session.is_copy = False  # the trail holds no words of a task but its name, and must be told as it is
+    auditor = Auditor(receipts)
+    with session.controller.store.read() as view:
+        _read(session, auditor, view)
+    verdict = auditor.verdict()
+    if session.wants_json:
+        session.document({"schema_version": 1, "outcome": "whole" if verdict.is_whole else "broken", "audit": verdict})
+    else:
+        session.say("\n".join(_told(verdict)))
+    return exits.COMPLETED if verdict.is_whole else exits.FAILED
+
+
+def _read(session: Session, auditor: Auditor, view: View) -> None:
+    total, _ = view.trail_head()
+    for rows in _pages(view):
+        if not auditor.read(rows):
+            return
+        _progress(session, rows[-1].place, total)
+    before: str | None = None
+    while page := view.tasks(limit=_TASKS, before=before):
+        for task in page:
+            if not auditor.compare(task.id, head=view.chain_head(task.id), asks=view.asks(task.id)):
+                return
+        before = page[-1].id
+
+
+def _pages(view: View) -> Iterator[list[Sealed]]:
+    place = 0
+    while rows := view.trail(after=place, limit=_PAGE):
+        yield rows
+        place = rows[-1].place
+
+
+def _progress(session: Session, place: int, total: int) -> None:
+    """Show how far it is, on a terminal only."""
+    if sys.stderr.isatty() and not session.wants_json and total > _PAGE:
+        sys.stderr.write(f"\r{place:,} of {total:,} events\x1b[K" + ("\r\x1b[K" if place >= total else ""))
+        sys.stderr.flush()
+
+
+def _told(verdict: Verdict) -> Iterator[str]:
+    broken = verdict.broken
+    if broken and broken.place:
+        what = f" ({prose(broken.kind or 'unreadable')} of task {visible(broken.task_id or 'unknown')})"
+        yield f"Broken at event {broken.place:,}{what}: {broken.why}."
+    elif broken:
+        yield f"Broken: of task {visible(broken.task_id or 'unknown')}: {broken.why}."
+    else:
+        pruned = f", {verdict.forgotten:,} of them pruned" if verdict.forgotten else ""
+        yield f"Whole: {verdict.events:,} events{pruned}, up to {verdict.head}"
+    for each in verdict.receipts:
+        yield f"receipt {each.receipt} {'holds' if each.holds else 'does not hold: the trail is not the one it is from'}"
+
+
+# --- export ----------------------------------------------------------------------------------------------------------------
+
+
+@verb("export")
+@click.argument("task", required=False, metavar="[TASK]")
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="How to write it."
+)
+@click.option("--since", type=SINCE, metavar="WHEN", help="Only what happened since: 8h, 2d, 2026-01-31.")
+def export(session: Session, *, task: str | None, form: str, since: int | None) -> None:
+    """Print the trail, one event per line, oldest first: of all tasks, or of TASK alone.
+
+    Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly, in ASCII. In CSV what cannot be
+    seen is spelled out, and a cell that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    session.is_copy = False
+    only = session.controller.find(task).id if task else None
+    with session.controller.store.read() as view:
+        rows = (row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since))
+        if session.wants_json:
+            session.document({"schema_version": 1, "events": [_document(row) for row in rows]})
+        elif form == "csv":
+            _write_csv(session, rows)
+        else:
+            _write_lines(session, rows)
+
+
+def _is_wanted(row: Sealed, *, only: str | None, since: int | None) -> bool:
+    if row.event is None:
+        return only is None and since is None
+    return only in {None, row.event.task_id} and (since is None or row.event.at >= since)
+
+
+def _document(row: Sealed) -> dict[str, object]:
+    event = row.event
+    if event is None:
+        return {"place": row.place, "link": row.link.hex() if row.link else None, "seal": row.seal.hex()}
+    said = {"task_id": event.task_id, "kind": event.kind, "by": event.by, "at": stamp(event.at), "facts": event.facts}
+    return {"place": row.place, **said, "seal": row.seal.hex()}
+
+
+def _write_lines(session: Session, rows: Iterator[Sealed]) -> None:
+    import json  # unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
+
+    for row in rows:
+        session.hand_out(json.dumps(_document(row), separators=(",", ":")))
+
+
+def _write_csv(session: Session, rows: Iterator[Sealed]) -> None:
+    import csv
+    import io
+
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="")
+    for cells in (COLUMNS, *map(_cells, rows)):
+        writer.writerow([harmless(cell) for cell in cells])
+        session.hand_out(line.getvalue())
+        line.seek(0)
+        line.truncate()
+
+
+def _cells(row: Sealed) -> tuple[str, ...]:
+    event = row.event
+    if event is None:
+        return (str(row.place), "", "", "", "", "", "", row.seal.hex())
+    facts = ", ".join(f"{name} {fact}" for name, fact in event.facts.items() if name != "level")
+    words = (event.task_id, event.kind, event.by, str(event.facts.get("level") or ""), facts)
+    return (str(row.place), stamp(event.at), *map(visible, words), row.seal.hex())
+
+
+command.add_command(verify)
+command.add_command(export)

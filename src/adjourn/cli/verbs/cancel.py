@@ -1,0 +1,15 @@
+"""adjourn cancel: end a task."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.cli.verbs._stop import stop
+
+
+@verb("cancel")
+@click.argument("task", metavar="ID")
+def command(session: Session, *, task: str) -> int:
+    """End a task and wait until its process, if it has one, has left. Its open asks are withdrawn."""
+    controller = session.controller
+    return stop(session, controller.cancel(controller.find(task).id, by=session.principal))

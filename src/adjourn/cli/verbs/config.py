@@ -1,0 +1,34 @@
+"""adjourn config: what the built-in agent is set to, and by what."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core.call import canonical
+from adjourn.core.text.render import clipped, visible
+from adjourn.views.call import table
+from adjourn.wiring.agent_options import settings
+from adjourn.wiring.runners import options_of
+
+_WIDEST = 48  # columns of a value; all of it is in the JSON
+
+
+@verb("config")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="As `adjourn run` would be told; repeat it.")
+def command(session: Session, *, options: tuple[str, ...]) -> None:
+    """Show every setting of the built-in agent, its value, and where that comes from.
+
+    A flag wins over the environment, that over the user's config, and that over what adjourn comes with. A project sets nothing.
+    """
+    found = settings(options_of(options))
+    if session.wants_json:
+        session.document({"schema_version": 1, "agent": found})
+        return
+    rows = [[visible(each.key), _value(each.value), visible(each.origin)] for each in found]
+    session.say(table(session, ["SETTING", "VALUE", "FROM"], rows))
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "-"
+    return clipped(visible(value if isinstance(value, str) else canonical(value).decode()), columns=_WIDEST)

@@ -1,0 +1,67 @@
+"""adjourn decide: record decisions that somebody signed."""
+
+import sys
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.cli.verbs._replies import tell
+from adjourn.core.ask import Ask, Principal
+from adjourn.core.digest import sha256
+from adjourn.core.errors import Misuse, NotAllowed, NotFound
+
+_LARGEST = 1024 * 1024
+
+
+@verb("decide")
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option("--webhook", metavar="NAME", help="Read a signed request from stdin: headers, an empty line, a JSON body.")
+def command(session: Session, *, file: str | None, webhook: str | None) -> int:
+    """Record the signed decisions in FILE, or on stdin if it is `-`: all of them, or none.
+
+    Who decided is whoever signed, wherever the file comes from. The same file once more gives the same receipts.
+    With --webhook the request is signed as Standard Webhooks says, with the secret of that [[webhook]] in the user's config.
+    """
+    if (file is None) == (webhook is None):
+        raise Misuse("say which FILE to record, or --webhook NAME", way_out="adjourn decide --help")
+    settled = _from_file(session, file) if file else _from_webhook(session, webhook or "")
+    return tell(session, settled)
+
+
+def _from_file(session: Session, file: str) -> list[Ask]:
+    from adjourn.core.authority.signed import read_file
+
+    signed = read_file(_stdin() if file == "-" else _content(file))
+    return session.controller.decide_signed(signed, carried_by=session.principal)
+
+
+def _from_webhook(session: Session, name: str) -> list[Ask]:
+    from adjourn.core.authority.webhook import read_request, reply_of, require_genuine
+    from adjourn.settings.principals import secret_of_webhook
+    from adjourn.wiring import now
+
+    by = Principal(name=f"webhook:{name}", inside_run=session.inside_run)
+    key = secret_of_webhook(name)
+    request = read_request(_stdin())
+    require_genuine(request, key, now=now() // 1000)
+    name_of_it = f"webhook:{sha256(f'{name}/{request.id}'.encode('utf-8', 'replace')).hex()}"
+    return session.controller.decide_once(name_of_it, sha256(request.body), [reply_of(request)], by=by)
+
+
+def _stdin() -> bytes:
+    return _limited(sys.stdin.buffer.read(_LARGEST + 1) if sys.stdin else b"")
+
+
+def _content(file: str) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return _limited(opened.read(_LARGEST + 1))
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {file}", way_out="adjourn approve ASK --sign KEY --save FILE") from None
+
+
+def _limited(content: bytes) -> bytes:
+    if len(content) > _LARGEST:
+        raise NotAllowed(f"a decision has at most {_LARGEST:,} bytes", way_out="decide fewer asks with one file")
+    return content

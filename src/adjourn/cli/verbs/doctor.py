@@ -1,0 +1,29 @@
+"""adjourn doctor: look for what could go wrong here."""
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core import exits
+from adjourn.core.text.render import prose
+from adjourn.wiring.doctor import Finding, examine
+
+
+@verb("doctor")
+def command(session: Session) -> int:
+    """Look at the store, its surroundings and the config, and say what needs attention and what helps. It changes nothing.
+
+    Exit code 0 if all is fine, 1 if something needs attention.
+    """
+    session.is_copy = False  # it holds no words of a task, and must be told where the config cannot be read
+    findings = examine(session.root, inside_run=session.inside_run)
+    is_fine = all(finding.fine for finding in findings)
+    if session.wants_json:
+        session.document({"schema_version": 1, "outcome": "fine" if is_fine else "attention", "findings": findings})
+    else:
+        session.say("\n".join(line for finding in findings for line in _lines(finding)))
+    return exits.COMPLETED if is_fine else exits.FAILED
+
+
+def _lines(finding: Finding) -> list[str]:
+    mark = "fine" if finding.fine else "LOOK"
+    lines = [f"{mark}  {finding.check:<11}  {prose(finding.says)}"]
+    return [*lines, f"{'':<19}try: {prose(finding.remedy)}"] if finding.remedy else lines

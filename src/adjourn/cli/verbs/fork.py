@@ -1,0 +1,34 @@
+"""adjourn fork: try another way from an earlier checkpoint."""
+
+import click
+
+from adjourn.cli.foreground import detached, report, run_to_the_end, supervising
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.controller.controller import Controller
+from adjourn.core.task import Task
+from adjourn.supervision.wait import require_workspace
+
+
+@verb("fork")
+@click.argument("task", metavar="ID")
+@click.option("--at", metavar="CHECKPOINT", help="Where to begin (default: where the task is now).")
+@click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
+def command(session: Session, *, task: str, at: str | None, detach: bool) -> int:
+    """Start a new task of the built-in agent with the conversation of ID as it was at CHECKPOINT.
+
+    ID stays as it is. Files are not taken back: the new task works in the same directory. Calls that waited for approval
+    at that checkpoint are asked for anew.
+    """
+    session.require_store()
+    if detach:
+        return detached(session, lambda controller: _forked(session, controller, task, at))
+    with supervising(session) as (controller, supervisor):
+        forked = _forked(session, controller, task, at, supervisor=supervisor.name)
+        return report(session, controller, run_to_the_end(session, supervisor, forked))
+
+
+def _forked(session: Session, controller: Controller, text: str, at: str | None, *, supervisor: str | None = None) -> Task:
+    task = controller.find(text)
+    require_workspace(controller, task)
+    return controller.fork(task.id, at=at, by=controller.principal(inside_run=session.inside_run), supervisor=supervisor)

@@ -1,0 +1,78 @@
+"""adjourn inbox: what waits for a person."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.core.ask import Ask, AskKind
+from adjourn.core.call import COMMAND
+from adjourn.core.task import Task
+from adjourn.core.text.render import clipped, title, visible
+from adjourn.core.text.when import ago, span
+from adjourn.ports.store import View
+from adjourn.views.call import GIST, gist, short, table
+from adjourn.views.next_step import command as next_command
+
+
+@verb("inbox")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, metavar="N", help="How many to show.")
+@click.option("--after", metavar="ASK", help="Show those that came after this one.")
+@click.option("--snoozed", is_flag=True, help="Show those that are snoozed, and until when.")
+def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -> None:
+    """List the open asks of all tasks, oldest first, without those that are snoozed."""
+    if not session.has_store:
+        _say(session, [], more=False, asleep=0)
+        return
+    start = session.desk.find_ask(after).id if after else None
+    moment = session.now()
+    with session.desk.store.read() as view:
+        # One more than is shown tells that there are more; counting them all would cost more than showing these.
+        found = (
+            view.snoozed_asks(now=moment, limit=limit + 1)
+            if snoozed
+            else view.open_asks(limit=limit + 1, after=start, awake_at=moment)
+        )
+        asleep = view.count_snoozed_asks(now=moment)
+        if session.wants_json:
+            _say_json(session, view, found[:limit], asleep=asleep)
+            return
+        rows = [_row(view, ask, moment) for ask in found[:limit]]
+    _say(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
+
+
+def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
+    task = view.task(ask.task_id)
+    rest = (ask.snoozed_until or 0) - moment
+    when = f"in {span(rest)}" if rest > 0 else ago(ask.created_at, now=moment)
+    return (short(ask.id), ask.kind, short(ask.task_id), when, _gist(view, ask, task))
+
+
+def _gist(view: View, ask: Ask, task: Task) -> str:
+    """Return the question, the call of an agent, or the command that waits for a start."""
+    is_of_agent = task.spec.is_driven and ask.call is not None
+    if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
+        return clipped(visible(ask.prompt), columns=GIST)
+    call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
+    return gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+
+
+def _say(session: Session, rows: list[tuple[str, str, str, str, str]], *, more: bool, asleep: int, snoozed: bool = False) -> None:
+    if session.wants_json:
+        session.document({"schema_version": 1, "count": 0, "snoozed": 0, "asks": []})
+        return
+    if not rows:
+        session.say_nothing_found("Nothing is snoozed." if snoozed else "Nothing waits for you.")
+    else:
+        session.say(table(session, ("ASK", "KIND", "TASK", "BACK" if snoozed else "SINCE", "WHAT"), rows, colour_by=1))
+    if more:
+        words = ("--snoozed", "--limit", str(2 * len(rows))) if snoozed else ("--after", rows[-1][0])
+        session.say(f"\nThere are more: {next_command(session, 'inbox', *words)}")
+    if asleep and not snoozed:
+        session.say(f"\n{asleep:,} snoozed: {next_command(session, 'inbox', '--snoozed')}")
+
+
+def _say_json(session: Session, view: View, asks: list[Ask], *, asleep: int) -> None:
+    from adjourn.core.documents import ask_doc
+
+    docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in asks]
+    session.document({"schema_version": 1, "count": view.count_open_asks(), "snoozed": asleep, "asks": docs})

@@ -1,0 +1,15 @@
+"""adjourn pause: interrupt a running task."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.cli.verbs._stop import stop
+
+
+@verb("pause")
+@click.argument("task", metavar="ID")
+def command(session: Session, *, task: str) -> int:
+    """Interrupt a running task and wait until its process has left. It can be resumed."""
+    controller = session.controller
+    return stop(session, controller.pause(controller.find(task).id, by=session.principal))

@@ -1,0 +1,102 @@
+"""adjourn prune: forget ended tasks."""
+
+import os
+import shutil
+
+import click
+
+from adjourn.clarifications.exchange import forget
+from adjourn.cli.options import Amount, verb
+from adjourn.cli.session import Session
+from adjourn.core.errors import Conflict
+from adjourn.core.states import ENDED
+from adjourn.core.task import Task
+from adjourn.process.processes import remove_dead
+
+_DAY_MS = 86_400_000
+_PAGE = 500
+
+
+@verb("prune")
+@click.option(
+    "--older-than",
+    "days",
+    type=Amount(),
+    default=30.0,
+    show_default=True,
+    metavar="DAYS",
+    help="Only what ended so long ago.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+def command(session: Session, *, days: float, dry_run: bool) -> None:
+    """Forget tasks that ended some time ago, with their files. The digests of their history stay, so that the audit closes."""
+    old = _old(session, before=session.now() - int(days * _DAY_MS)) if session.has_store else []
+    if not dry_run:
+        old = [task for task in old if _forget(session, task)]
+        _remove_runs(session.root, {task.id for task in old})
+    locks = _remove_locks(session, dry_run=dry_run) if session.has_store else 0
+    if session.wants_json:
+        pruned = [task.id for task in old]
+        session.document({"schema_version": 1, "pruned": pruned, "locks_removed": locks, "dry_run": dry_run})
+        return
+    session.say(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}.")
+    if locks:
+        noun = "lock of a dead supervisor" if locks == 1 else "locks of dead supervisors"
+        session.say(f"{'Would remove' if dry_run else 'Removed'} {locks} {noun}.")
+
+
+def _remove_locks(session: Session, *, dry_run: bool) -> int:
+    """Remove the locks that killed supervisors left, but for those whose runs are still to be settled."""
+    with session.controller.store.read() as view:
+        needed = {view.run(task.id, task.runs).supervisor for task in view.running()}
+    return remove_dead(session.root, needed=needed, dry_run=dry_run)
+
+
+def _forget(session: Session, task: Task) -> bool:
+    try:
+        session.controller.forget(task.id, by=session.principal)
+    except Conflict:
+        return False  # the task that started it still needs it
+    _remove_files(session.root, task)
+    return True
+
+
+def _old(session: Session, *, before: int) -> list[Task]:
+    found: list[Task] = []
+    start: str | None = None
+    while True:
+        with session.controller.store.read() as view:
+            page = view.tasks(states=tuple(ENDED), limit=_PAGE, before=start)
+        found += [task for task in page if task.updated_at <= before]
+        if len(page) < _PAGE:
+            return found
+        start = page[-1].id
+
+
+def _remove_runs(root: str, task_ids: set[str]) -> None:
+    """Remove the files of runs and of calls beside them, and the marks of their starts: one look for all tasks."""
+    from adjourn.process.start_marks import remove_marks
+
+    if not task_ids:
+        return
+    runs = os.path.join(root, "runs")
+    for name in os.listdir(runs) if os.path.isdir(runs) else ():
+        if name.partition(".")[0] in task_ids:
+            shutil.rmtree(os.path.join(runs, name), ignore_errors=True)
+    remove_marks(root, task_ids)
+
+
+def _remove_files(root: str, task: Task) -> None:
+    session = os.path.join(root, "session")
+    shutil.rmtree(os.path.join(session, task.id), ignore_errors=True)
+    if _is_about(os.path.join(session, "pause.json"), task):
+        os.unlink(os.path.join(session, "pause.json"))
+    forget(root, task.id)
+
+
+def _is_about(manifest: str, task: Task) -> bool:
+    try:
+        with open(manifest, "rb") as file:
+            return task.id.encode() in file.read()
+    except OSError:
+        return False

@@ -1,0 +1,79 @@
+"""adjourn resume: go on with a task, with decisions or an answer if you like."""
+
+from typing import Any
+
+import click
+
+from adjourn.cli.foreground import report, run_to_the_end, supervising
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.controller.controller import Controller
+from adjourn.core.errors import Misuse
+from adjourn.core.resumption import PLAIN, Resumption
+from adjourn.core.task import Task
+from adjourn.supervision.wait import require_workspace
+
+
+@verb("resume")
+@click.argument("task", metavar="ID")
+@click.argument("text", required=False)
+@click.option(
+    "--approve", multiple=True, metavar="TC", help="Approve this call; repeat it. Calls that are not named are rejected."
+)
+@click.option("--reject", multiple=True, metavar="TC", help="Reject this call; repeat it.")
+@click.option("--approve-all", is_flag=True, help="Approve every pending call.")
+@click.option("--reject-all", is_flag=True, help="Reject every pending call.")
+@click.option("--answer", "answers", multiple=True, metavar="KEY=TEXT", help="Answer the question of that key; repeat it.")
+@click.option("--accept", is_flag=True, help="Take an agent's last words for the end of its work: nothing is started.")
+@click.option("--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved).")
+@click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
+@click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
+def command(session: Session, *, task: str, detach: bool, accept: bool, **words: Any) -> int:
+    """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
+
+    With decisions it is final: a pending call that is not named is rejected. Without any, a task whose asks are open is
+    left as it is: its manifest is printed again and the exit code is 10.
+    """
+    resumption = Resumption(**words)
+    session.require_store()
+    if accept:
+        return _accepted(session, task, resumption)
+    if detach:
+        from adjourn.cli.foreground import detached  # seldom needed
+
+        return detached(session, lambda controller: _queued(session, controller, task, resumption))
+    with supervising(session) as (controller, supervisor):
+        found = _queued(session, controller, task, resumption, supervisor=supervisor.name)
+        if supervisor.may_run(found):
+            found = run_to_the_end(session, supervisor, found)
+        return report(session, controller, found)
+
+
+def _accepted(session: Session, text: str, resumption: Resumption) -> int:
+    if resumption != PLAIN:
+        raise Misuse(
+            "--accept stands alone: it answers nothing and decides nothing else", way_out=f"adjourn resume {text} --accept"
+        )
+    controller = session.controller
+    task = controller.find(text)
+    controller.require_newest(text, task)
+    return report(session, controller, controller.accept(task.id, by=session.principal))
+
+
+def _queued(
+    session: Session, controller: Controller, text: str, resumption: Resumption, *, supervisor: str | None = None
+) -> Task:
+    task = controller.find(text)
+    controller.require_newest(text, task)
+    if task.spec.is_driven:
+        from adjourn.wiring.runners import require_resumable  # seldom needed
+
+        require_resumable(controller, task)
+    require_workspace(controller, task)
+    by = controller.principal(inside_run=session.inside_run)
+    found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
+    if session.verbose and (resumption.decides or resumption.answers_something):
+        from adjourn.cli.verbs._replies import say_receipts
+
+        say_receipts(session, controller, task)
+    return found

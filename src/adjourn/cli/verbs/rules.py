@@ -1,0 +1,203 @@
+"""adjourn rules: list, add and revoke always-allow rules."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+
+from adjourn.cli.options import DURATION, TAKE_ALL, CommandAfterDashes, verb
+from adjourn.cli.session import Session
+from adjourn.core.authority.scopes import refuse_inside
+from adjourn.core.call import COMMAND, arguments_of
+from adjourn.core.errors import Ambiguous, Misuse, NotFound
+from adjourn.core.policy.judgement import Action, Judgement
+from adjourn.core.policy.policy import Allowance
+from adjourn.core.text.render import call_lines, command_line, visible
+from adjourn.core.text.when import stamp
+from adjourn.settings.allow_rules import change_allowances
+from adjourn.wiring import now
+from adjourn.wiring.policies import (
+    MONTH,
+    LateCall,
+    Wanted,
+    allow,
+    allowances,
+    calls_of_late,
+    judged_now,
+    matched,
+    operands_of,
+    refuse_ended,
+    wanted_of_ask,
+    wanted_of_command,
+)
+
+
+@click.group("rules", no_args_is_help=False)
+def command() -> None:
+    """List, add and revoke always-allow rules: each makes exactly one call run by itself, somewhere, until a day."""
+
+
+# --- list -----------------------------------------------------------------------------------------------------------------
+
+
+@verb("list")
+def list_all(session: Session) -> None:
+    """List the rules: what each matches, where, until when, and which of the last 100 calls it would have matched."""
+    rules = allowances()
+    late = calls_of_late(session.controller) if rules and session.has_store else None
+    if session.wants_json:
+        session.document({"schema_version": 1, "rules": [_document(rule, late) for rule in rules]})
+    elif rules:
+        session.say("\n\n".join("\n".join(_lines(rule, late)) for rule in rules))
+    else:
+        session.say("There are no always-allow rules.")
+
+
+def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]:
+    return {
+        "id": rule.id,
+        "tool": _tool(rule),
+        "arguments": arguments_of(rule.call),
+        "programs": rule.programs,
+        "files": rule.files,
+        "workspace": rule.workspace,
+        "task": rule.task,
+        "until": stamp(rule.until),
+        "is_in_force": now() < rule.until,
+        "by": rule.by,
+        "at": stamp(rule.at),
+        "matched": None if late is None else {"calls": matched(rule, late), "of": len(late)},
+    }
+
+
+def _lines(rule: Allowance, late: list[LateCall] | None) -> Iterator[str]:
+    ended = "" if now() < rule.until else "  (over: it no longer counts)"
+    yield f"rule {rule.id}{ended}"
+    yield from (f"  {line}" for line in what_it_matches(rule))
+    yield f"  in the {'task' if rule.task else 'workspace'} {visible(rule.task or rule.workspace or '')}"
+    yield f"  until {stamp(rule.until)}, by {visible(rule.by)} at {stamp(rule.at)}"
+    if late is not None:
+        calls = matched(rule, late)
+        yield f"  would have matched {len(calls)} of the last {len(late)} calls{_some(calls)}"
+
+
+def _some(calls: Sequence[str]) -> str:
+    return f": {', '.join(calls[:3])}{', …' if len(calls) > 3 else ''}" if calls else ""  # noqa: PLR2004 -- three say enough
+
+
+def what_it_matches(rule: Allowance) -> Iterator[str]:
+    """Say exactly what a rule matches: these words and no others, these programs and no others."""
+    if _tool(rule) == COMMAND:
+        yield f"exactly  {command_line(_argv(rule))}"
+    else:
+        first, *more = call_lines(_tool(rule), arguments_of(rule.call))
+        yield f"exactly  {first}"
+        yield from (f"         {line}" for line in more)
+    yield from (f"where    {visible(name)} is {visible(path)}" for name, path in sorted(rule.programs.items()))
+    yield from (f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items()))
+    if by_path := sorted({*rule.programs.values()} - rule.files.keys()):
+        yield f"by path  {', '.join(map(visible, by_path))}: the rule holds also if the content changes"
+
+
+def _tool(rule: Allowance) -> str:
+    import msgspec
+
+    return str(msgspec.json.decode(rule.call, type=dict[str, object])["tool"])
+
+
+def _argv(rule: Allowance) -> tuple[str, ...]:
+    from adjourn.core.policy.commands import words_of
+
+    return words_of(COMMAND, arguments_of(rule.call))
+
+
+# --- add and revoke -------------------------------------------------------------------------------------------------------
+
+
+@verb("add", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=TAKE_ALL)
+@click.option("--ask", metavar="ASK", help="Allow what this ask is about, instead of a command.")
+@click.option("--workspace", metavar="DIR", help="Only there (default: here, or where the ask's task is).")
+@click.option("--task", metavar="ID", help="Only in that task.")
+@click.option("--until", type=DURATION, default=MONTH, metavar="TIME", help="How long it counts: 8h, 7d (default: 30d).")
+@click.pass_context
+def add(
+    context: click.Context, session: Session, *, ask: str | None, workspace: str | None, task: str | None, until: int
+) -> None:
+    """Let exactly this COMMAND run by itself from now on, in one workspace or one task, for some time."""
+    _authorise(session, "rules add")
+    argv: list[str] = context.meta.get("command", [])
+    if context.args or bool(ask) == bool(argv):
+        raise Misuse("give a command after two dashes, or --ask ASK", way_out="adjourn rules add -- COMMAND [ARGUMENT]...")
+    if workspace and task:
+        raise Misuse("a rule is bound to a workspace or to a task, not to both", way_out="adjourn rules add --help")
+    wanted = _wanted(session, ask=ask, argv=argv, workspace=workspace, task=task)
+    rule = allow(wanted, until=until, by=session.principal.name)
+    late = calls_of_late(session.controller) if session.has_store else None
+    judgement = judged_now(session.root, wanted)
+    if session.wants_json:
+        session.document({"schema_version": 1, "outcome": "added", "action": judgement.action, "rule": _document(rule, late)})
+    else:
+        session.say("\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)]))
+
+
+def _left_open(wanted: Wanted) -> Iterator[str]:
+    """Say which files of a new rule may change without an end to the rule."""
+    if operands := operands_of(wanted):
+        yield f"  not pinned: {', '.join(map(visible, operands))}: the rule holds also if the content changes"
+
+
+def _in_vain(judgement: Judgement) -> Iterator[str]:
+    """Say what stands in the way of a new rule."""
+    if judgement.action is not Action.AUTO:
+        yield f"  yet it stays {judgement.action}: {'; '.join(judgement.why)}"
+
+
+def _wanted(session: Session, *, ask: str | None, argv: list[str], workspace: str | None, task: str | None) -> Wanted:
+    controller = session.controller if ask or task else None
+    bound = controller.find(task) if controller and task else None
+    if bound:
+        refuse_ended(bound)
+    place = os.path.realpath(workspace) if workspace else None
+    if place and not os.path.isdir(place):
+        raise Misuse(f"{workspace} is not a directory", way_out="name one with --workspace DIR")
+    if controller and ask:
+        return wanted_of_ask(controller, ask, workspace=place, task=bound)
+    return wanted_of_command(argv, workspace=place, task=bound)
+
+
+@verb("revoke")
+@click.argument("rules", metavar="RULE...", nargs=-1, required=True)
+def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
+    """Take rules back: what they let run by itself asks a person again."""
+    _authorise(session, "rules revoke")
+    gone: list[str] = []
+
+    def without(before: Sequence[Allowance]) -> Iterable[Allowance]:
+        gone.extend(_the_one(text, before) for text in rules)
+        return [rule for rule in before if rule.id not in gone]
+
+    change_allowances(without)
+    if session.wants_json:
+        session.document({"schema_version": 1, "outcome": "revoked", "rules": gone})
+    else:
+        session.say("\n".join(f"Revoked {rule}." for rule in gone))
+
+
+def _the_one(text: str, rules: Sequence[Allowance]) -> str:
+    found = [rule.id for rule in rules if text and rule.id.startswith(text)]
+    if not found:
+        raise NotFound(f"no rule {text}", way_out="adjourn rules list")
+    if len(found) > 1:
+        raise Ambiguous(f"several rules begin with {text}", way_out="adjourn rules list")
+    return found[0]
+
+
+def _authorise(session: Session, verb_name: str) -> None:
+    """Refuse whoever may not, also where there is no store that could say so."""
+    refuse_inside(session.principal, verb_name)
+    if session.has_store:
+        session.controller.authorise_alone(session.principal, verb_name)
+
+
+for each in (list_all, add, revoke):
+    command.add_command(each)

@@ -1,0 +1,157 @@
+"""adjourn run: put a command under adjourn."""
+
+import os
+from collections.abc import Iterator, Mapping
+from shutil import which
+from typing import NoReturn, TypedDict, Unpack
+
+import click
+
+from adjourn.cli.foreground import detached, naming, report, run_to_the_end, supervising
+from adjourn.cli.options import DURATION, TAKE_A_PROMPT, Amount, CommandAfterDashes, verb
+from adjourn.cli.session import Session
+from adjourn.controller.controller import Controller
+from adjourn.core.errors import Misuse
+from adjourn.core.states import ENDED
+from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
+from adjourn.core.text.render import visible
+from adjourn.supervision.supervisor import Supervisor
+from adjourn.views.next_step import command as next_command
+from adjourn.wiring.controller import DRIVERS
+from adjourn.wiring.runners import Work, command_work, prompt_work
+
+
+class Given(TypedDict):
+    """The options of a run."""
+
+    detach: bool
+    decision_arg: bool
+    grace: float
+    pool: str
+    expires: int | None
+    pause_on_approval: bool
+    runner: str | None
+    options: tuple[str, ...]
+    model: str | None
+    base_url: str | None
+    max_steps: str | None
+    max_tokens: str | None
+    on_text: str | None
+    mcp: str | None
+
+
+_SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
+
+
+@verb(
+    "run",
+    cls=CommandAfterDashes,
+    options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]... | [OPTIONS] PROMPT",
+    context_settings=TAKE_A_PROMPT,
+)
+@click.option("--pause-on-approval", is_flag=True, help="Ask before it starts, unless the policy lets it run; exit 10.")
+@click.option("--runner", type=click.Choice(DRIVERS), help="Who works on PROMPT (default: agent, the built-in one).")
+@click.option("--model", metavar="NAME", help="The model that the agent asks: openai:NAME, anthropic:NAME.")
+@click.option("--base-url", metavar="URL", help="Where the model's server is, if it is one of your own.")
+@click.option("--max-steps", metavar="N", help="How many answers of the model there may be.")
+@click.option("--max-tokens", metavar="N", help="How many tokens all answers together may use.")
+@click.option("--on-text", metavar="pause|complete", help="What words without a tool call are: a question, or the end.")
+@click.option("--mcp", metavar="FILE", help="A file with MCP servers, whose tools the agent gets.")
+@click.option(
+    "--option", "options", multiple=True, metavar="KEY=VALUE", help="A setting of the runner; say it as often as needed."
+)
+@click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
+@click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
+@click.option(
+    "--grace",
+    type=Amount(3600),
+    default=DEFAULT_GRACE,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long an interrupted command may take to leave before it is killed.",
+)
+@click.option("--pool", default=DEFAULT_POOL, show_default=True, metavar="NAME", help="Which workers may run it.")
+@click.option(
+    "--expires-after",
+    "expires",
+    type=DURATION,
+    metavar="TIME",
+    help="Let its asks expire: 90s, 15m, 8h, 2d. Expired is rejected.",
+)
+@click.pass_context
+def command(context: click.Context, session: Session, **given: Unpack[Given]) -> int:
+    """Run COMMAND under adjourn, or have an agent work on PROMPT. It exits 0 completed, 1 failed, 10 paused.
+
+    A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
+    One that calls `adjourn ask` waits for the answer. With --pause-on-approval nothing of it starts before the policy or a
+    person has let it; an agent stops before each call that the policy does not let pass.
+    """
+    spec = Spec(
+        **_work(session, context, given["runner"], (*given["options"], *_settings(given))),
+        workspace=os.getcwd(),
+        decision_arg=given["decision_arg"],
+        grace=given["grace"],
+        pool=given["pool"],
+        expires_after=given["expires"],
+        parent_run=enclosing_run(session),
+        pause_on_approval=given["pause_on_approval"],
+    )
+    if given["detach"]:
+        return detached(session, lambda controller: _started(controller, session, spec))
+    with supervising(session) as (controller, supervisor):
+        started = _started(controller, session, spec, supervisor=supervisor.name)
+        with naming(session, started):
+            return report(session, controller, _supervised(session, supervisor, controller, started))
+
+
+def _settings(given: Given) -> Iterator[str]:
+    """Return the settings that have flags of their own as options of the runner."""
+    values: Mapping[str, object] = given
+    yield from (f"{key}={values[key]}" for key in _SETTINGS if values[key] is not None)
+
+
+def _work(session: Session, context: click.Context, runner: str | None, options: tuple[str, ...]) -> Work:
+    """Return what is to be done: a command after two dashes, or a prompt before them."""
+    argv: list[str] = context.meta.get("command", [])
+    if argv and not context.args and not runner and not options:
+        return command_work(argv) if argv[0] else _nothing()
+    unknown = next((word for word in context.args[:1] if word.startswith("-")), None)
+    if unknown:
+        raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
+    if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
+        return prompt_work(runner or DRIVERS[0], context.args[0], options)
+    if context.args and not runner:
+        words = session.redactor.words(context.args)  # before they are quoted, which would hide a secret from it
+        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *words))
+    if runner or options:
+        raise Misuse("an agent takes one prompt, in quotes", way_out=f'adjourn run --runner {runner or DRIVERS[0]} "PROMPT"')
+    return _nothing()
+
+
+def _nothing() -> NoReturn:
+    raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
+
+
+def enclosing_run(session: Session) -> str | None:
+    """Return the run that this command is part of, unless that one is kept in another store."""
+    outer = os.environ.get("ADJOURN_STORE", "")
+    return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
+
+
+def _started(controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None) -> Task:
+    return controller.start(spec, by=controller.principal(inside_run=session.inside_run), key=_key(spec), supervisor=supervisor)
+
+
+def _key(spec: Spec) -> str:
+    """Name what a script starts, so that the script finds it again when it is run again."""
+    return f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
+
+
+def _supervised(session: Session, supervisor: Supervisor, controller: Controller, task: Task) -> Task:
+    """Run the task, unless an earlier run of the enclosing script has had it run already."""
+    if supervisor.may_run(task):
+        task = run_to_the_end(session, supervisor, task)
+    outer = enclosing_run(session)
+    if outer and task.state not in ENDED:
+        controller.leave_open(outer, task)
+    return task

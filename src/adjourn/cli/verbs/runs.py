@@ -1,0 +1,56 @@
+"""adjourn runs: list the runs of a task."""
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.controller.standing import report_of
+from adjourn.core.agent.calls import Spent
+from adjourn.core.call import command_of
+from adjourn.core.documents import RunDoc, run_doc
+from adjourn.core.task import Run, Task
+from adjourn.core.text.render import prose
+from adjourn.core.text.when import ago, span
+from adjourn.ports.store import View
+from adjourn.views.agent import usage_words
+from adjourn.views.call import table
+
+
+@verb("runs")
+@click.argument("task", metavar="ID")
+def command(session: Session, *, task: str) -> None:
+    """List the runs of a task, oldest first, with how each came from another."""
+    found = session.controller.find(task)
+    with session.controller.store.read() as view:
+        runs = view.runs(found.id)
+        docs = [_doc(view, found, run) for run in runs]
+    if session.wants_json:
+        session.document({"schema_version": 1, "runs": docs})
+        return
+    moment = session.now()
+    head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
+    rows = [_row(run, doc, moment=moment) for run, doc in zip(runs, docs, strict=True)]
+    session.say(table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet.")
+
+
+def _doc(view: View, task: Task, run: Run) -> RunDoc:
+    report = report_of(view, run) if task.spec.is_driven else None
+    return run_doc(task, run, workspace=command_of(view.call(task.id, run.call).body).cwd, report=report)
+
+
+def _row(run: Run, doc: RunDoc, *, moment: int) -> tuple[str, ...]:
+    ending = f"signal {run.signal}" if run.signal else "" if run.exit_code is None else str(run.exit_code)
+    took = span((run.paused_at or run.updated_at) - run.created_at)  # a pause that was superseded was written to later
+    can = "yes" if doc.resumable else "no"
+    return (str(run.number), run.state, ago(run.created_at, now=moment), took, ending, can, _note(run, doc.usage))
+
+
+def _note(run: Run, usage: Spent | None) -> str:
+    notes = [run.pause_reason.replace("_", " ") if run.pause_reason else ""]
+    notes += [f"{word} run {number}" for word, number in _kin(run) if number]
+    notes += [usage_words(usage)] if usage else []
+    return ", ".join(note for note in [*notes, prose(run.message or "")[:200]] if note)
+
+
+def _kin(run: Run) -> list[tuple[str, int | None]]:
+    return [("resumed from", run.resumed_from), ("restart of", run.restart_of), ("superseded by", run.superseded_by)]

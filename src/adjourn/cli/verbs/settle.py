@@ -1,0 +1,49 @@
+"""adjourn settle: say what became of an uncertain call."""
+
+import click
+
+from adjourn.cli.foreground import report
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.cli.verbs._replies import say_receipts
+from adjourn.core import exits
+from adjourn.core.ask import AskKind, Verb, Verdict
+from adjourn.core.errors import Conflict, NotFound
+
+
+@verb("settle")
+@click.argument("call")
+@click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
+def command(session: Session, *, call: str, verdict: str) -> int:
+    """Say what became of CALL (TASK.NAME, or the ask about it), whose process ended without a trace.
+
+    \b
+    it-ran       it had its effect: the task is done
+    it-did-not   it had no effect: the task is paused
+    run-again    run it once more, under the same call id
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
+    session.controller.authorise(session.principal, Verb.SETTLE)
+    task_id, number = _named(session, call) if "." in call else _asked_about(session, call)
+    settled = session.controller.settle(task_id, number, Verdict(verdict), by=session.principal)
+    report(session, session.controller, settled)
+    if session.verbose:
+        say_receipts(session, session.controller, settled)
+    return exits.COMPLETED
+
+
+def _named(session: Session, call: str) -> tuple[str, int]:
+    text, _, name = call.partition(".")
+    task = session.controller.find(text)
+    with session.controller.store.read() as view:
+        labelled = view.call_labelled(task.id, name)
+    number = name.removeprefix("tc_") if name.startswith("tc_") else ""
+    if labelled is None and not (number.isascii() and number.isdigit()):
+        raise NotFound(f"no call is named {call}: a call is named TASK.tc_N, or as its agent names it", way_out="adjourn inbox")
+    return task.id, labelled.number if labelled else int(number)
+
+
+def _asked_about(session: Session, text: str) -> tuple[str, int]:
+    ask = session.controller.find_ask(text)
+    if ask.kind is not AskKind.UNCERTAIN or ask.call is None:
+        raise Conflict(f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}")
+    return ask.task_id, ask.call

@@ -1,0 +1,49 @@
+"""adjourn snooze: hide asks from the inbox for a while."""
+
+import click
+
+from adjourn.cli.options import DURATION, MOMENT, verb
+from adjourn.cli.session import Session
+from adjourn.cli.verbs._replies import ids_of
+from adjourn.core.ask import Ask
+from adjourn.core.errors import Misuse
+from adjourn.core.text.when import stamp
+
+_LONGEST = 10 * 366 * 86_400_000
+
+
+@verb("snooze")
+@click.argument("asks", nargs=-1, required=True, metavar="ASK...")
+@click.option("--for", "length", type=DURATION, metavar="TIME", help="For how long: 90s, 15m, 8h, 2d.")
+@click.option(
+    "--until", type=MOMENT, metavar="MOMENT", help="Until when: 2026-11-17T09:00, in local time, or with Z or an offset."
+)
+@click.option("--off", is_flag=True, help="Show them again.")
+def command(session: Session, *, asks: tuple[str, ...], length: int | None, until: int | None, off: bool) -> int:
+    """Hide ASKs from the inbox until a moment. It decides nothing, and nothing expires later for it.
+
+    ASK may be `-`: the ids then come from stdin. `adjourn inbox --snoozed` lists what is hidden.
+    """
+    if sum((length is not None, until is not None, off)) != 1:
+        raise Misuse("say --for, --until or --off, one of them", way_out="adjourn snooze --help")
+    session.desk.authorise(session.principal, "snooze")
+    found = [session.desk.find_ask(text).id for text in ids_of(asks)]
+    moment = session.now() + length if length is not None else until
+    if moment is not None and moment > session.now() + _LONGEST:
+        raise Misuse("nobody waits that long: ten years at most", way_out="adjourn snooze --help")
+    _say(session, session.desk.snooze(found, until=moment, by=session.principal))
+    return 0
+
+
+def _say(session: Session, snoozed: list[Ask]) -> None:
+    if session.wants_json:
+        from adjourn.core.documents import ask_doc
+
+        with session.desk.store.read() as view:
+            docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in snoozed]
+        session.document({"schema_version": 1, "outcome": "recorded", "asks": docs})
+        return
+    for ask in snoozed:
+        session.say(f"snoozed {ask.id} until {stamp(ask.snoozed_until)}" if ask.snoozed_until is not None else f"awake {ask.id}")
+        if ask.expires_at is not None and (ask.snoozed_until or 0) >= ask.expires_at:
+            session.say(f"  It expires before that, at {stamp(ask.expires_at)}: expired is rejected.")

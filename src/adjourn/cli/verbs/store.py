@@ -1,0 +1,209 @@
+"""adjourn store: look after the store."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from adjourn.cli.options import verb
+from adjourn.cli.session import Session
+from adjourn.cli.terminal import is_pasted, wait_for_silence
+from adjourn.core.errors import Conflict, Misuse, NotAllowed
+from adjourn.core.text.render import prose
+from adjourn.core.text.when import stamp
+from adjourn.views.call import call_block
+from adjourn.views.next_step import command as next_command
+from adjourn.wiring import is_shared
+from adjourn.wiring.controller import back_up, name_of
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # only who takes a store needs it
+    from adjourn.wiring.ownership import Holding, Taken
+
+
+@click.group("store", no_args_is_help=False)
+def command() -> None:
+    """Look after the store."""
+
+
+@verb("backup")
+@click.argument("target", type=click.Path())
+def backup(session: Session, *, target: str) -> None:
+    """Copy the store, as of one moment and while it is in use, into the new file TARGET."""
+    path = os.path.abspath(target)
+    if os.path.lexists(path):
+        raise Conflict(f"{path} exists already", way_out="name a file that does not exist")
+    back_up(session.controller, path)
+    if session.wants_json:
+        session.document({"schema_version": 1, "backup": path, "bytes": os.path.getsize(path)})
+    else:
+        session.say(f"Backed up {name_of(session.root)} to {path} ({os.path.getsize(path):,} bytes).")
+
+
+@verb("migrate")
+@click.option("--from", "source", type=click.Path(), metavar="DIR", help="Move all that this directory keeps into the database.")
+def migrate(session: Session, *, source: str | None) -> None:
+    """Bring the store's schema up to date; with --from, move a store of one machine into a database that machines share."""
+    if source is None:
+        session.controller.store.close()  # whoever opens a store brings it up to date
+        if session.wants_json:
+            session.document({"schema_version": 1, "store": name_of(session.root)})
+        else:
+            session.say(f"{name_of(session.root)} is up to date.")
+        return
+    from adjourn.wiring.migration import migrate as move
+
+    moved = move(source, session.root)
+    counts = {"tasks": len(moved.tasks), "asks": len(moved.asks), "events": len(moved.events)}
+    if session.wants_json:
+        session.document({"schema_version": 1, "from": os.path.abspath(source), **counts})
+    else:
+        told = ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in counts.items())
+        session.say(f"Moved {told}, and compared each of them.")
+        session.say(f"{source} leads to the database from now on; what it kept is put aside there.")
+
+
+@verb("roles")
+def roles(session: Session) -> None:
+    """Make the roles adjourn_agent, adjourn_approver and adjourn_worker in the database: it holds each to what it may do."""
+    from adjourn.wiring.migration import ROLES, make_roles
+
+    make_roles(session.controller)
+    if session.wants_json:
+        session.document({"schema_version": 1, "roles": list(ROLES)})
+        return
+    session.say("Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:")
+    session.say("  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;")
+
+
+_MOST = 20  # calls that are shown
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@verb("adopt")
+@_YES
+def adopt(session: Session, *, yes: bool) -> None:
+    """Bind a store that is a copy, or comes from another machine or user, to this machine and you.
+
+    It says what the store holds and asks. What was approved in it, or was running, may have run elsewhere: each becomes
+    a question. Where `database.json` leads to a database, it is followed from then on.
+    """
+    from adjourn.wiring.ownership import follow_address, holding_of, take, unfollowed_address
+
+    _require_person(session)
+    if url := unfollowed_address(session.root):
+        session.say(f"{prose(session.root)} leads to {prose(url)}.")
+        _confirm(session, "Follow it from now on, and send your credentials there?", yes=yes)
+        follow_address(session.root)
+        _tell(session, {"store": session.root, "database": url}, "It is followed from now on.")
+        return
+    _require_directory(session)
+    holding = holding_of(session.root)
+    if holding.is_ours:
+        raise Conflict(f"{session.root} is bound to this machine and you already", way_out=next_command(session, "tasks"))
+    _show(session, holding)
+    _confirm(session, "Adopt it?", yes=yes)
+    _tell_taken(session, take(session.root, adopts=True), "Adopted")
+
+
+@verb("accept")
+@_YES
+def accept(session: Session, *, yes: bool) -> None:
+    """Go on with a store that was restored from a backup, or lost its log, as it is.
+
+    It says what is missing and asks. What was approved, or was running, may have run since then: each becomes a question.
+    """
+    from adjourn.wiring.ownership import holding_of, take
+
+    _require_person(session)
+    _require_directory(session)
+    holding = holding_of(session.root)
+    if not holding.is_ours:
+        raise Conflict(holding.why, way_out=next_command(session, "store", "adopt"))
+    if holding.missing is None:
+        raise Conflict(f"{session.root} lacks nothing that this machine has seen", way_out=next_command(session, "tasks"))
+    _show(session, holding)
+    _confirm(session, "Go on with it as it is?", yes=yes)
+    _tell_taken(session, take(session.root, adopts=False), "Accepted")
+
+
+def _require_person(session: Session) -> None:
+    session.require_store()
+    if session.inside_run:
+        raise NotAllowed("inside a run nobody takes a store", way_out="do it from a terminal of your own")
+
+
+def _require_directory(session: Session) -> None:
+    if is_shared(session.root):
+        sentence = f"{name_of(session.root)} is a database that machines share: it is bound by its logins"
+        raise Misuse(sentence, way_out=next_command(session, "doctor"))
+
+
+def _show(session: Session, holding: "Holding") -> None:
+    """Say what a store holds, what is missing, and which approved calls would be asked about."""
+    if session.wants_json:
+        return
+    session.say(prose(holding.why))
+    if holding.identity:
+        made = stamp(holding.identity.made_at)
+        session.say(f"Made by {prose(holding.identity.made_by)} at {made}, as the store itself says.")
+    counts = ", ".join(f"{count:,} {state}" for state, count in sorted(holding.tasks.items())) or "none"
+    session.say(f"Tasks: {counts}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
+    if holding.missing and holding.missing.place:
+        session.say(f"This machine has seen {holding.missing.place:,} events.")
+    session.say(f"Approved or running calls, which may have run already: {len(holding.approved):,}.")
+    for call in holding.approved[:_MOST]:
+        session.say(f"  task {call.task_id}, {call.state}, by {prose(call.approved_by or 'nobody')}:")
+        session.say("\n".join(call_block(session, call if sys.stdout.isatty() else session.redactor.call(call))))
+    if len(holding.approved) > _MOST:
+        session.say(f"  and {len(holding.approved) - _MOST:,} more: adjourn tasks")
+
+
+def _confirm(session: Session, question: str, *, yes: bool) -> None:
+    """Take a yes at a terminal, or --yes."""
+    if yes:
+        return
+    session.flush()
+    if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Misuse("nobody is there to confirm it: nothing was changed", way_out="look with `adjourn tasks`, then add --yes")
+    wait_for_silence()  # a yes that was typed before this was shown is no yes to it
+    if not click.confirm(question, default=False) or is_pasted():
+        raise Misuse("it was not confirmed: nothing was changed", way_out=next_command(session, "tasks"))
+
+
+def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
+    doubts = taken.doubts
+    told = [f"{verb_done} {prose(session.root)}."]
+    if doubts.uncertain:
+        told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: adjourn inbox")
+    if doubts.asked_again:
+        told.append(f"{_tasks(doubts.asked_again, 'has', 'have')} approvals that are asked for again: adjourn inbox")
+    if doubts.paused:
+        told.append(f"{_tasks(doubts.paused, 'is', 'are')} paused and may have gone on: look before you resume.")
+    document = {
+        "store": session.root,
+        "uncertain": list(doubts.uncertain),
+        "asked_again": list(doubts.asked_again),
+        "paused": list(doubts.paused),
+    }
+    _tell(session, document, "\n".join(told))
+
+
+def _tasks(names: Sequence[str], one: str, many: str) -> str:
+    return f"1 task {one}" if len(names) == 1 else f"{len(names):,} tasks {many}"
+
+
+def _tell(session: Session, document: Mapping[str, object], text: str) -> None:
+    if session.wants_json:
+        session.document({"schema_version": 1, **document})
+    else:
+        session.say(text)
+
+
+command.add_command(accept)
+command.add_command(adopt)
+command.add_command(backup)
+command.add_command(roles)
+command.add_command(migrate)

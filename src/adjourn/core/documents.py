@@ -1,0 +1,394 @@
+"""The JSON that machines read: one shape for the manifest file, stdout and every other surface."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from adjourn.core.agent.calls import Look, Report, Spent, files_of
+from adjourn.core.ask import Approver, Ask, AskKind
+from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.diffstat import Diffstat
+from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.scene import Scene
+from adjourn.core.states import TaskState
+from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.text.when import stamp
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+def _version() -> Literal[1]:
+    return SCHEMA_VERSION
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that needs a decision."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET  # of an agent's call: those that a link leads elsewhere
+
+
+class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that needs an answer."""
+
+    question_id: str
+    text: str
+    choices: tuple[str, ...] = ()
+
+
+class ReasonDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run left."""
+
+    type: PauseReason
+    pending_tool_calls: tuple[ToolCall, ...] = ()
+    questions: tuple[QuestionDoc, ...] = ()
+
+
+class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What an approval needs to count."""
+
+    approver: Approver
+    not_requester: bool
+    signed: bool
+    by_name: bool
+
+
+class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """One ask, and its reply if it has one."""
+
+    id: str
+    task_id: str
+    run_id: str
+    kind: str
+    state: str
+    prompt: str
+    choices: tuple[str, ...]
+    key: str | None
+    tool_call_id: str | None
+    digest: str | None
+    manifest: str | None
+    created_at: str
+    settled_at: str | None
+    settled_by: str | None
+    level: str | None
+    reply: str | None
+    gate: bool
+    terms: TermsDoc
+    replaces: str | None
+    expires_at: str | None
+    snoozed_until: str | None
+    original_digest: str | None
+
+
+class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong, why, and what helps."""
+
+    code: str
+    message: str
+    way_out: str | None
+
+
+class WorkspaceDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed in the workspace since the pause."""
+
+    head_then: str | None
+    head_now: str | None
+    ref_then: str | None
+    ref_now: str | None
+    changed: tuple[str, ...]
+    changed_count: int
+    looked_at: int
+    is_whole: bool
+
+
+class ResumabilityDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the session of an agent can still go on where it left, and what that was told from."""
+
+    can_be_resumed: bool
+    looks: tuple[Look, ...]
+    way_out: str | None
+
+
+class UsageDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model took for its work: in the newest run, and in all runs of the task."""
+
+    run: Spent
+    task: Spent
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a task stands, for machines."""
+
+    schema_version: Literal[1] = msgspec.field(default_factory=_version)
+    outcome: Literal["completed", "paused", "failed", "canceled", "queued", "running"]
+    task_id: str
+    run_id: str | None
+    checkpoint_id: str | None
+    session_id: str
+    state: TaskState
+    pause_reason: ReasonDoc | msgspec.UnsetType = msgspec.UNSET
+    paused_at: str | msgspec.UnsetType = msgspec.UNSET
+    agent_message: str | msgspec.UnsetType | None = msgspec.UNSET
+    resume_hint: str | msgspec.UnsetType = msgspec.UNSET
+    resumable: Literal[False] | msgspec.UnsetType = msgspec.UNSET
+    final_message: str | msgspec.UnsetType | None = msgspec.UNSET
+    steps_taken: int | msgspec.UnsetType = msgspec.UNSET
+    usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
+    error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
+    waiting_on: tuple[str, ...] = ()
+    workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
+    changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
+    resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
+    asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
+
+
+class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run, with the names that run records have everywhere."""
+
+    run_id: str
+    task_id: str
+    state: RunState
+    provider: str
+    provider_session_ref: str | None = None
+    resumable: bool = msgspec.field(default_factory=bool)
+    repo_root: str
+    created_at: str
+    updated_at: str
+    paused_at: str | None = None
+    pause_reason: PauseReason | None = None
+    resumed_from_run_id: str | None = None
+    restart_of_run_id: str | None = None
+    superseded_by_run_id: str | None = None
+    checkpoint_id: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str | None = None
+    usage: Spent | None = None
+
+
+class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several replies that were given at once, none of which was recorded."""
+
+    ask_id: str
+    result: str
+    error: ErrorDoc | None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that could not do what it was asked."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    outcome: Literal["failed"] = "failed"
+    error: ErrorDoc
+    items: tuple[ItemDoc, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+_OUTCOMES: dict[TaskState, Literal["completed", "paused", "failed", "canceled", "queued", "running"]] = {
+    TaskState.QUEUED: "queued",
+    TaskState.RUNNING: "running",
+    TaskState.WAITING: "paused",
+    TaskState.PAUSED: "paused",
+    TaskState.SUCCEEDED: "completed",
+    TaskState.FAILED: "failed",
+    TaskState.CANCELED: "canceled",
+}
+
+
+def manifest_of(scene: Scene, *, hint: str) -> Manifest:
+    """Say how a task stands; `hint` is the command that goes on."""
+    task, run = scene.task, scene.run
+    manifest = Manifest(
+        outcome=_OUTCOMES[task.state],
+        task_id=task.id,
+        run_id=run.id if run else None,
+        checkpoint_id=run.checkpoint_id if run else None,
+        session_id=(run.session_ref if run else None) or task.session_id,
+        state=task.state,
+        waiting_on=scene.waiting_on,
+        usage=_usage(scene.report),
+        asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
+    )
+    match task.state:
+        case TaskState.WAITING | TaskState.PAUSED:
+            return _paused(manifest, scene, hint=hint)
+        case TaskState.SUCCEEDED:
+            steps = scene.report.steps if scene.report else task.runs
+            return msgspec.structs.replace(manifest, final_message=task.message, steps_taken=steps)
+        case TaskState.FAILED | TaskState.CANCELED:
+            error = ErrorDoc(code=task.state, message=task.message or task.state, way_out=hint)
+            return msgspec.structs.replace(manifest, error=error)
+        case TaskState.QUEUED | TaskState.RUNNING:
+            return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
+    return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
+
+
+def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
+    run = scene.run
+    told = scene.report.message if scene.report else None
+    words = told or next((ask.manifest or ask.prompt for ask in scene.open_asks), None)
+    return msgspec.structs.replace(
+        manifest,
+        pause_reason=_reason(scene),
+        paused_at=stamp((run.paused_at if run else None) or scene.task.updated_at),
+        agent_message=words,
+        resume_hint=hint,
+        resumable=msgspec.UNSET if run is None or is_resumable(scene.task, run) else False,
+        changes=scene.changes or msgspec.UNSET,
+    )
+
+
+def _reason(scene: Scene) -> ReasonDoc:
+    approvals = [ask for ask in scene.open_asks if ask.kind is AskKind.APPROVAL]
+    others = [ask for ask in scene.open_asks if ask.kind is not AskKind.APPROVAL]
+    return ReasonDoc(
+        type=_reason_type(scene, has_approvals=bool(approvals)),
+        pending_tool_calls=tuple(_tool_call(scene.calls[ask.call or 0]) for ask in approvals),
+        questions=tuple(_question(ask) for ask in others),
+    )
+
+
+def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
+    if scene.task.state is TaskState.PAUSED:
+        return PauseReason.USER_INTERRUPT
+    return PauseReason.TOOL_APPROVAL_REQUIRED if has_approvals else PauseReason.INPUT_REQUIRED
+
+
+def _tool_call(call: Call) -> ToolCall:
+    links: dict[str, str] = {}
+    if files := files_of(call.body):
+        from adjourn.core.policy.locations import links_in  # it can read shell text; most commands show no such call
+
+        links = links_in(files)
+    arguments = arguments_of(call.body)
+    return ToolCall(id=call.tool_call_id, name=call.tool, arguments=arguments, files=links or msgspec.UNSET)
+
+
+def _question(ask: Ask) -> QuestionDoc:
+    return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
+
+
+def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) -> AskDoc:
+    """Describe one ask; `original` is its call as it was before somebody edited it."""
+    call = calls.get(ask.call or 0)
+    return AskDoc(
+        id=ask.id,
+        task_id=ask.task_id,
+        run_id=run_id(ask.task_id, ask.run),
+        kind=ask.kind,
+        state=ask.state,
+        prompt=ask.prompt,
+        choices=ask.choices,
+        key=ask.key,
+        tool_call_id=call.tool_call_id if call else None,
+        digest=call.digest if call else None,
+        manifest=ask.manifest,
+        created_at=stamp(ask.created_at),
+        settled_at=_moment(ask.settled_at),
+        settled_by=ask.settled_by,
+        level=ask.level,
+        reply=ask.reply,
+        gate=ask.gate,
+        terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
+        replaces=ask.replaces,
+        expires_at=_moment(ask.expires_at),
+        snoozed_until=_moment(ask.snoozed_until),
+        original_digest=digest_of(original) if original is not None else None,
+    )
+
+
+def _moment(at: int | None) -> str | None:
+    return None if at is None else stamp(at)
+
+
+def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc | None:
+    """Describe what a resume would find; `restart` is the command that helps where it would fail."""
+    can = all(look.fine for look in looks)
+    return ResumabilityDoc(can_be_resumed=can, looks=tuple(looks), way_out=None if can else restart) if looks else None
+
+
+def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None) -> RunDoc:
+    """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what it said of itself."""
+    return RunDoc(
+        run_id=run.id,
+        task_id=task.id,
+        state=run.state,
+        provider=task.spec.runner,
+        provider_session_ref=run.session_ref,
+        resumable=is_resumable(task, run),
+        repo_root=spelled(workspace or task.spec.workspace),
+        created_at=stamp(run.created_at),
+        updated_at=stamp(run.updated_at),
+        paused_at=stamp(run.paused_at) if run.paused_at is not None else None,
+        pause_reason=run.pause_reason,
+        resumed_from_run_id=_other(run, run.resumed_from),
+        restart_of_run_id=_other(run, run.restart_of),
+        superseded_by_run_id=_other(run, run.superseded_by),
+        checkpoint_id=run.checkpoint_id,
+        exit_code=run.exit_code,
+        signal=run.signal,
+        message=run.message,
+        usage=report.spent if report else None,
+    )
+
+
+def is_resumable(task: Task, run: Run) -> bool:
+    """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
+    is_last = run.number == task.runs and run.session_id == task.session_id
+    if task.spec.is_driven and not run.resumable:
+        return False
+    return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
+
+
+def _other(run: Run, number: int | None) -> str | None:
+    return run_id(run.task_id, number) if number else None
+
+
+def failure(error: AdjournError) -> Failure:
+    """Describe an error."""
+    if isinstance(error, NothingRecorded) and error.items:
+        items = [
+            ItemDoc(ask_id=one.ask_id, result=one.result, error=_error(one.error) if one.error else None) for one in error.items
+        ]
+        return Failure(error=_error(error), items=tuple(items))
+    return Failure(error=_error(error))
+
+
+def _error(error: AdjournError) -> ErrorDoc:
+    return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
+
+
+def spelled(word: str) -> str:
+    """Return a word of the operating system as JSON can hold it: what is not UTF-8 is spelled out."""
+    return word.encode("utf-8", "backslashreplace").decode()
+
+
+def encoded(document: object) -> str:
+    """Return a document as JSON text, indented by two, that a terminal can be shown."""
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def plain_json(text: str) -> str:
+    """Return JSON text, the same document, with every character escaped that would do something instead of being seen."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return re.sub(_UNSEEN, lambda found: json_escape(found[0]), text)
+
+
+# Controls, format characters (bidi, zero-width, tags), separators of lines, and what is no character.
+_UNSEEN = (
+    "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\uffff\U0001d159\U000e0000-\U000e0fff]"
+)
+
+
+def json_escape(char: str) -> str:
+    """Spell a character as JSON does, by its code units."""
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

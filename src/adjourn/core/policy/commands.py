@@ -1,0 +1,249 @@
+"""Which commands a call would run, as far as its words tell: itself, what a shell makes of its text, what a wrapper starts."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from adjourn.core.call import COMMAND, Json, exact_word
+from adjourn.core.policy.shell import LONGEST_GUESS, Words, guesses, read_text, shown_program
+
+SHELL_TOOLS = frozenset({"run_command", "bash", "shell"})
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
+_OTHER_SHELLS = frozenset({"ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "tcsh", "xonsh", "yash"})
+_DEEPEST = 8
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One command that would run, and those that it would run in turn."""
+
+    words: Words
+    is_shell: bool = False
+    inner: tuple["Step", ...] = ()
+    unread: tuple[str, ...] = ()  # what in a shell text is not understood: no rule makes up for it
+    unsure: tuple[str, ...] = ()  # why it is not known what it starts: only a rule without wildcards makes up for it
+    text: str = ""  # where further commands may hide
+    starts_more: bool = False  # commands may stand among its words: rules that ask or forbid are tried on these, too
+    aliases: tuple[Words, ...] = ()  # the same command as it reads without the names that it gives to others
+    unnamed: tuple[tuple[int, str], ...] = ()  # words that a rule which lets pass must name itself, and why
+
+
+def steps_of(tool: str, arguments: Mapping[str, Json]) -> Step | None:
+    """Return the command that a call would run, or None if the call is no command."""
+    if tool == COMMAND:
+        return _step_of_list(arguments.get("argv"))
+    if tool.casefold() not in SHELL_TOOLS:
+        return None
+    match arguments.get("command"):
+        case str(text):
+            return _text_step((), text, depth=0)
+        case given:
+            return _step_of_list(given)
+
+
+def words_of(tool: str, arguments: Mapping[str, Json]) -> Words:
+    """Return the words that carry out a command of a call, as they are or by a shell; nothing if they cannot be read."""
+    given = arguments.get("argv" if tool == COMMAND else "command")
+    return ("sh", "-c", given) if isinstance(given, str) and tool != COMMAND else _step_of_list(given).words
+
+
+def all_steps(step: Step) -> Iterator[Step]:
+    """Yield a step and all below it."""
+    yield step
+    for inner in step.inner:
+        yield from all_steps(inner)
+
+
+def programs_of(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return the programs of a call as its words name them."""
+    step = steps_of(tool, arguments)
+    return tuple(dict.fromkeys(each.words[0] for each in all_steps(step) if each.words)) if step else ()
+
+
+def possible_programs(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return every word of a call that may name a program: whoever looks at the surroundings finds where each of them is."""
+    step = steps_of(tool, arguments)
+    return tuple(dict.fromkeys(word for each in all_steps(step) for word in named_programs(each))) if step else ()
+
+
+def named_programs(step: Step) -> Words:
+    """Return the words of a command that may name programs: the first, and where it is not known what it starts, all."""
+    return step.words[: LONGEST_GUESS if step.unsure else 1]
+
+
+def possible_commands(step: Step, is_of_interest: Callable[[str], bool]) -> Iterator[Words]:
+    """Yield every run of words that may be a command: rules that forbid or ask are tried on all of them."""
+    for each in all_steps(step):
+        yield each.words
+        yield from each.aliases
+        if each.unsure or each.starts_more:
+            yield from (each.words[start : start + LONGEST_GUESS] for start in range(1, len(each.words)))
+        if each.text:
+            yield from guesses(each.text, is_of_interest)
+
+
+def _step_of_list(given: Json) -> Step:
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        return Step(words=(), is_shell=True, unread=("its words cannot be read",))
+    words = tuple(exact_word(word) for word in given)
+    if None in words:
+        return Step(words=(), is_shell=True, unread=("its words cannot be read",))
+    return _step(tuple(word for word in words if word is not None), depth=0)
+
+
+def _step(words: Words, *, depth: int) -> Step:
+    name = words[0].rpartition("/")[2]
+    if depth > _DEEPEST:
+        return Step(words=words, is_shell=True, unread=(f"commands are nested more than {_DEEPEST} deep",))
+    if name in _SHELLS or name in _OTHER_SHELLS:
+        return _shell_step(words, name, depth=depth)
+    if name == "find" and not _FIND_STARTS.isdisjoint(words):
+        return Step(words=words, unsure=("find starts commands of its own",))
+    if name == "git" or name.startswith("git-"):
+        return _git_step(words, name)
+    if reader := _WRAPPERS.get(name):
+        return _wrapped(words, name, reader, depth=depth)
+    return Step(words=words, starts_more=name in _STARTERS, text=_texts(words) if name in _STARTERS else "")
+
+
+# --- shells ---------------------------------------------------------------------------------------------------------------
+
+
+def _shell_step(words: Words, name: str, *, depth: int) -> Step:
+    texts = [word for option, word in pairwise(words[1:]) if _takes_text(option)]
+    if not texts:
+        return Step(words=words)
+    if name in _SHELLS and len(words) == len(("sh", "-c", "text")) and words[1] == "-c":
+        return _text_step(words, words[2], depth=depth)
+    return Step(words=words, is_shell=True, unread=(f"{name} is not called as `{name} -c TEXT`",), text="\n".join(words[1:]))
+
+
+def _takes_text(option: str) -> bool:
+    return option.startswith("-") and not option.startswith("--") and "c" in option
+
+
+def _text_step(words: Words, text: str, *, depth: int) -> Step:
+    read = read_text(text)
+    if read.doubts:
+        return Step(words=words, is_shell=True, unread=read.doubts, text=text)
+    return Step(words=words, is_shell=True, inner=tuple(_step(command, depth=depth + 1) for command in read.commands))
+
+
+# --- git ------------------------------------------------------------------------------------------
+
+_GIT_VALUES = frozenset(
+    {"-C", "-c", "--attr-source", "--config-env", "--exec-path", "--git-dir", "--list-cmds", "--namespace", "--work-tree"}
+)
+_GIT_STARTERS = frozenset({"bisect", "difftool", "filter-branch", "for-each-repo", "mergetool", "rebase", "submodule"})
+_GIT_SETS = ("-c", "--config-env", "--exec-path")  # what can give a subcommand another meaning
+_GIT_COMMANDS_TEXT = (
+    "add am annotate apply archive backfill bisect blame branch bugreport bundle cat-file check-attr check-ignore "
+    "check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column commit commit-graph "
+    "commit-tree config count-objects credential describe diagnose diff diff-files diff-index diff-pairs diff-tree "
+    "difftool fast-export fast-import fetch fetch-pack fmt-merge-msg for-each-ref for-each-repo format-patch fsck gc "
+    "get-tar-commit-id grep hash-object help hook index-pack init init-db interpret-trailers last-modified log "
+    "ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-tree "
+    "mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs patch-id prune "
+    "prune-packed pull push range-diff read-tree rebase reflog refs remote repack replace replay repo rerere reset "
+    "restore rev-list rev-parse revert rm send-pack shortlog show show-branch show-index show-ref sparse-checkout "
+    "stage stash status stripspace submodule switch symbolic-ref tag unpack-file unpack-objects update-index "
+    "update-ref update-server-info var verify-commit verify-pack verify-tag version whatchanged worktree write-tree"
+)
+_GIT_COMMANDS = frozenset(_GIT_COMMANDS_TEXT.split())
+
+
+def _git_step(words: Words, name: str) -> Step:
+    """Read a command of git: an alias may stand for its subcommand, and settings among its words may make one."""
+    if name != "git":  # git-push is what git starts for `git push`
+        meant = _git_step(("git", name.removeprefix("git-"), *words[1:]), "git")
+        return msgspec.structs.replace(meant, words=words, aliases=(meant.words, *meant.aliases), unnamed=())
+    unnamed: list[tuple[int, str]] = []
+    set_here: list[tuple[str, str]] = []
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        option, _, value = words[at].partition("=")
+        takes_next = option in _GIT_VALUES and "=" not in words[at]
+        if option in _GIT_SETS:
+            unnamed.append((at + takes_next, f"git {option} can change what its subcommand does"))
+            key, _, meaning = (words[at + 1] if takes_next and at + 1 < len(words) else value).partition("=")
+            set_here.append((key.casefold(), meaning))
+        at += 2 if takes_next else 1
+    command, rest = (words[at] if at < len(words) else ""), words[at + 1 :]
+    if command and command not in _GIT_COMMANDS:
+        unnamed.append((at, f"git {shown_program(command)} may be an alias for anything"))
+    meanings = [meaning for key, meaning in set_here if key == f"alias.{command.casefold()}"]
+    starts_more = command in _GIT_STARTERS
+    texts = [meaning.removeprefix("!") for _, meaning in set_here] + ([_texts(words[at:])] if starts_more else [])
+    return Step(
+        words=words,
+        aliases=tuple(("git", *meaning.split(), *rest) for meaning in meanings if not meaning.startswith("!")),
+        unnamed=tuple(unnamed),
+        starts_more=starts_more,
+        text="\n".join(filter(None, texts)),
+    )
+
+
+# --- wrappers -------------------------------------------------------------------------------------------------------------
+
+_Reader = Callable[[Words], int | None]  # where the inner command begins; 0 if there is none, None if that is not known
+_FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+def _wrapped(words: Words, name: str, reader: _Reader, *, depth: int) -> Step:
+    start = reader(words)
+    if start is None:
+        return Step(words=words, unsure=(f"what {name} would start cannot be told from its words",), text=_texts(words))
+    inner = (_step(words[start:], depth=depth + 1),) if start else ()
+    return Step(words=words, inner=inner)
+
+
+def _texts(words: Words) -> str:
+    """Return the words that may be shell text for somebody."""
+    return "\n".join(word for word in words[1:] if " " in word or "\t" in word or "\n" in word)
+
+
+def _plain(words: Words) -> int | None:
+    return None if _is_option(words, 1) or (len(words) > 1 and "=" in words[1]) else int(len(words) > 1)
+
+
+def _is_option(words: Words, at: int) -> bool:
+    return words[at : at + 1] == ("",) or (len(words) > at and words[at].startswith(("-", "+")))
+
+
+def _timeout(words: Words) -> int | None:
+    is_plain = len(words) > 2 and words[1].removesuffix("s").replace(".", "", 1).isdigit() and not _is_option(words, 2)  # noqa: PLR2004 -- timeout, time, command
+    return 2 if is_plain else None
+
+
+def _nice(words: Words) -> int | None:
+    if words[1:2] == ("-n",):
+        return 3 if len(words) > 3 and words[2].isdigit() and not _is_option(words, 3) else None  # noqa: PLR2004 -- nice, -n, number, command
+    return _plain(words)
+
+
+def _unknown(words: Words) -> int | None:
+    del words
+    return None
+
+
+# xargs adds words that nobody has seen; the others have options of which too many start commands.
+_TOO_MANY_WAYS = (
+    "busybox chpst chroot chrt command daemonize entr eval exec fakeroot firejail flock ionice ltrace nsenter parallel "
+    "pkexec proxychains rlwrap runuser script setpriv ssh stdbuf strace su systemd-run taskset time torsocks toybox unshare "
+    "unbuffer watch xargs"
+)
+# Programs that start another one which stands among their words, beside much else that they do.
+_STARTERS_TEXT = (
+    "apptainer asdf aws-vault bwrap bunx bundle cage capsh cgexec chamber conda crun dbus-run-session direnv distrobox "
+    "docker docker-compose doppler dotenv env-cmd expect fdfind fd gdb guix hatch hyperfine kubectl lxc lldb mamba "
+    "micromamba mise nerdctl nix nix-shell nodemon npm npx numactl oc op pdm perf pipenv pipx pnpm pnpx podman poetry "
+    "prlimit proot rye screen sem singularity sops stdbuf tini tmux toolbox tox turbo uv uvx vagrant valgrind vault "
+    "xvfb-run yarn"
+)
+_STARTERS = frozenset(_STARTERS_TEXT.split())
+_WRAPPERS: dict[str, _Reader] = {
+    **dict.fromkeys(("doas", "env", "nohup", "setsid", "sudo"), _plain),
+    "nice": _nice,
+    "timeout": _timeout,
+    **dict.fromkeys(_TOO_MANY_WAYS.split(), _unknown),
+}

@@ -1,0 +1,131 @@
+"""Rules that say auto, prompt or never for a call. Their order does not matter: in each respect the strictest wins."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from adjourn.core.call import Json, canonical
+from adjourn.core.policy.judgement import Judgement, Never, strictest
+from adjourn.core.policy.rule import Index, Rule
+from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings
+from adjourn.core.task import Milliseconds
+
+_NO_RULE = Judgement(why=("there is no rule at all",), is_default=True)
+
+
+class Allowance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An always-allow rule: exactly one call, in one workspace or task, until a day."""
+
+    id: str
+    call: bytes  # the canonical bytes of the tool and of what of its arguments decides
+    programs: dict[str, str]
+    until: Milliseconds
+    by: str
+    at: Milliseconds
+    workspace: str | None = None
+    task: str | None = None
+    files: dict[str, str] = {}  # the digests of the repository's own programs and scripts in it, by where they really are
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a policy was read from."""
+
+    path: str
+    kind: str  # user, project or rules
+    rules: int
+
+
+class Include(msgspec.Struct, frozen=True, kw_only=True):
+    """Another file that a file names, and where it does."""
+
+    path: str
+    line: int
+    column: int
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """All rules that hold for a workspace, and what becomes of a call that may never run."""
+
+    rules: tuple[Rule, ...] = ()
+    allowances: tuple[Allowance, ...] = ()
+    never: Never = Never.PAUSE
+    directories: tuple[str, ...] = ()  # open to the built-in agent beside its workspace
+    sources: tuple[Source, ...] = ()
+
+    def judge(
+        self,
+        tool: str,
+        arguments: Mapping[str, Json],
+        *,
+        surroundings: Surroundings = NOTHING_SEEN,
+        workspace: str,
+        task: str | None = None,
+        now: Milliseconds,
+    ) -> Judgement:
+        """Say whether a call may run, who may let it, and on which terms."""
+        if not self.rules and not self.allowances:
+            return _NO_RULE
+        from adjourn.core.policy.judge import explain  # not needed where there is no policy
+
+        return explain(self, tool, arguments, surroundings=surroundings, workspace=workspace, task=task, now=now).judgement
+
+    @cached_property
+    def strict(self) -> Index:
+        """The rules that let something pass."""
+        return Index((rule for rule in self.rules if rule.loosens), strictly=True)
+
+    @cached_property
+    def generous(self) -> Index:
+        """The rules that ask or forbid."""
+        return Index((rule for rule in self.rules if rule.tightens), strictly=False)
+
+    @cached_property
+    def allowed(self) -> dict[bytes, list[Allowance]]:
+        """The always-allow rules by the call that they are about."""
+        found: dict[bytes, list[Allowance]] = {}
+        for each in self.allowances:
+            found.setdefault(each.call, []).append(each)
+        return found
+
+
+NO_POLICY = Policy()
+
+
+def encode_policy(policy: Policy) -> bytes:
+    """Return the canonical bytes of a policy: equal policies, equal bytes."""
+    return canonical(policy)
+
+
+def decode_policy(body: bytes) -> Policy:
+    """Read a policy back."""
+    return msgspec.json.decode(body, type=Policy)
+
+
+def open_since(snapshot: Policy, current: Policy) -> tuple[str, ...]:
+    """Return which directories are open for a task that began under a snapshot: those that were, and still are."""
+    return tuple(path for path in snapshot.directories if path in current.directories)
+
+
+def judge_since(
+    snapshot: Policy,
+    current: Policy,
+    tool: str,
+    arguments: Mapping[str, Json],
+    *,
+    surroundings: Surroundings = NOTHING_SEEN,
+    workspace: str,
+    task: str,
+    now: Milliseconds,
+) -> Judgement:
+    """Judge for a task that began under a snapshot: what got stricter counts, what got weaker does not.
+
+    Only an always-allow rule that names this very task counts though it came later.
+    """
+    for_the_task = tuple(each for each in current.allowances if each.task == task)
+    then = msgspec.structs.replace(snapshot, allowances=(*snapshot.allowances, *for_the_task)) if for_the_task else snapshot
+    judgements = (
+        policy.judge(tool, arguments, surroundings=surroundings, workspace=workspace, task=task, now=now)
+        for policy in (then, current)
+    )
+    return strictest(*judgements)

@@ -1,0 +1,227 @@
+"""What a rule of a policy says, and an index that finds the rules that match a call."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from adjourn.core.ask import Approver
+from adjourn.core.call import Json, canonical
+from adjourn.core.policy.judgement import Action, Effect
+from adjourn.core.policy.pattern import REST, Pattern, read_pattern
+from adjourn.core.task import Milliseconds
+
+ANY_TOOL = "*"
+TEXT_KEYS = frozenset({"argv", "command"})  # the arguments that hold commands; a pattern over their text allows nothing
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rule: which calls it is about, and what it says of them."""
+
+    tool: str = ANY_TOOL
+    argv: tuple[str, ...] | None = None
+    arguments: dict[str, str] | None = None
+    action: Action | None = None
+    approver: Approver | None = None
+    not_requester: bool = False
+    signed: bool = False
+    effect: Effect | None = None
+    expires_after: Milliseconds | None = None
+    dirs: tuple[str, ...] | None = None  # where it holds if it lets pass; the workspace's root if it does not say
+    outside_sandbox: bool = False  # whether it lets a call leave the sandbox of its agent
+    source: str = ""
+    line: int = 0
+
+    @property
+    def loosens(self) -> bool:
+        """Whether it lets something pass that would not without it; then it is matched strictly."""
+        return self.action is Action.AUTO or self.effect is not None
+
+    @property
+    def tightens(self) -> bool:
+        """Whether it asks or forbids; then it is matched generously."""
+        is_about_asking = self.approver is not None or self.not_requester or self.signed or self.expires_after is not None
+        return self.action in {Action.PROMPT, Action.NEVER} or is_about_asking
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it leaves no word of a command open."""
+        words = self.argv
+        return words is not None and REST not in words[-1:] and all(read_pattern(word).is_literal for word in words)
+
+    @property
+    def trusts_a_path(self) -> bool:
+        """Whether it names its program by a path, so that nothing else can stand in for it."""
+        program = self.argv[0] if self.argv else ""
+        return "/" in program and read_pattern(program).is_literal
+
+
+class Index:
+    """Finds the rules that match without looking at all of them: a tree over the words of their patterns."""
+
+    def __init__(self, rules: Iterable[Rule], *, strictly: bool) -> None:
+        self._strictly = strictly
+        self._tools = _Node()
+        for rule in rules:
+            self._add(rule)
+
+    def _add(self, rule: Rule) -> None:
+        node = self._tools.below(rule.tool)
+        if rule.argv is not None:
+            is_open = rule.argv[-1:] == (REST,)
+            for word in rule.argv[:-1] if is_open else rule.argv:
+                node = node.below(word)
+            (node.with_more if is_open else node.whole).append(rule)
+        elif rule.arguments:
+            key = min(rule.arguments)
+            node.keyed.setdefault(key, _Node()).below(rule.arguments[key]).whole.append(rule)
+        else:
+            node.always.append(rule)
+
+    def of_call(self, tool: str, arguments: Mapping[str, Json], *, holds_commands: bool) -> Iterator[Rule]:
+        """Yield the rules that match by the tool alone, or by its arguments."""
+        for node in self._tools.fitting(tool, strictly=False):
+            yield from node.always
+            for key in node.keyed.keys() & arguments.keys():
+                for found in node.keyed[key].fitting(_text(arguments[key]), strictly=self._strictly):
+                    yield from (rule for rule in found.whole if self._fits(rule, arguments, holds_commands=holds_commands))
+
+    def _fits(self, rule: Rule, arguments: Mapping[str, Json], *, holds_commands: bool) -> bool:
+        wanted = rule.arguments or {}
+        if self._strictly and holds_commands and not TEXT_KEYS.isdisjoint(wanted):
+            return False
+        return wanted.keys() <= arguments.keys() and all(
+            read_pattern(pattern).matches(_text(arguments[key]), strictly=self._strictly) for key, pattern in wanted.items()
+        )
+
+    def begins(self, tool: str, names: Iterable[str]) -> bool:
+        """Say whether any rule's command begins with a program of one of these names."""
+        nodes = self._tools.fitting(tool, strictly=False)
+        return any(node.fitting(name, strictly=self._strictly) for node in nodes for name in names)
+
+    def of_words(self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()) -> Iterator[Rule]:
+        """Yield the rules that match a command; its program may go by further names.
+
+        Rules that ask or forbid also match where options stand between their words: `git push` is in
+        `git -C . push`. An option that the rule itself names may stand anywhere behind the words before it.
+        """
+        reached = self._tools.fitting(tool, strictly=False)  # where the last word was one of the rule's
+        passing: list[_Node] = []  # where it was an option, or its value, between two words of the rule
+        seeking: list[_Node] = []  # where it was anything, and the rule's next word is an option
+        is_after_option = False
+        for number, word in enumerate(words):
+            is_option = number > 0 and len(word) > 1 and word.startswith(("-", "+"))
+            names = {word, *programs} if number == 0 else {word}
+            before = list(dict.fromkeys((*reached, *passing)))
+            for node in before:
+                yield from node.with_more
+            expecting = dict.fromkeys((*before, *seeking)) if is_option else before
+            reached = [found for node in expecting for name in names for found in node.fitting(name, strictly=self._strictly)]
+            if not self._strictly and number > 0:
+                # The word behind an option may be its value. Nobody knows which options of which program have one.
+                passing = before if is_option or is_after_option else []
+                seeking = list(dict.fromkeys((*seeking, *(node for node in before if node.has_options))))
+                is_after_option = is_option and "=" not in word
+            if not reached and not passing and not seeking:
+                return
+        for node in (*reached, *passing):
+            yield from node.with_more
+        for node in reached:
+            yield from node.whole
+
+
+class _Node:
+    """A place in the tree: what may follow, and the rules that end here."""
+
+    __slots__ = ("always", "has_options", "keyed", "literals", "open", "whole", "with_more")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.open: _Branches | None = None  # most words of most rules are literal
+        self.has_options = False  # whether an option is among the words that may follow
+        self.keyed: dict[str, _Node] = {}
+        self.always: list[Rule] = []
+        self.whole: list[Rule] = []
+        self.with_more: list[Rule] = []
+
+    def below(self, text: str) -> "_Node":
+        pattern = read_pattern(text)
+        self.has_options |= pattern.head.startswith("-")
+        if pattern.is_literal:
+            return self.literals.get(pattern.head) or self.literals.setdefault(pattern.head, _Node())
+        self.open = self.open or _Branches()
+        return self.open.below(text, pattern)
+
+    def fitting(self, word: str, *, strictly: bool) -> "list[_Node]":
+        found = [self.literals[word]] if word in self.literals else []
+        if self.open:
+            found += [node for pattern, node in self.open.candidates(word) if pattern.matches(word, strictly=strictly)]
+        return found
+
+
+_Branch = tuple[Pattern, _Node]
+
+
+class _Branches:
+    """What may follow by a pattern, kept where words that begin like it, end like it or hold the same will find it."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, _Node] = {}
+        self._heads = _Shelf()
+        self._tails = _Shelf()
+        self._holding = _Shelf()
+        self._any: list[_Branch] = []
+
+    def below(self, text: str, pattern: Pattern) -> _Node:
+        if text not in self._nodes:
+            self._nodes[text] = _Node()
+            self._file((pattern, self._nodes[text]))
+        return self._nodes[text]
+
+    def _file(self, branch: _Branch) -> None:
+        pattern, _ = branch
+        if pattern.head:
+            self._heads.put(pattern.head, branch)
+        elif pattern.tail:
+            self._tails.put(pattern.tail, branch)
+        elif pattern.core:
+            self._holding.put(pattern.core, branch)
+        else:
+            self._any.append(branch)
+
+    def candidates(self, word: str) -> Iterator[_Branch]:
+        yield from self._heads.beginning(word)
+        yield from self._tails.ending(word)
+        for text in self._holding.texts_in(word):
+            yield from self._holding.branches[text]
+        yield from self._any
+
+
+class _Shelf:
+    """Patterns by a text that every word they match must have."""
+
+    def __init__(self) -> None:
+        self.branches: dict[str, list[_Branch]] = {}
+        self.lengths: set[int] = set()
+
+    def put(self, text: str, branch: _Branch) -> None:
+        self.lengths.add(len(text))
+        self.branches.setdefault(text, []).append(branch)
+
+    def beginning(self, word: str) -> Iterator[_Branch]:
+        for length in self.lengths:
+            yield from self.branches.get(word[:length], ()) if length <= len(word) else ()
+
+    def ending(self, word: str) -> Iterator[_Branch]:
+        for length in self.lengths:
+            yield from self.branches.get(word[-length:], ()) if length <= len(word) else ()
+
+    def texts_in(self, word: str) -> set[str]:
+        """Return the texts that a word holds, by whichever way is shorter: through its parts, or through the texts."""
+        if len(word) * len(self.lengths) > len(self.branches):
+            return {text for text in self.branches if text in word}
+        parts = {word[at : at + length] for length in self.lengths for at in range(len(word) - length + 1)}
+        return parts & self.branches.keys()
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else canonical(value).decode()

@@ -1,0 +1,158 @@
+"""Whether a trail is the one that was written: the chain, the tasks and decisions that it tells of, and receipts from before."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from adjourn.core.ask import Ask
+from adjourn.core.errors import Misuse
+from adjourn.core.reason import missing_reason
+from adjourn.core.states import AskState
+from adjourn.core.trail.events import Chain, Event, Sealed
+
+_SETTLING = frozenset(f"ask_{state}" for state in AskState if state is not AskState.PENDING)
+_SHORTEST = 16  # hexadecimal digits of a seal: fewer could be met by chance
+
+
+class Broken(msgspec.Struct, frozen=True, kw_only=True):
+    """The first thing that is not as it was written."""
+
+    place: int | None
+    task_id: str | None
+    kind: str | None
+    why: str
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """A receipt, and whether the trail still has what it stands for."""
+
+    receipt: str
+    holds: bool
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be said of a trail."""
+
+    events: int
+    forgotten: int
+    head: str
+    broken: Broken | None
+    receipts: tuple[Checked, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing speaks against it."""
+        return self.broken is None and all(each.holds for each in self.receipts)
+
+
+class Auditor:
+    """Reads a trail from its first event on and remembers what it says, until something does not follow."""
+
+    def __init__(self, receipts: Iterable[str] = ()) -> None:
+        self._chain = Chain()
+        self._receipts = [(text, *_place_and_seal(text)) for text in receipts]
+        self._seals = {place: "" for _, place, _ in self._receipts}
+        self._settled: dict[str, tuple[str, str, str | None]] = {}
+        self._approvals: dict[str, str] = {}  # digests of what was approved, by ask
+        self._gates: dict[str, str] = {}  # which gates tasks were started with
+        self._forgotten = 0
+        self._broken: Broken | None = None
+
+    def read(self, rows: Sequence[Sealed]) -> bool:
+        """Go on with the next rows; say whether it is worth going on."""
+        for row in rows:
+            if not self._chain.holds(row):
+                self._broken = _broken_at(row)
+                return False
+            self._remember(row)
+            if row.event and row.event.kind == "call_executing" and not self._has_reason(row.place, row.event):
+                return False
+        return True
+
+    def _has_reason(self, place: int, event: Event) -> bool:
+        """Look for what let a call start, among all that was told before it."""
+        why = missing_reason(event.facts, gate=self._gates.get(event.task_id), approvals=self._approvals)
+        if why:
+            self._broken = Broken(place=place, task_id=event.task_id, kind=event.kind, why=why)
+        return why is None
+
+    def _remember(self, row: Sealed) -> None:
+        if row.place in self._seals:
+            self._seals[row.place] = row.seal.hex()
+        if row.event is None:
+            self._forgotten += 1
+        elif row.event.kind in _SETTLING:
+            ask = str(row.event.facts.get("ask"))
+            self._settled[ask] = _said_of_an_ask(row.event)
+            if row.event.kind == "ask_approved" and "digest" in row.event.facts:
+                self._approvals[ask] = str(row.event.facts["digest"])
+        elif row.event.kind == "task_created" and "gate" in row.event.facts:
+            self._gates.setdefault(row.event.task_id, str(row.event.facts["gate"]))
+
+    def compare(self, task_id: str, *, head: bytes, asks: Sequence[Ask]) -> bool:
+        """Compare a task as it stands with what the trail tells of it; say whether it is worth going on."""
+        if self._chain.head_of(task_id) != head:
+            self._broken = _missing(task_id, "its newest events are not in the trail")
+        for ask in asks:
+            if self._settled.get(ask.id) != _as_it_stands(ask) and self._broken is None:
+                self._broken = _missing(task_id, f"ask {ask.id} is {ask.state}, and the trail does not say so")
+        return self._broken is None
+
+    def verdict(self) -> Verdict:
+        """Say what was found."""
+        return Verdict(
+            events=self._chain.length,
+            forgotten=self._forgotten,
+            head=f"{self._chain.length}:{self._chain.seal.hex()}",
+            broken=self._broken,
+            receipts=tuple(
+                Checked(receipt=text, holds=self._seals[place].startswith(seal)) for text, place, seal in self._receipts
+            ),
+        )
+
+
+def _place_and_seal(text: str) -> tuple[int, str]:
+    place, _, seal = text.partition(":")
+    is_proper = place.isascii() and place.isdigit() and len(seal) >= _SHORTEST and set(seal) <= set("0123456789abcdef")
+    if not is_proper:
+        raise Misuse(
+            f"a receipt is PLACE:SEAL, with at least {_SHORTEST} digits of the seal", way_out="adjourn audit verify --help"
+        )
+    return int(place), seal
+
+
+def _broken_at(row: Sealed) -> Broken:
+    event = row.event
+    return Broken(
+        place=row.place,
+        task_id=event.task_id if event else row.task_id,
+        kind=event.kind if event else None,
+        why="it does not follow from what stands before it" if event else "it cannot be read, or was taken out",
+    )
+
+
+def _missing(task_id: str, why: str) -> Broken:
+    return Broken(place=None, task_id=task_id, kind=None, why=why)
+
+
+def _said_of_an_ask(event: Event) -> tuple[str, str, str | None]:
+    level = event.facts.get("level")
+    return event.kind, event.by, str(level) if level is not None else None
+
+
+def _as_it_stands(ask: Ask) -> tuple[str, str, str | None] | None:
+    if ask.state is AskState.PENDING:
+        return None
+    return f"ask_{ask.state}", ask.settled_by or "", ask.level
+
+
+# --- export ----------------------------------------------------------------------------------------------------------------
+
+
+COLUMNS = ("place", "at", "task_id", "kind", "by", "level", "facts", "seal")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def harmless(cell: str) -> str:
+    """Keep a spreadsheet from taking a text for a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

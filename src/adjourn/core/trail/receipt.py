@@ -1,0 +1,52 @@
+"""What whoever decides gets in hand: which event of the trail holds the decision, and the seal of all up to it."""
+
+import msgspec
+
+from adjourn.core.ask import Ask, Verb
+from adjourn.core.states import AskState
+from adjourn.core.text.when import stamp
+from adjourn.core.trail.events import Happened
+
+SHORT = 32  # as many hexadecimal digits of a seal are printed for people: 128 bits
+
+_VERBS = {
+    AskState.APPROVED: Verb.APPROVE,
+    AskState.REJECTED: Verb.REJECT,
+    AskState.ANSWERED: Verb.ANSWER,
+    AskState.SETTLED: Verb.SETTLE,
+}
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """Proof of a recorded decision, as long as the trail is the one that it was recorded in."""
+
+    ask: str
+    task: str
+    verb: Verb
+    by: str
+    level: str | None
+    at: str
+    place: int
+    seal: str
+
+    @property
+    def token(self) -> str:
+        """What `adjourn audit verify --receipt` takes."""
+        return f"{self.place}:{self.seal[:SHORT]}"
+
+
+def receipt_of(ask: Ask, happened: Happened) -> Receipt | None:
+    """Return the receipt of a settled ask, if that event is the one that settled it."""
+    verb = _VERBS.get(ask.state)
+    if verb is None or happened.event.kind != f"ask_{ask.state}":
+        return None
+    return Receipt(
+        ask=ask.id,
+        task=ask.task_id,
+        verb=verb,
+        by=happened.event.by,
+        level=ask.level,
+        at=stamp(happened.event.at),
+        place=happened.place,
+        seal=happened.seal.hex(),
+    )

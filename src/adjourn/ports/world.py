@@ -1,0 +1,193 @@
+"""What is needed to take a decision, beside the store."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from adjourn.core.ask import Principal
+from adjourn.core.authority.scopes import Rights
+from adjourn.core.call import Call, Command
+from adjourn.core.outcome import Exit, Outcome, Standing
+from adjourn.core.policy.judgement import Effect, Judgement
+from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
+from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.reason import Grounds
+from adjourn.core.task import Milliseconds, ProcessId, Spec, Task
+from adjourn.ports.store import Change, View
+
+Clock = Callable[[], Milliseconds]
+NewId = Callable[[], str]
+Look = Callable[[Command], Surroundings]  # a command in; what it depends on, as it is now, out
+
+
+class Supervisors(Protocol):
+    """Knows which supervisors live."""
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether that supervisor still holds its lock."""
+        ...
+
+
+class Authoriser(Protocol):
+    """Knows who speaks through a channel, and who has which scopes; whom it does not know has none."""
+
+    def caller(self) -> str:
+        """Return the name of whoever is at the other end, as the channel says."""
+        ...
+
+    def rights(self, by: Principal) -> Rights:
+        """Return what somebody may do; to raise is to deny."""
+        ...
+
+    def require_outside(self, view: View, by: Principal, verb: str) -> None:
+        """Raise NotAllowed unless the caller is certainly outside of every run of the store; to raise is to deny."""
+        ...
+
+    def note_place(self, tx: Change, by: Principal) -> None:
+        """Remember where the caller is, unless a run of the store is alive."""
+        ...
+
+
+class ShimState(msgspec.Struct, frozen=True):
+    """What can be known of a run's process when its supervisor is gone."""
+
+
+class StillRuns(ShimState, frozen=True):
+    """The shim is alive and holds its lock."""
+
+
+class NeverStarted(ShimState, frozen=True):
+    """The command provably did not start: its gate stayed shut, the machine kept it from starting, or a file was another."""
+
+    why: str = ""  # what the machine lacked, or which file was another than the one that was let through
+    is_refused: bool = False  # whether a file was another: the next look finds out which, and asks a person
+
+
+class Ended(ShimState, frozen=True):
+    """The shim left a result."""
+
+    exit: Exit
+
+
+class Vanished(ShimState, frozen=True):
+    """The shim is dead and left no result."""
+
+
+class StartMark(msgspec.Struct, frozen=True):
+    """What this machine keeps of a start, beside the store: where its files are, and which bytes it ran."""
+
+    place: str  # a run, or an attempt at a call beside one; empty if that cannot be read
+    digest: str  # its first digits; empty if that is not known
+
+
+class Processes(Supervisors, Protocol):
+    """Knows which processes live, and what dead ones left behind."""
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
+        ...
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        """Return what this machine knows of a start of a call: its newest mark, or a result in the place where it would run."""
+        ...
+
+    def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
+        """Keep that a call is started. It is on disk when this returns, or OSError is raised."""
+        ...
+
+    def found_at(self, place: str) -> ShimState:
+        """Say what became of what was started there, by its files alone."""
+        ...
+
+    def shim_at(self, place: str) -> ProcessId | None:
+        """Return who runs, or ran, what was started there, as far as its files tell."""
+        ...
+
+
+class Runner(Protocol):
+    """Knows one kind of process: what a second start would do, and what its exit meant. It owns no state and no process.
+
+    To start, and to resume a session with what is to be said in it, is the driver's, which is the run's own process; to interrupt
+    and to kill is the shim's, the same for every kind. The session's provider and ref are in the run's record (decision 0051).
+    """
+
+    @property
+    def effect(self) -> Effect:
+        """What a second start of its own process would do, whatever the policy says of its calls."""
+        ...
+
+    @property
+    def needs_session(self) -> bool:
+        """Whether a resume goes on in a session of the provider's own."""
+        ...
+
+    @property
+    def makes_calls(self) -> bool:
+        """Whether its agent makes the calls that are let through by itself: then nobody makes them beside it."""
+        ...
+
+    def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
+        """Say what an exit meant."""
+        ...
+
+
+class Gate(Protocol):
+    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
+
+    def opening(self, spec: Spec) -> Opening:
+        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
+        ...
+
+    def opening_again(self, view: View, task: Task) -> Opening:
+        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        ...
+
+    def look(self, command: Command) -> Surroundings:
+        """Return what a command depends on, as it is now."""
+        ...
+
+    def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
+        """Say what the policies in force say of a call that a process itself puts before a person."""
+        ...
+
+    def weigh(self, view: View, task: Task, tool: str, body: bytes) -> tuple[Judgement, dict[str, str]]:
+        """Say what the policies in force say of an agent's call, and which files it was judged with."""
+        ...
+
+    def directories(self, view: View, task: Task) -> tuple[str, ...]:
+        """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
+        ...
+
+    def drift(self, view: View, task: Task, call: Call, grounds: Grounds) -> tuple[str, ...]:
+        """Say what has changed since an agent's call was let through: the files that it depends on, or the policy.
+
+        What a rule let through must be let through by a rule now.
+        """
+        ...
+
+    def effect(self, view: View, task: Task, call: Call) -> Effect:
+        """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
+        ...
+
+    def own_ask(self, view: View, task: Task) -> OwnAsk:
+        """Return what becomes part of the ask of a process that wants its own command approved."""
+        ...
+
+    def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:
+        """Say why a call that was let through may not start now, if it may not.
+
+        What a rule let through must be let through by a rule now.
+        """
+        ...
+
+
+class Signatures(Protocol):
+    """Knows whose signatures count."""
+
+    def signer(self, document: bytes, signature: str) -> str:
+        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        ...
+
+
+FindRunner = Callable[[str], Runner]

@@ -1,0 +1,242 @@
+"""Forks shims from a small process that has neither store nor threads."""
+
+import _socket as socket
+import _thread
+import contextlib
+import gc
+import os
+import select
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn, Self, TypeVar
+
+import msgspec
+
+from adjourn.process.forks.wire import Request, Warming, receive_reply, send_request, send_warming
+from adjourn.process.identity import Pinned
+from adjourn.process.linux import close_all_but
+from adjourn.process.shim import MachineFailed, Ready, Shim, ShimFailed, ShimSpec
+from adjourn.process.shortage import is_shortage
+from adjourn.system.signals import start_afresh
+
+_UNEXPECTED = 70
+_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_SERVE = """
+import sys
+sys.path.append(sys.argv[1])
+from adjourn.process.forks.client import serve
+serve(int(sys.argv[2]))
+"""
+
+Server = TypeVar("Server", bound="ForkServer")
+
+
+class ForkServer:
+    """The supervisor's end of its fork server; any thread may use it."""
+
+    _is_replaceable = True
+
+    def __init__(self, channel: socket.socket, *, pid: int) -> None:
+        self.pid = pid
+        self._channel = channel
+        self._turn = _thread.allocate_lock()
+
+    @classmethod
+    def start(cls) -> Self:
+        """Fork the server; call it before the store is opened or a thread exists."""
+        ours, theirs = socket.socketpair()
+        # No signal, least of all the terminal's, may find the server before it is in a session of its own.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _be_server(theirs)
+        except OSError as error:
+            sentence = f"this machine has no room for another process: {error.strerror}"
+            way_out = "end some processes, or raise `ulimit -u`, and run the command again"
+            raise MachineFailed(sentence, way_out=way_out) from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        theirs.close()
+        return cls(ours, pid=pid)
+
+    def fork_shim(self, spec: ShimSpec) -> Shim:
+        """Return a shim that is ready and waits at its gate, or raise ShimFailed: nothing is left running.
+
+        A server that has died is replaced first. One that dies meanwhile costs this start: it may
+        have forked a shim, which still has to see that its gate stays shut.
+        """
+        self._require_server()
+        reading, gate, threshold, report, reporting = _descriptors()
+        try:
+            pinned = self._ask(Request(spec, reading, reporting))
+            return _made_ready(pinned, gate=gate, threshold=threshold, report=report)
+        except BaseException:
+            os.close(gate)
+            os.close(threshold)
+            raise
+        finally:
+            os.close(report)
+
+    def _require_server(self) -> None:
+        """Replace a server that is gone; raise MachineFailed if that cannot be done now."""
+        if self._is_replaceable and self.has_hung_up():
+            with self._turn:
+                if self.has_hung_up():
+                    self._replace()
+
+    def has_hung_up(self) -> bool:
+        """Return whether the server is gone, or does not listen any more."""
+        poll = select.poll()
+        poll.register(self._channel, 0)
+        return bool(poll.poll(0))
+
+    def _replace(self) -> None:
+        """Start another server in the place of the dead one.
+
+        By an exec: this process has a store and perhaps threads by now, which no fork may keep.
+        """
+        from subprocess import DEVNULL, Popen
+
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            sentence = f"the fork server is gone, and no new one can be started: {error.strerror}"
+            raise MachineFailed(sentence) from None
+        words = [sys.executable, "-I", "-c", _SERVE, _PACKAGES, str(theirs.fileno())]
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # as in `start`
+        try:
+            fds = [theirs.fileno()]
+            server = Popen(words, cwd="/", pass_fds=fds, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+        except OSError as error:
+            ours.close()
+            sentence = f"the fork server is gone, and no new one can be started: {error.strerror}"
+            raise MachineFailed(sentence) from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            theirs.close()
+        server.returncode = 0  # nobody waits for it here: we reap it by its pid
+        self._channel.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+        self._channel, self.pid = ours, server.pid
+
+    def warmed(self, modules: Sequence[str], kind: type[Server], *, rehearsal: str = "") -> Server:
+        """Return a second server with these modules imported, a fork of this one; it says itself when it is ready."""
+        self._require_server()
+        ours, theirs = socket.socketpair()
+        try:
+            with self._turn:
+                send_warming(self._channel, Warming(list(modules), rehearsal, theirs.fileno()))
+                pinned = receive_reply(self._channel)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        try:
+            return kind(ours, pid=pid_of(pinned))
+        finally:
+            os.close(pinned)
+
+    def close(self) -> None:
+        """Let the server go; shims that live are not disturbed."""
+        self._channel.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+
+    def _ask(self, request: Request) -> Pinned:
+        try:
+            with self._turn:
+                return Pinned(self._answer_to(request))
+        except ConnectionError:
+            raise MachineFailed("the fork server is gone") from None
+        except OSError as error:
+            failure = MachineFailed if is_shortage(error.errno) else ShimFailed
+            raise failure(f"the fork server could not fork: {error.strerror}") from None
+        finally:
+            os.close(request.gate)
+            os.close(request.report)
+
+    def _answer_to(self, request: Request) -> int:
+        try:
+            send_request(self._channel, request)
+            return receive_reply(self._channel)
+        except OSError:
+            raise
+        except BaseException:
+            # Interrupted between question and answer: the next one would get the wrong answer.
+            self._channel.shutdown(socket.SHUT_RDWR)
+            raise
+
+
+def pid_of(pidfd: int) -> int:
+    """Return the pid of the process that a pidfd stands for."""
+    with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
+
+
+def _descriptors() -> list[int]:
+    """Return both ends of a gate, a second hold on its reading end, and both ends of a pipe; all of them or none."""
+    opened: list[int] = []
+    try:
+        opened += os.pipe()
+        opened.append(os.dup(opened[0]))
+        opened += os.pipe()
+    except OSError as error:
+        for fd in opened:
+            os.close(fd)
+        raise MachineFailed(f"there is no room for its pipes: {error.strerror}") from None
+    return opened
+
+
+def _made_ready(pinned: Pinned, *, gate: int, threshold: int, report: int) -> Shim:
+    ready = _read_ready(report)
+    if ready.record:
+        return Shim(pinned, identity=ready.record.identity, gate=gate, threshold=threshold)
+    pinned.gone(within=None)
+    pinned.close()
+    raise MachineFailed(ready.error) if ready.is_shortage else ShimFailed(ready.error)
+
+
+def _read_ready(report: int) -> Ready:
+    content = b""
+    while piece := os.read(report, 65536):
+        content += piece
+    if not content:  # nothing of the command has run yet, so whatever killed it was not the command
+        return Ready(error="the shim was killed before it was ready", is_shortage=True)
+    return msgspec.json.decode(content, type=Ready)
+
+
+def serve(descriptor: int) -> NoReturn:
+    """Be a fork server that was started by an exec."""
+    _be_server(socket.socket(fileno=descriptor))
+
+
+def _be_server(channel: socket.socket) -> NoReturn:
+    """Turn this fork of the supervisor into its fork server; never return into the supervisor's frames."""
+    try:
+        gc.disable()  # nor run finalizers of what is the supervisor's
+        os.setsid()
+        start_afresh()
+        # Loaded here, for the supervisor has no use for it.
+        from adjourn.process.forks.server import Server
+
+        os.chdir("/")
+        _keep_only(channel.fileno())
+        Server(channel).serve()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 nobody above could be told
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(_UNEXPECTED)
+
+
+def _keep_only(channel: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    close_all_but(channel)

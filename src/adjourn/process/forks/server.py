@@ -1,0 +1,178 @@
+"""The fork server, seen from inside: forks shims, and ends what a shim left behind that was killed."""
+
+import _socket as socket
+import contextlib
+import gc
+import os
+import select
+import signal
+import time
+from importlib import import_module
+from typing import NoReturn
+
+from adjourn.process import linux
+from adjourn.process.cgroup import remove_stale, usable_folder
+from adjourn.process.forks.wire import Request, Warming, receive_request, send_refusal, send_reply
+from adjourn.process.linux import close_all_but
+from adjourn.process.shim_side.life import live
+from adjourn.process.tree import children, kill_children
+from adjourn.system.signals import SignalBox
+
+_UNEXPECTED = 70
+_LOOKS, _MOMENT = 100, 0.01
+_HARMLESS = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"})
+
+
+class Server:
+    """Serves one supervisor; once that is gone, stays only as long as a shim of its lives."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        linux.rename_process("adjourn-forks")
+        linux.become_subreaper()
+        self._channel = channel
+        self._signals = SignalBox((signal.SIGCHLD,))
+        self._cgroups = usable_folder()
+        self._pid = os.getpid()
+        self._shims: set[int] = set()
+        self._warm_ones: set[int] = set()
+        self._listening = True
+        self._poll = select.poll()
+        self._poll.register(self._channel, select.POLLIN)
+        self._poll.register(self._signals, select.POLLIN)
+        gc.freeze()  # what a collection never touches stays shared with every shim
+
+    def serve(self) -> None:
+        """Fork shims as asked, until the supervisor and the last shim are gone."""
+        while self._listening or self._shims or self._warm_ones:
+            ready = [fd for fd, _ in self._poll.poll()]
+            self._signals.clear()
+            if self._a_shim_was_killed():
+                kill_children(self._reap_orphans, spare=self._shims | self._warm_ones)
+                self._remove_stale_groups()
+            if self._channel.fileno() in ready:
+                self._answer()
+        self._remove_stale_groups()
+
+    def _a_shim_was_killed(self) -> bool:
+        """Reap the dead; say whether a shim is among them that did not end well, and so did not end its tree."""
+        killed = False
+        with contextlib.suppress(ChildProcessError):
+            while (dead := os.waitpid(-1, os.WNOHANG))[0]:
+                killed |= dead[0] in self._shims and dead[1] != 0
+                self._shims.discard(dead[0])
+                if dead[0] in self._warm_ones:
+                    self._warm_ones.discard(dead[0])
+                    self._shims |= set(children()) - self._warm_ones  # what it had forked is this server's from now on
+        return killed
+
+    def _remove_stale_groups(self) -> None:
+        if self._cgroups:
+            with contextlib.suppress(OSError):  # out of descriptors, say: the next round removes them
+                remove_stale(self._cgroups)
+
+    def _reap_orphans(self) -> bool:
+        """Reap the dead; say whether orphans are left that a killed shim left to this process, the next subreaper."""
+        self._a_shim_was_killed()
+        return not (self._shims | self._warm_ones).issuperset(children())
+
+    def _answer(self) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the supervisor died meanwhile; its shim finds the gate abandoned
+            try:
+                request = receive_request(self._channel)
+            except OSError as error:
+                send_refusal(self._channel, error)
+                return
+            if request is None:
+                self._listening = False
+                self._poll.unregister(self._channel)
+            elif isinstance(request, Warming):
+                self._warm(request)
+            else:
+                self._hand_over(request)
+
+    def _warm(self, warming: Warming) -> None:
+        """Fork a copy of this server that imports modules and then serves a channel of its own."""
+        try:
+            pid = os.fork()
+        except OSError as error:
+            send_refusal(self._channel, error)
+            return
+        finally:
+            if os.getpid() != self._pid:
+                self._be_warm(warming)
+            os.close(warming.channel)
+        self._warm_ones.add(pid)
+        self._reply(pid)
+
+    def _be_warm(self, warming: Warming) -> NoReturn:
+        """Import what was asked for, with nothing of the environment at hand, and serve."""
+        status = _UNEXPECTED
+        try:
+            os.setsid()
+            self._signals.close()
+            close_all_but(warming.channel)
+            for name in os.environ.keys() - _HARMLESS:
+                del os.environ[name]
+            for name in warming.modules:
+                import_module(name)
+            _rehearse(warming.rehearsal)
+            close_all_but(warming.channel)
+            if _is_alone():
+                channel = socket.socket(fileno=warming.channel)
+                channel.send(b"!")
+                Server(channel).serve()
+                status = 0
+        finally:
+            os._exit(status)
+
+    def _hand_over(self, request: Request) -> None:
+        try:
+            pid = self._fork(request)
+        except OSError as error:
+            send_refusal(self._channel, error)
+            return
+        finally:
+            # Before the reply: from then on the shim alone holds its end of the gate.
+            os.close(request.gate)
+            os.close(request.report)
+        self._reply(pid)
+
+    def _reply(self, pid: int) -> None:
+        """Hand over a child, or say why not: then nobody opens its gate, and it leaves."""
+        # It is this process's child, not yet reaped: no other process can have its pid.
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            send_refusal(self._channel, error)
+            return
+        try:
+            send_reply(self._channel, pidfd=pidfd)
+        finally:
+            os.close(pidfd)
+
+    def _fork(self, request: Request) -> int:
+        pid = os.fork()
+        if pid == 0:
+            self._channel.close()
+            self._signals.close()
+            live(request.spec, gate=request.gate, report=request.report, cgroups=self._cgroups)
+        self._shims.add(pid)
+        return pid
+
+
+def _rehearse(name: str) -> None:
+    """Call what builds the rest; where it fails, that is built after the fork, as without it."""
+    module, _, function = name.partition(":")
+    if module:
+        with contextlib.suppress(Exception):
+            getattr(import_module(module), function)()
+    gc.collect()
+
+
+def _is_alone() -> bool:
+    """Say whether this process has one thread: a fork of it has none of the others, and whatever lock they held for ever."""
+    for _ in range(_LOOKS):
+        if len(os.listdir("/proc/self/task")) == 1:
+            return True
+        time.sleep(_MOMENT)  # one that has ended is seen for a moment longer
+    return False

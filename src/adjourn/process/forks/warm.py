@@ -1,0 +1,135 @@
+"""A second fork server that has slow modules imported: what is forked from it need not load them again."""
+
+import _socket as socket
+import contextlib
+import os
+import select
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from adjourn.process.forks.client import ForkServer
+from adjourn.process.shim import MachineFailed, Shim, ShimFailed, ShimSpec
+
+_GROWN = 1.5  # times its first size
+_MOST_FORKS = 1_000
+_PAUSE, _LONGEST_PAUSE = 1.0, 600.0  # seconds
+
+Files = Callable[[], Sequence[str]]  # returns what the modules are made of
+
+
+class WarmServer(ForkServer):
+    """A fork server that says when it has imported what it was told to."""
+
+    _is_replaceable = False  # the next one is made by Warmth
+
+    def __init__(self, channel: socket.socket, *, pid: int) -> None:
+        super().__init__(channel, pid=pid)
+        self._is_ready = False
+        self.is_gone = False  # whether it died before it was ready
+        self._size = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has imported everything; nobody waits for it."""
+        if not (self._is_ready or self.is_gone) and self._channel in select.select([self._channel], [], [], 0)[0]:
+            try:
+                self._is_ready = self._channel.recv(1) != b""
+            except OSError:
+                self._is_ready = False
+            self.is_gone = not self._is_ready
+            self._size = _resident(self.pid)
+        return self._is_ready
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether it holds more than what it imported."""
+        return _resident(self.pid) > _GROWN * self._size
+
+
+class Warmth:
+    """Keeps one warm server for whoever starts the same slow program again and again."""
+
+    def __init__(self, forks: ForkServer, *, modules: Sequence[str], rehearsal: str, entry: str, files: Files) -> None:
+        self._entry = entry
+        self._forks = forks
+        self._modules = modules
+        self._rehearsal = rehearsal
+        self._find_files = files
+        self._files: Sequence[str] = ()
+        self._made_from: object = None
+        self._server: WarmServer | None = None
+        self._count = 0
+        self._not_before, self._pause = 0.0, _PAUSE  # when to make the next one after one that died while it warmed
+
+    def fork_shim(self, spec: ShimSpec) -> Shim | None:
+        """Fork a shim from the warm server, or return None where there is none yet, or it is there no more."""
+        server = self.server()
+        if server is None:
+            return None
+        try:
+            return server.fork_shim(msgspec.structs.replace(spec, entry=self._entry))
+        except MachineFailed:
+            self.drop()
+            raise  # it may have forked a shim: a second one must not wait at the same gate
+        except ShimFailed:
+            self.drop()
+            return None
+
+    def server(self) -> WarmServer | None:
+        """Return the warm server, or None while there is none: then one is being made ready, for the next time."""
+        if self._server and (self._server.has_hung_up() or self._is_stale(self._server)):
+            self._drop_stale(self._server)
+        if self._server is None and time.monotonic() >= self._not_before:
+            self._begin()
+        if self._server is None or not self._server.is_ready:
+            return None
+        self._pause = _PAUSE
+        self._count += 1
+        return self._server
+
+    def drop(self) -> None:
+        """Let the warm server go; what it has forked is not disturbed."""
+        if self._server:
+            self._server.close()
+        self._server = None
+
+    def _drop_stale(self, server: WarmServer) -> None:
+        """Let a server go that is dead or out of date; after one that died while it warmed, wait longer each time."""
+        if not server.is_ready and server.is_gone:
+            self._not_before = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self.drop()
+
+    def _is_stale(self, server: WarmServer) -> bool:
+        too_old = self._count >= _MOST_FORKS or _stamps(self._files) != self._made_from
+        return too_old or (server.is_ready and server.has_grown)
+
+    def _begin(self) -> None:
+        self._files, self._count = self._find_files(), 0
+        self._made_from = _stamps(self._files)
+        with contextlib.suppress(OSError, ShimFailed):  # without one everything works as well, only slower
+            self._server = self._forks.warmed(self._modules, WarmServer, rehearsal=self._rehearsal)
+
+
+def _stamps(files: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Return what changes whenever one of the files does."""
+    return [_stamp(path) for path in files]
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size)
+
+
+def _resident(pid: int) -> int:
+    """Return how many pages of a process are in memory."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1])
+    except OSError:
+        return 0

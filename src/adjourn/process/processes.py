@@ -1,0 +1,274 @@
+"""What this machine knows of the runs of one store: which processes live, and what dead ones left behind."""
+
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from adjourn.core.clarification import Left
+from adjourn.core.namespaces import Place
+from adjourn.core.outcome import Exit
+from adjourn.core.task import ProcessId, number_of_run, task_of_run
+from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
+from adjourn.system import lock
+from adjourn.system.files import open_plain
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a supervisor says of itself, in its lock file."""
+
+    pid: int
+    started_at: int
+    pool: str | None = None  # a worker's; a foreground command has none
+    max_active: int = 1
+    host: str = ""  # where several machines share the work
+    place: Place | None = None  # the namespaces in which it starts its runs
+
+
+class LocalSupervisors:
+    """The supervisors of one store on this machine."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether that supervisor still holds its lock."""
+        return lock.is_held(supervisor_lock(self._root, supervisor))
+
+
+class SharedSupervisors(LocalSupervisors):
+    """The supervisors of a store that machines share: of those of other machines, only the leases tell."""
+
+    def supervisor_lives(self, supervisor: str) -> bool:
+        """Say whether a supervisor may be alive: one of this machine is dead for sure once it lost its lock."""
+        return not os.path.lexists(supervisor_lock(self._root, supervisor)) or super().supervisor_lives(supervisor)
+
+
+def supervisor_lock(root: str, supervisor: str) -> str:
+    """Return the lock that a supervisor holds while it lives."""
+    return os.path.join(root, "supervisors", f"{supervisor}.lock")
+
+
+def living(root: str) -> dict[str, About]:
+    """Return the supervisors that hold their locks, and what each says of itself."""
+    place = os.path.join(root, "supervisors")
+    found = {name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)}
+    return {name: about for name, about in found.items() if about}
+
+
+def remove_dead(root: str, *, needed: set[str], dry_run: bool = False) -> int:
+    """Remove the locks of supervisors that are gone for good and have no run left; return how many those are.
+
+    Only its own supervisor ever writes into a lock, and holds it then. So one that says something and is not held belongs to
+    a dead one. An empty one may be about to be held: it is left alone.
+    """
+    place = os.path.join(root, "supervisors")
+    count = 0
+    for name in _names(place):
+        path = os.path.join(place, name)
+        try:
+            is_dead = os.path.getsize(path) > 0 and not lock.is_held(path)
+            if is_dead and name.removesuffix(".lock") not in needed:
+                if not dry_run:
+                    os.unlink(path)
+                count += 1
+        except FileNotFoundError:
+            continue  # somebody else prunes, or it has just left
+    return count
+
+
+def about_of(root: str, supervisor: str) -> About | None:
+    """Return what a living supervisor says of itself."""
+    return _about(supervisor_lock(root, supervisor))
+
+
+def _names(place: str) -> list[str]:
+    try:
+        return sorted(os.listdir(place))
+    except FileNotFoundError:
+        return []
+
+
+def _about(path: str) -> About | None:
+    if not lock.is_held(path):
+        return None
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return msgspec.json.decode(content, type=About)
+    except msgspec.DecodeError:
+        return None  # it has just been made
+
+
+_MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
+_YOUNG = 2.0  # seconds
+_TAIL = 256 * 1024
+
+
+LeftBy = Callable[[str, str], Left | None]  # root and task id in; what its process left in files out
+
+
+class LocalProcesses(LocalSupervisors):
+    """Processes of this machine, told apart by what they hold and what they wrote."""
+
+    def __init__(self, root: str, *, left_by: LeftBy | None = None) -> None:
+        super().__init__(root)
+        self._left_by = left_by
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; when it vanished, nothing of the run is left alive.
+
+        A shim that holds its lock is alive, also if no process here has its pid: it is in another PID namespace.
+        """
+        from adjourn.process import shim as shims
+
+        place = run_directory(self._root, run_id)
+        # Alive first, result second: a shim that ends between the two looks has left its result.
+        living = shims.adopt(place, shim)
+        if living is not None:
+            has_ended = living.wait(_MOMENT if _is_young(shim) else 0)
+            living.close()
+            if not has_ended:
+                return StillRuns()
+        elif shims.holds_lock(place):
+            return StillRuns()
+        return self.left_behind(run_id)
+
+    def can_adopt(self, run_id: str, shim: ProcessId) -> bool:
+        """Say whether a run's shim is alive, and in a PID namespace from where it can be watched and signalled."""
+        from adjourn.process import shim as shims
+
+        living = shims.adopt(run_directory(self._root, run_id), shim)
+        if living is None:
+            return False
+        has_ended = living.wait(_MOMENT if _is_young(shim) else 0)
+        living.close()
+        return not has_ended
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        """Return what this machine knows of a start of a call."""
+        from adjourn.process.start_marks import read_mark
+
+        mark = read_mark(self._root, call_id)
+        directory = run_directory(self._root, place)
+        if mark or not place or not os.path.lexists(os.path.join(directory, "result.json")):
+            return mark
+        from adjourn.process.shim import read_record, read_result
+
+        result, record = read_result(directory), read_record(directory)
+        is_its_own = record is None or record.call in {"", call_id}
+        return StartMark(place=place, digest="") if is_its_own and (result is None or result.started) else None
+
+    def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
+        """Keep that a call is started."""
+        from adjourn.process.start_marks import leave_mark
+
+        leave_mark(self._root, call_id, mark)
+
+    def found_at(self, place: str) -> ShimState:
+        """Say what became of what was started there, by its files alone."""
+        from adjourn.process.shim import holds_lock, read_record
+
+        directory = run_directory(self._root, place)
+        if not place or not os.path.isdir(directory):
+            return Vanished()
+        record = read_record(directory)
+        if record:
+            return self.shim_state(place, record.identity)
+        return StillRuns() if holds_lock(directory) else self.left_behind(place)
+
+    def shim_at(self, place: str) -> ProcessId | None:
+        """Return who runs, or ran, what was started there."""
+        from adjourn.process.shim import read_record
+
+        record = read_record(run_directory(self._root, place))
+        return record.identity if record else None
+
+    def left_behind(self, run_id: str) -> ShimState:
+        """Say what a shim that is gone left behind."""
+        from adjourn.process import shim as shims
+        from adjourn.process.tree import kill_leftovers, remove_group
+
+        place = run_directory(self._root, run_id)
+        result = shims.read_result(place)
+        if result is None:
+            if os.path.isdir(place):  # else this is a copy of the store that ran it, which may be at work beside us
+                kill_leftovers(place, run_id)
+            return Vanished()
+        remove_group(place)
+        if result.started and result.killed == "lease":
+            return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
+        if not (result.started or result.error or result.interrupted):
+            return NeverStarted(_readable(result.refused) or "", is_refused=bool(result.refused))
+        if result.is_shortage and not (result.started or result.interrupted):
+            return NeverStarted(_readable(result.error) or "")
+        error = "it took too long and was stopped" if result.timed_out else _readable(result.error)
+        exit_ = Exit(
+            code=result.exit_code,
+            signal=result.signal,
+            interrupted=result.interrupted,
+            error=error,
+            program=result.program,
+            script=result.script,
+            changed=_readable(result.changed),
+        )
+        if not number_of_run(run_id):  # a call of an agent, which is told both
+            return Ended(msgspec.structs.replace(exit_, output=last_output(place) + last_output(place, "stderr")))
+        left = self._left_by(self._root, task_of_run(run_id)) if self._left_by and exit_.may_leave_asks else None
+        return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
+
+
+class SharedProcesses(SharedSupervisors, LocalProcesses):
+    """Processes of this machine and of others that share the store: of those, only the leases tell."""
+
+    def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
+        """Say what became of a run's shim; on another machine it has killed its tree by the time that its lease was over."""
+        from adjourn.process.identity import boot_id
+        from adjourn.process.shim import holds_lock
+
+        if shim.boot_id == boot_id():
+            return super().shim_state(run_id, shim)
+        return StillRuns() if holds_lock(run_directory(self._root, run_id)) else Vanished()
+
+
+def _readable(error: str | None) -> str | None:
+    """Spell out what is not UTF-8: the name of a command need not be."""
+    return error and error.encode("utf-8", "backslashreplace").decode()
+
+
+def _is_young(shim: ProcessId) -> bool:
+    """Say whether the shim may still be about to write that its gate stayed shut."""
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - shim.start_time / os.sysconf("SC_CLK_TCK")
+    return age < _YOUNG
+
+
+def run_directory(root: str, run_id: str) -> str:
+    """Return where a run keeps its files."""
+    return os.path.join(root, "runs", run_id)
+
+
+def set_aside(directory: str) -> None:
+    """Make room for a run of whose name another has left files: the store was set back, and gave the name once more."""
+    if not os.path.isdir(directory):
+        return
+    if not any(os.path.lexists(os.path.join(directory, name)) for name in ("shim.json", "result.json")):
+        return  # the same run, whose shim could not be made ready
+    from adjourn.process.shim import ShimFailed, holds_lock
+
+    if holds_lock(directory):
+        raise ShimFailed("a process that was started before the store was set back still runs in its place")
+    number = 1
+    while os.path.lexists(f"{directory}.before-{number}"):
+        number += 1
+    os.rename(directory, f"{directory}.before-{number}")
+
+
+def last_output(place: str, stream: str = "stdout") -> str:
+    """Return the end of what a run printed."""
+    fd = open_plain(os.path.join(place, stream))
+    if fd is None:
+        return ""
+    with open(fd, "rb") as file:
+        file.seek(max(0, os.fstat(fd).st_size - _TAIL))
+        return file.read(_TAIL).decode(errors="replace")

@@ -1,0 +1,49 @@
+"""Goes on as a Python program in a fork that has it imported, with nothing of the process that it was forked from."""
+
+import gc
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+from adjourn.process import linux
+from adjourn.system.signals import start_afresh
+
+_UNEXPECTED = 70
+
+
+def call(entry: str, argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
+    """Call `module:function` with the words after the first, and leave with the code that it returns."""
+    code = _UNEXPECTED
+    try:
+        signal.set_wakeup_fd(-1)
+        start_afresh()
+        _put_on(argv, env)
+        module, _, function = entry.partition(":")
+        code = getattr(import_module(module), function)(list(argv[1:]))
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else _UNEXPECTED
+    except BaseException:  # noqa: BLE001 -- nobody above could be told
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _put_on(argv: tuple[str, ...], env: dict[str, str]) -> None:
+    """Take the environment, the words, the streams and the chance of a process of its own."""
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = list(argv)
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 -- they live as long as we do
+        for number, mode in enumerate("rww")
+    )
+    linux.rename_process(os.path.basename(argv[0]))
+    if random := sys.modules.get("random"):
+        random.seed()
+    gc.enable()

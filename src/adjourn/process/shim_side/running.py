@@ -1,0 +1,269 @@
+"""Runs one child: pumps its output, obeys signals, and ends its tree with it."""
+
+import contextlib
+import math
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from adjourn.core.task import ProcessId
+from adjourn.process.cgroup import Cgroup, name_of
+from adjourn.process.identity import identify, look_at
+from adjourn.process.lease import Lease
+from adjourn.process.pinning import marks_of
+from adjourn.process.shim import LOCK, RECORD, Killed, ShimRecord, ShimResult, ShimSpec
+from adjourn.process.shim_side.child import SHORTAGE, Child, told_by
+from adjourn.process.shim_side.output import Output, ResultFile
+from adjourn.process.tree import kill_children
+from adjourn.system.lock import hold
+from adjourn.system.signals import SignalBox
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+KILL = signal.SIGUSR1
+_AGAIN = 1.0  # seconds until one that withstood is tried again
+_LONGEST_ERROR = 500  # characters, so that the result fits into its room
+
+
+class Prepared:
+    """All that can be made, and can fail, while the gate is still shut."""
+
+    def __init__(self, spec: ShimSpec, *, cgroups: str | None) -> None:
+        self._lock = hold(f"{spec.run_dir}/{LOCK}")
+        self.result = ResultFile(spec.run_dir)
+        self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
+        self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
+        self.lease = Lease(spec.run_dir, spec.deadline) if spec.deadline is not None else None
+        me = _myself()
+        # What goes on as Python needs what Python does after a fork, and so cannot be cloned into a group; to be put there
+        # takes longer than its start. Its tree is killed as where there are no groups.
+        has_group = cgroups and spec.use_cgroup and not spec.entry
+        self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if has_group else None
+        self.child = self._forked(spec)
+        self.record = self._recorded(me, call=spec.env.get("ADJOURN_CALL_ID", ""))
+        try:
+            _write_record(spec.run_dir, self.record)
+        except OSError:
+            self.child.dismiss()
+            self.clean_up()
+            raise
+
+    def clean_up(self) -> None:
+        """Remove what only the living needed."""
+        if self.group:
+            self.group.remove()
+
+    def _forked(self, spec: ShimSpec) -> Child:
+        group = self.group.open() if self.group else None
+        try:
+            return Child(spec, stdout=self.stdout.child_end, stderr=self.stderr.child_end, cgroup=group)
+        except OSError:
+            self.clean_up()
+            raise
+
+    def _recorded(self, me: ProcessId, *, call: str) -> ShimRecord:
+        child = look_at(self.child.pid)
+        return ShimRecord(
+            boot_id=me.boot_id,
+            pid=me.pid,
+            start_time=me.start_time,
+            cgroup=self.group.path if self.group else None,
+            child=self.child.pid,
+            child_start_time=child.start_time if child else 0,
+            pipes=(os.fstat(self.stdout.fileno()).st_ino, os.fstat(self.stderr.fileno()).st_ino),
+            call=call,
+        )
+
+
+class Running:
+    """One child, from its fork until nothing of its tree is left."""
+
+    def __init__(self, spec: ShimSpec, prepared: Prepared, signals: SignalBox) -> None:
+        self._spec = spec
+        self._prepared = prepared
+        self._signals = signals
+        self._child = prepared.child
+        self._executed = False
+        self._complaint = b""
+        self._status: int | None = None
+        self._deadline: float | None = None
+        self._killed: Killed | None = None
+        self._interrupted = False
+        self._latest: float | None = None  # when it has taken too long
+        self._timed_out = False
+        self._survivors = 0
+        self._poll = select.poll()
+        self._sources: dict[int, Callable[[], None]] = {}
+
+    def run(self) -> ShimResult:
+        """Run the child to its end and say what became of it."""
+        began_at = _now()
+        try:
+            self._child.start()
+        except BrokenPipeError:
+            self._complaint = SHORTAGE + b"it died before it became the command"
+        self._latest = time.monotonic() + self._spec.timeout if self._spec.timeout is not None else None
+        self._watch_all()
+        while self._status is None:
+            self._step()
+        self._end_tree()
+        self._hear()
+        return self._told(self._status, began_at=began_at, ended_at=_now())
+
+    def _watch_all(self) -> None:
+        self._watch(self._signals.fileno(), self._signals.clear)
+        self._watch(self._child.report, self._hear)
+        for output in (self._prepared.stdout, self._prepared.stderr):
+            self._watch(output.fileno(), partial(self._pump, output))
+        if self._prepared.lease:
+            self._watch(self._prepared.lease.fileno(), self._prepared.lease.renew)
+
+    def _step(self) -> None:
+        for fd, _ in self._poll.poll(self._patience()):
+            self._sources[fd]()
+        self._reap()
+        if self._status is None:
+            self._obey()
+
+    def _watch(self, fd: int, act: Callable[[], None]) -> None:
+        self._sources[fd] = act
+        self._poll.register(fd, select.POLLIN)
+
+    def _patience(self) -> int | None:
+        waits = [self._deadline - time.monotonic()] if self._deadline is not None else []
+        if self._latest is not None and self._deadline is None:
+            waits.append(self._latest - time.monotonic())
+        if self._prepared.lease and not self._killed:
+            waits.append(self._prepared.lease.left())
+        return max(0, math.ceil(min(waits) * 1000)) if waits else None
+
+    def _pump(self, output: Output) -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not output.pump():
+                self._poll.unregister(output)
+
+    def _hear(self) -> None:
+        """Learn from the child that it became its program, or why it could not."""
+        if self._executed:
+            return
+        with contextlib.suppress(BlockingIOError):
+            while heard := os.read(self._child.report, 4096):
+                self._complaint += heard
+            self._executed = True
+            self._poll.unregister(self._child.report)
+
+    def _reap(self) -> bool:
+        """Collect the dead among the children, adopted ones too; say whether any child is left."""
+        try:
+            while (dead := os.waitpid(-1, os.WNOHANG))[0]:
+                if dead[0] == self._child.pid:
+                    self._status = dead[1]
+        except ChildProcessError:
+            return False
+        return True
+
+    def _obey(self) -> None:
+        """Do what the signals so far demand of a child that is alive."""
+        interrupts = self._signals.count(*INTERRUPTS)
+        self._interrupted = interrupts > 0
+        if why := self._reason_to_kill(interrupts):
+            self._kill(why)
+        elif self._executed and not self._killed and self._deadline is None and (interrupts or self._takes_too_long()):
+            self._interrupt()
+
+    def _reason_to_kill(self, interrupts: int) -> Killed | None:
+        """Return why the tree has to die now; one that withstood is killed again after a while, for the same reason."""
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            return self._killed or "grace"
+        if self._killed:
+            return None
+        if self._prepared.lease and self._prepared.lease.left() <= 0:
+            return "lease"
+        if self._signals.count(KILL):
+            return "kill"
+        return "second interrupt" if interrupts > 1 else None
+
+    def _takes_too_long(self) -> bool:
+        self._timed_out = self._latest is not None and time.monotonic() >= self._latest
+        return self._timed_out
+
+    def _interrupt(self) -> None:
+        with contextlib.suppress(PermissionError):  # it became another user; all that is left is to wait
+            os.killpg(self._child.pid, self._spec.interrupt)
+        self._deadline = time.monotonic() + self._spec.grace
+
+    def _kill(self, why: Killed) -> None:
+        self._killed = why
+        self._end_tree()
+        self._deadline = time.monotonic() + _AGAIN
+
+    def _end_tree(self) -> None:
+        if not self._reap():
+            return
+        if self._prepared.group:
+            self._prepared.group.kill()
+        _allow_many_descriptors()
+        self._survivors = kill_children(self._reap)
+
+    def _told(self, status: int, *, began_at: int, ended_at: int) -> ShimResult:
+        """Return the result; only a tree that is dead can have no more to say."""
+        for output in (self._prepared.stdout, self._prepared.stderr):
+            output.drain()
+            output.finish()
+        code = os.waitstatus_to_exitcode(status)
+        told = told_by(self._complaint)
+        complaint, refused = told.complaint[:_LONGEST_ERROR], told.refused[:_LONGEST_ERROR]
+        has_run = not (complaint or refused)
+        changed = [path for path, marks in told.executed.watched.items() if marks_of(path) != marks] if has_run else []
+        return ShimResult(
+            started=has_run,
+            exit_code=code if code >= 0 and has_run else None,
+            signal=-code if code < 0 else None,
+            error=complaint or None,
+            is_shortage=told.is_shortage,
+            interrupted=self._interrupted,
+            timed_out=self._timed_out,
+            killed=self._killed if code == -signal.SIGKILL else None,
+            began_at=began_at,
+            ended_at=ended_at,
+            stdout_bytes=self._prepared.stdout.total,
+            stdout_left_out=self._prepared.stdout.left_out,
+            stderr_bytes=self._prepared.stderr.total,
+            stderr_left_out=self._prepared.stderr.left_out,
+            survivors=self._survivors,
+            program=told.executed.program if has_run else None,
+            script=told.executed.script if has_run else None,
+            refused=refused or None,
+            changed=", ".join(changed)[:_LONGEST_ERROR] or None,
+        )
+
+
+def _myself() -> ProcessId:
+    me = identify(os.getpid())
+    assert me is not None  # noqa: S101 whoever asks lives
+    return me
+
+
+def _write_record(run_dir: str, record: ShimRecord) -> None:
+    draft = f"{run_dir}/shim.tmp"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(fd, msgspec.json.encode(record))
+    finally:
+        os.close(fd)
+    os.rename(draft, f"{run_dir}/{RECORD}")
+
+
+def _allow_many_descriptors() -> None:
+    """Make room for a pidfd of each member of a large tree; nothing is started from here on that would inherit it."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

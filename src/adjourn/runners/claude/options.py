@@ -1,0 +1,220 @@
+"""How Claude Code is started and resumed: what a task keeps of it, and the command lines that are made of that."""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import msgspec
+
+from adjourn.core.errors import CannotResume, Misuse
+from adjourn.runners.options import split
+
+PROVIDER = "claude"
+PROGRAM = "ADJOURN_CLAUDE"  # the variable that says which program it is
+OLDEST = (2, 1, 89)  # the first that can defer a call
+OLDEST_THAT_BLOCKS = (2, 1, 295)  # the first that takes a broken hook for a no, whatever its permission mode
+HOOK_SECONDS = 900
+LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes no word of more than 128 KiB
+
+# They wake up by themselves, or run on after the turn that started them has ended: a deferred call would be lost.
+_WITHOUT = ("ScheduleWakeup", "CronCreate", "CronDelete", "CronList", "Monitor", "Workflow")
+_ELSEWHERE = ("EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree")  # change the mode or the directory under our feet
+_ENVIRONMENT = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+_READS_ITS_MEMORY = {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
+_WITHOUT_HOOKS = ("CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE")  # each switches hooks off, and whoever sets variables can say it
+_OF_AN_OUTER_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", *_WITHOUT_HOOKS)
+_OF_ANOTHER_RESUME = "CLAUDE_CODE_RESUME_"
+_SAYS = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"'  # how every answer of ours begins
+LISTENS = "adjourn holds the calls of this session"  # what a hook of ours says before anything else happens
+
+# Settings of the workspace run commands by themselves and change calls that were approved. Its memory is words, and is read.
+_OF_THE_PERSON = ("--setting-sources", "user", "--add-dir", ".")
+
+# What would take the gate away, or what adjourn says itself.
+_REFUSED = frozenset(
+    {
+        "--",
+        "--allow-dangerously-skip-permissions",
+        "--bare",
+        "--bg",
+        "--background",
+        "--chrome",
+        "--cloud",
+        "--continue",
+        "--dangerously-skip-permissions",
+        "--desktop",
+        "--environment",
+        "--fork-session",
+        "--from-pr",
+        "--help",
+        "--ide",
+        "--include-hook-events",
+        "--include-partial-messages",
+        "--init-only",
+        "--input-format",
+        "--maintenance",
+        "--no-session-persistence",
+        "--output-format",
+        "--permission-mode",
+        "--permission-prompt-tool",
+        "--permission-prompts",
+        "--print",
+        "--remote",
+        "--remote-control",
+        "--replay-user-messages",
+        "--resume",
+        "--resume-session-at",
+        "--rewind-files",
+        "--safe-mode",
+        "--sdk-url",
+        "--session-id",
+        "--setting-sources",
+        "--settings",
+        "--teleport",
+        "--tmux",
+        "--version",
+        "--worktree",
+    }
+)
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a task keeps of how its Claude Code is started; every resume says the same again, for the program restores nothing."""
+
+    program: str = "claude"
+    arguments: tuple[str, ...] = ()
+    model: str | None = None
+    trust_project: bool = False  # whether what the workspace's own .claude and .mcp.json say counts
+
+
+def read_setup(given: Mapping[str, str], inherited: Mapping[str, str]) -> Setup:
+    """Return the setup that options ask for; which program it is may also be said once and for all, in the environment."""
+    unknown = given.keys() - {"program", "model", "arguments", "trust-project"}
+    if unknown:
+        way_out = "--option program=PATH, model=NAME, arguments=WORDS, trust-project=true"
+        raise Misuse(f"Claude Code has no option {min(unknown)}", way_out=way_out)
+    setup = Setup(
+        program=given.get("program") or inherited.get(PROGRAM) or "claude",
+        arguments=tuple(split(given.get("arguments", ""))),
+        model=given.get("model") or None,
+        trust_project=_is_yes(given.get("trust-project", "false")),
+    )
+    require_fitting(setup)
+    return setup
+
+
+def _is_yes(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise Misuse(f"trust-project is true or false, not {text}", way_out="--option trust-project=true")
+    return text == "true"
+
+
+def require_fitting(setup: Setup) -> None:
+    """Refuse arguments that would take the gate away or choose another session."""
+    for word in setup.arguments:
+        if word.partition("=")[0] in _REFUSED or _is_short_cluster(word):
+            sentence = f"Claude Code cannot be given {word} here: adjourn holds its gate and chooses its session"
+            raise Misuse(sentence, way_out="leave it out")
+
+
+def _is_short_cluster(word: str) -> bool:
+    """Say whether a word holds short options: `-c` continues, `-r` resumes, and several can stand behind one dash."""
+    return word.startswith("-") and not word.startswith("--") and word != "-"
+
+
+def start_argv(setup: Setup, *, session: str, prompt: str, hook: str) -> list[str]:
+    """Return the command line of a new session, whose id is chosen before it begins."""
+    return [*_common(setup, hook=hook), f"--session-id={plain_ref(session)}", *_prompt(prompt)]
+
+
+def resume_argv(setup: Setup, *, ref: str, prompt: str | None, hook: str) -> list[str]:
+    """Return the command line that goes on with a session: its id, or the path of its file; nothing is guessed."""
+    checked = ref if os.path.isabs(ref) and plain_ref(_stem(ref)) else plain_ref(ref)
+    return [*_common(setup, hook=hook), f"--resume={checked}", *(_prompt(prompt) if prompt is not None else ())]
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".jsonl")
+
+
+def plain_ref(ref: str) -> str:
+    """Return a session's id if it is nothing but one: as a word of its own it could be an option."""
+    try:
+        is_plain = str(UUID(ref)) == ref
+    except ValueError:
+        is_plain = False
+    if not is_plain:
+        raise CannotResume(f"{ref!r} is not the id of a Claude Code session")
+    return ref
+
+
+def _common(setup: Setup, *, hook: str) -> list[str]:
+    """Return what start and resume have in common. Ours stands last: where two say something different, the last one counts."""
+    return [
+        setup.program,
+        *setup.arguments,
+        *(["--model", setup.model] if setup.model else []),
+        "--print",
+        *("--output-format", "stream-json", "--verbose", "--include-partial-messages", "--include-hook-events"),
+        *("--permission-mode", "dontAsk"),
+        *("--permission-prompt-tool", "stdio"),  # without a host there is no AskUserQuestion
+        *("--disallowedTools", ",".join((*_WITHOUT, *_ELSEWHERE))),
+        *(() if setup.trust_project else _OF_THE_PERSON),
+        *("--settings", settings(hook)),
+    ]
+
+
+def _prompt(prompt: str) -> Sequence[str]:
+    """Return the words as the last argument; too long ones go through stdin."""
+    return ("--", prompt) if fits_a_word(prompt) else ()
+
+
+def fits_a_word(prompt: str) -> bool:
+    """Say whether a prompt can be an argument."""
+    return len(prompt.encode()) <= LONGEST_ARGUMENT
+
+
+def settings(hook: str) -> str:
+    """Return the settings: one hook on every tool, which no other settings can switch off, and whose failure is a no.
+
+    Another hook shows that hooks are on, before the model is asked for anything. It speaks where the model does not hear it.
+    """
+    command = {"type": "command", "command": hook, "timeout": HOOK_SECONDS, "onFailure": "block"}
+    shows = {"type": "command", "command": f"echo '{LISTENS}' >&2"}
+    hooks = {"PreToolUse": [{"matcher": "*", "hooks": [command]}], "SessionStart": [{"hooks": [shows]}]}
+    variables = dict.fromkeys(_WITHOUT_HOOKS, "0")
+    return msgspec.json.encode({"disableAllHooks": False, "env": variables, "hooks": hooks}).decode()
+
+
+def hook_command(adjourn: str) -> str:
+    """Return the hook's command: whatever becomes of it, all but a whole decision ends in exit code 2, which alone always blocks.
+
+    Claude Code takes silence, and words that it cannot read, for no opinion: its own allow rules would count.
+    """
+    decisions = "|".join(f"'{_SAYS}{decision}\"'*'}}'" for decision in ("allow", "deny", "defer"))
+    return (
+        f'answer=$({shlex.quote(adjourn)} _hook) && case $answer in {decisions}) printf %s "$answer";; *) false;; esac || exit 2'
+    )
+
+
+def environment(setup: Setup, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of Claude Code: nothing of a session that adjourn itself may run in."""
+    ours = _ENVIRONMENT | ({} if setup.trust_project else _READS_ITS_MEMORY)
+    return {name: value for name, value in inherited.items() if not _is_of_another(name)} | ours
+
+
+def _is_of_another(name: str) -> bool:
+    return name in _OF_AN_OUTER_SESSION or name.startswith(_OF_ANOTHER_RESUME)
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """Read `2.1.325 (Claude Code)`; nothing if it is something else."""
+    number = text.partition(" ")[0].strip()
+    parts = number.split(".")
+    return tuple(int(part) for part in parts) if all(part.isascii() and part.isdigit() for part in parts) else ()
+
+
+def dotted(version: tuple[int, ...]) -> str:
+    """Return a version as people write it."""
+    return ".".join(map(str, version))

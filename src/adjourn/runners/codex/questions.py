@@ -1,0 +1,42 @@
+"""The questions of Codex's model: each becomes an ask, and its answer goes back in Codex's own words."""
+
+from collections.abc import Sequence
+
+from adjourn.core.ask import Ask, Question
+from adjourn.ports.drive import Drive
+from adjourn.runners.codex.memory import Queried
+from adjourn.runners.codex.memory_keeper import Keeper
+from adjourn.runners.codex.protocol import Item, Offer, Option, Query
+
+
+def ask_all(drive: Drive, keeper: Keeper, queries: Sequence[Query], *, call: str) -> list[Ask]:
+    """Ask every question of one call, and return the asks."""
+    return [_asked(drive, keeper, query, call=call) for query in queries]
+
+
+def offered(item: Item) -> list[Query]:
+    """Return what the model asks along with its words, without waiting for the answers."""
+    return [_query(number, offer) for number, offer in enumerate(item.questions or (), start=1)]
+
+
+def _query(number: int, offer: Offer) -> Query:
+    options = tuple(Option(label=each) if isinstance(each, str) else each for each in offer.options or ())
+    return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
+
+
+def _asked(drive: Drive, keeper: Keeper, query: Query, *, call: str) -> Ask:
+    memory = keeper.memory
+    key = _free_key(query.id, memory.keys)
+    ask = drive.ask(Question(prompt=query.prompt, key=key, choices=query.choices))
+    queried = Queried(call=call, id=query.id, ask=ask.id)
+    keeper.remember(queried=(*memory.queried, queried), keys=(*memory.keys, key))
+    return ask
+
+
+def _free_key(wanted: str, taken: Sequence[str]) -> str:
+    """Name a question as the model does, unless an earlier one had that name: its answer would be taken for this one's."""
+    key, number = wanted, 1
+    while key in taken:
+        number += 1
+        key = f"{wanted}_{number}"
+    return key

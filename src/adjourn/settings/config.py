@@ -1,0 +1,109 @@
+"""Reads the config of the user: never a project's."""
+
+import os
+from typing import Any
+
+import msgspec
+
+from adjourn.core.errors import Misuse
+from adjourn.core.task import Milliseconds
+
+_OTHERS_MAY_WRITE = 0o002
+
+
+def config_directory() -> str:
+    """Return where the user's files are. A relative XDG_CONFIG_HOME is void: it would be the project's."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "adjourn")
+
+
+def is_trusted(found: os.stat_result, *, owner: int | None = None) -> bool:
+    """Say whether only its user, or root, can have written a file: what it says is followed."""
+    return found.st_uid in {os.geteuid() if owner is None else owner, 0} and not found.st_mode & _OTHERS_MAY_WRITE
+
+
+def require_trust(path: str, found: os.stat_result, *, owner: int | None = None) -> None:
+    """Refuse a file that others could have written: it names commands that are run, and people who may decide."""
+    if not is_trusted(found, owner=owner):
+        raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
+
+
+def has_config() -> bool:
+    """Say whether the user has a config at all."""
+    return os.path.lexists(os.path.join(config_directory(), "config.toml"))
+
+
+WAY_OUT = "adjourn notify --check"
+KEYS = ("agent", "notify", "principal", "webhook", "allowed_signers", "revoked_signers", "redact")
+_LARGEST = 1024 * 1024
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """What a config says, by its keys, and since when."""
+
+    path: str
+    content: dict[str, Any] = {}
+    since: Milliseconds = 0
+
+    @property
+    def directory(self) -> str:
+        """Where relative paths in it begin."""
+        return os.path.dirname(self.path)
+
+    def tables(self, key: str) -> list[Any]:
+        """Return the tables of that name."""
+        try:
+            return msgspec.convert(self.content.get(key, []), list[Any])
+        except msgspec.ValidationError:
+            raise Misuse(f"{self.path}: `{key}` must be tables: write [[{key}]], with two brackets", way_out=WAY_OUT) from None
+
+    def file(self, key: str, *, table: dict[str, Any] | None = None) -> str:
+        """Return the file that a key names, or the one beside the config that is called so."""
+        named = (self.content if table is None else table).get(key, key)
+        if not isinstance(named, str) or not named or "\0" in named:
+            raise Misuse(f"{self.path}: `{key}` must be the path of a file", way_out=WAY_OUT)
+        return os.path.join(self.directory, os.path.expanduser(named))
+
+
+def config_path(owner: int | None = None) -> str:
+    """Return where the config of a user is: our own, unless a uid is given that is not ours. Of others we know the home only."""
+    if owner is not None and owner != os.geteuid():
+        return os.path.join(_home_of(owner), ".config", "adjourn", "config.toml")
+    return os.path.join(config_directory(), "config.toml")
+
+
+def _home_of(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        raise Misuse(f"uid {uid} has no home, and so no config", way_out="adjourn doctor") from None
+
+
+def read_config(owner: int | None = None) -> Config:
+    """Return what a user's config says; what is wrong with it is said with its file and key."""
+    path = config_path(owner)
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            require_trust(path, found, owner=owner)
+            return Config(path=path, content=_parsed(path, file.read(_LARGEST)), since=found.st_mtime_ns // 1_000_000)
+    except FileNotFoundError:
+        return Config(path=path)
+    except OSError as error:
+        raise Misuse(f"{path}: {error.strerror}", way_out=WAY_OUT) from error
+
+
+def _parsed(path: str, content: bytes) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        parsed = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Misuse(f"{path}: {error}", way_out=WAY_OUT) from error
+    unknown = sorted(parsed.keys() - set(KEYS))
+    if unknown:
+        raise Misuse(f"{path}: `{unknown[0]}` is unknown; known are {', '.join(KEYS)}", way_out="see docs/reference/config.md")
+    return parsed

@@ -1,0 +1,115 @@
+"""Whom the config of a store's owner lets decide, beside the owner."""
+
+from typing import Any
+
+import msgspec
+
+from adjourn.core.ask import Principal
+from adjourn.core.authority.scopes import NONE, Rights, Scope
+from adjourn.core.errors import Misuse, NotFound
+from adjourn.settings.config import Config, read_config
+from adjourn.settings.notify import BadTable, Secret, key_of, proper_name, require_secret, told
+
+_DECIDES = frozenset({Scope.ANSWER, Scope.APPROVE})
+_HOW = "see docs/security.md"
+
+
+class PrincipalTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody beside the owner who may do something."""
+
+    name: str
+    scopes: tuple[Scope, ...]
+    also: tuple[str, ...] = ()
+
+
+class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody who decides by signed requests."""
+
+    name: str
+    scopes: tuple[Scope, ...] = ()
+
+
+PRINCIPAL_KEYS = {
+    "name": "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in the allowed signers.",
+    "scopes": "What for: a list of `request`, `answer`, `approve` and `admin`. An empty list takes everything away.",
+    "also": "Other names of the same person, such as `uid:1000`: where the requester may not approve, "
+    "the same person under another name may not either.",
+}
+WEBHOOK_KEYS = {
+    "name": "What to call it: letters, digits, `.`, `_` and `-`. Its decisions are recorded as `webhook:NAME`.",
+    "scopes": "What its requests may do: a list of `answer` and `approve`. Without it, nothing.",
+    "secret": "What its requests are signed with: `whsec_` and 24 to 64 bytes in base64. It needs this or one of the next two.",
+    "secret_env": "The environment variable that holds the secret.",
+    "secret_file": "The file that holds the secret; a relative path begins at the config's directory.",
+}
+FILE_KEYS = {
+    "allowed_signers": "The file of those whose signatures count, in the format of `ssh-keygen`. "
+    "Without it, `allowed_signers` beside the config.",
+    "revoked_signers": "The file of keys whose signatures count no more: public keys, one per line, or a KRL. "
+    "Without it, `revoked_signers` beside the config, if that is there.",
+}
+"""What each key means, for the reference."""
+
+
+def rights_in(config: Config, by: Principal) -> Rights:
+    """Return what a config lets somebody do who is not its owner."""
+    if by.name.startswith("webhook:"):
+        return _rights_of_webhook(config, by.name.removeprefix("webhook:"))
+    return _rights_of(config, by)
+
+
+def _rights_of(config: Config, by: Principal) -> Rights:
+    for table in principals(config):
+        if table.name == by.name:
+            return Rights(scopes=frozenset(table.scopes), also=table.also)
+    return Rights(scopes=_DECIDES) if by.is_signer else NONE  # whoever the allowed signers name is known by that
+
+
+def _rights_of_webhook(config: Config, name: str) -> Rights:
+    found = next((table for table in webhooks(config) if table.name == name), None)
+    return Rights(scopes=frozenset(found.scopes) & _DECIDES) if found else NONE
+
+
+def principals(config: Config) -> list[PrincipalTable]:
+    """Return whom a config names; what is wrong is said with table and key."""
+    return [_table(config, "principal", number, each) for number, each in enumerate(config.tables("principal"), start=1)]
+
+
+def webhooks(config: Config) -> list[WebhookTable]:
+    """Return the webhooks that may decide."""
+    return [_webhook(config, number, each) for number, each in enumerate(config.tables("webhook"), start=1)]
+
+
+def _table(config: Config, key: str, number: int, content: Any) -> PrincipalTable:
+    try:
+        return msgspec.convert(content, PrincipalTable)
+    except msgspec.ValidationError as error:
+        raise _wrong(config, key, number, told(error)) from error
+
+
+def _webhook(config: Config, number: int, content: Any) -> WebhookTable:
+    try:
+        table = msgspec.convert(content, WebhookTable)
+        proper_name(table.name)
+        require_secret(table)
+    except msgspec.ValidationError as error:
+        raise _wrong(config, "webhook", number, told(error)) from error
+    except BadTable as error:
+        raise _wrong(config, "webhook", number, str(error)) from error
+    return table
+
+
+def secret_of_webhook(name: str) -> bytes:
+    """Return the secret that a webhook's requests are signed with, from the config of the user who runs this."""
+    config = read_config()
+    for number, table in enumerate(webhooks(config), start=1):
+        if table.name == name:
+            try:
+                return key_of(table, directory=config.directory)
+            except BadTable as error:
+                raise _wrong(config, "webhook", number, str(error)) from error
+    raise NotFound(f"{config.path} has no [[webhook]] of that name", way_out=_HOW)
+
+
+def _wrong(config: Config, key: str, number: int, what: str) -> Misuse:
+    return Misuse(f"{config.path}: [[{key}]] number {number}: {what}", way_out=_HOW)

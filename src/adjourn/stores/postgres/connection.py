@@ -1,0 +1,264 @@
+"""One connection to PostgreSQL, made when it is needed, and again after it broke."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import nullcontext, suppress
+from itertools import accumulate, count
+from logging import NullHandler, getLogger
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import RawCursor, generators, pq
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import error_from_result
+from psycopg.generators import fetch_many
+
+from adjourn.stores.postgres.errors import Named, shown
+from adjourn.stores.postgres.patience import Patience
+
+Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
+
+
+class Encoded(NamedTuple):
+    """Values as they go over the line, of the types that the statement itself names."""
+
+    parts: list[bytes | None]
+
+
+Statement = tuple[bytes, Values | Encoded]
+
+_FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED)
+
+
+class Line:
+    """What goes over one connection. Where a client's library sends one by one, a busy machine wakes both ends for each."""
+
+    def __init__(self, connection: "psycopg.Connection[Values]", *, prepares: bool) -> None:
+        self._connection = connection
+        self._prepares = prepares
+        self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
+        self._numbers = count()
+        self._writing, self._reading = Transformer(connection), Transformer(connection)  # each learns a type once
+
+    def say(self, statements: Sequence[Statement]) -> list[list[Values]]:
+        """Run statements in one go, and return the rows of each; after one that fails none is run."""
+        self._connection.pgconn.enter_pipeline_mode()
+        counts = [self._send(statement, values) for statement, values in statements[:1]]
+        self._connection.pgconn.flush()  # the server awakes while we say the rest
+        counts += [self._send(statement, values) for statement, values in statements[1:]]
+        self._connection.pgconn.pipeline_sync()
+        results = self._connection.wait(_heard(self._connection.pgconn, sum(counts)))
+        self._connection.pgconn.exit_pipeline_mode()
+        for result in results:
+            if result.status in _FAILED:
+                self._names.clear()  # what came after it was not prepared
+                raise error_from_result(result, self._connection.info.encoding)
+        return [self._rows(results[end - 1]) for end in accumulate(counts)]
+
+    def _send(self, statement: bytes, values: Values | Encoded) -> int:
+        """Send a statement, and return how many answers will come."""
+        line = self._connection.pgconn
+        parts, types, formats = self._encoded(values)
+        if not self._prepares:
+            line.send_query_params(statement, parts, types or None, formats, pq.Format.BINARY)
+            return 1
+        name = self._names.get((statement, types))
+        if name is None:
+            name = self._names[statement, types] = b"adjourn_%d" % next(self._numbers)
+            line.send_prepare(name, statement, types)
+            line.send_query_prepared(name, parts, formats, pq.Format.BINARY)
+            return 2
+        line.send_query_prepared(name, parts, formats, pq.Format.BINARY)
+        return 1
+
+    def _encoded(self, values: Values | Encoded) -> "tuple[Sequence[pq.abc.Buffer | None], tuple[int, ...], Sequence[int]]":
+        if isinstance(values, Encoded):
+            return values.parts, (), [pq.Format.BINARY] * len(values.parts)
+        if not values:
+            return (), (), ()
+        parts = self._writing.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        return parts, self._writing.types or (), self._writing.formats or ()
+
+    def _rows(self, result: pq.abc.PGresult) -> list[Values]:
+        if not result.ntuples:
+            return []
+        self._reading.set_pgresult(result)
+        return self._reading.load_rows(0, result.ntuples, tuple)
+
+
+def _heard(line: pq.abc.PGconn, answers: int) -> Generator[Any, Any, list[pq.abc.PGresult]]:
+    """Send what was said, and collect the answers: one for each, and one that says that this was all."""
+    yield from generators.send(line)
+    results: list[pq.abc.PGresult] = []
+    for _ in range(answers):
+        results += yield from generators.fetch_many(line)
+    yield from generators.fetch_many(line)
+    return results
+
+
+_PATIENCE = 10  # seconds to reach the server
+_SILENCE_MS = 20_000  # how long a server may leave our words unacknowledged before it counts as gone
+
+
+class Opening(NamedTuple):
+    """How a transaction begins: a statement, a first look, and who is told what that saw."""
+
+    begin: bytes
+    look: bytes
+    then: Callable[[Values], None]
+
+
+class Database:
+    """A connection that is made when it is needed, and again after it broke."""
+
+    def __init__(self, url: str, *, prepares: bool = True, patience: Patience | None = None) -> None:
+        self._url = url
+        self._waiting = patience or nullcontext()
+        self._prepares = prepares
+        self._connection: psycopg.Connection[Values] | None = None
+        self._made = 0  # connections so far
+        self._line: Line | None = None
+        self._opening: Opening | None = None
+        self._is_leaving = False
+        self.queues: set[str] = set()  # pools whose queue is known to be there
+        if not (log := getLogger("psycopg")).handlers:
+            log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
+
+    @property
+    def name(self) -> Named:
+        """The database as people may see it."""
+        return shown(self._url)
+
+    @property
+    def encoding(self) -> str | None:
+        """How the server keeps text."""
+        return self.connection.info.parameter_status("server_encoding")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection that is not known to be broken."""
+        return self._connection is not None and not self._connection.closed
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open on a connection that works."""
+        self._hear_of_leaving()
+        return self.is_open and self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+
+    @property
+    def connection(self) -> "psycopg.Connection[Values]":
+        """The connection, made if need be."""
+        self._hear_of_leaving()
+        if self._connection is None or self._connection.closed:
+            self.close()
+            with self._waiting:
+                self._connection = self._connected()
+            self._made += 1
+        return self._connection
+
+    def _connected(self) -> "psycopg.Connection[Values]":
+        return psycopg.connect(
+            self._url,
+            autocommit=True,
+            cursor_factory=RawCursor,
+            prepare_threshold=None,
+            options=_options(self._url, plans_once=self._prepares),
+            connect_timeout=_PATIENCE,
+            tcp_user_timeout=_SILENCE_MS,
+            keepalives_idle=10,
+            application_name="adjourn",
+            client_encoding="UTF8",  # whatever the environment or the login says
+        )
+
+    def reach(self) -> int:
+        """Make the connection if need be, and return which one it is: another may lead to another server."""
+        _ = self.connection
+        return self._made
+
+    def begin(self, opening: Opening) -> None:
+        """Have a transaction begin with the next statement: both go out in one go."""
+        self._opening = opening
+
+    def open(self) -> None:
+        """Begin now, if a transaction is about to begin."""
+        if self._opening:
+            self.batch([])
+
+    def all(self, statement: bytes, *values: object) -> list[Values]:
+        """Run a statement and return its rows, if it has any."""
+        return self.batch([(statement, values)])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[list[Values]]:
+        """Run statements without waiting in between, and return the rows of each; after one that fails none is run."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return self._said(statements)
+        _, (seen,), *rows = self._said_first([(opening.begin, ()), (opening.look, ()), *statements])
+        opening.then(seen)
+        return rows
+
+    def commit(self, statements: Sequence[Statement]) -> list[list[Values]]:
+        """Run the last statements and commit, never a second time. What begins only here has seen enough, and does not look."""
+        opening, self._opening = self._opening, None
+        begin: list[Statement] = [(opening.begin, ())] if opening else []
+        return self._said([*begin, *statements, (b"COMMIT", ())])[len(begin) : -1]
+
+    def _said_first(self, statements: Sequence[Statement]) -> list[list[Values]]:
+        """Begin, on a new connection if the old one broke meanwhile: nothing was said on it yet."""
+        was_open = self.is_open
+        try:
+            return self._said(statements)
+        except psycopg.OperationalError:
+            if not was_open or self.is_open:
+                raise
+            return self._said(statements)
+
+    def _said(self, statements: Sequence[Statement]) -> list[list[Values]]:
+        if self._line is None or not self.is_open:
+            self._line = Line(self.connection, prepares=self._prepares)
+        self._hear_of_leaving()
+        with self._waiting:
+            return self._line.say(statements)
+
+    def last(self, statements: bytes) -> list[Values]:
+        """Run statements in one go and return the rows of the last."""
+        connection = self.connection
+        with self._waiting:
+            cursor = connection.execute(statements)
+        while cursor.nextset():
+            pass
+        return cursor.fetchall() if cursor.description else []
+
+    def roll_back(self) -> None:
+        """Leave the transaction, if one is open, and nothing of it behind."""
+        self._opening = None
+        if self.is_in_transaction:
+            self.all(b"ROLLBACK")
+
+    def leave(self) -> None:
+        """Leave a view. Nobody waits for the server's word on that: it is heard before its word on the next statement."""
+        opening, self._opening = self._opening, None
+        if opening is None and self.is_in_transaction:
+            self.connection.pgconn.send_query(b"ROLLBACK")
+            self.connection.pgconn.flush()
+            self._is_leaving = True
+
+    def _hear_of_leaving(self) -> None:
+        if self._is_leaving and self._connection is not None:
+            self._is_leaving = False
+            with suppress(psycopg.OperationalError):  # a connection that broke is made again
+                self._connection.wait(fetch_many(self._connection.pgconn))
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._is_leaving = False
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+            self._line = None
+
+
+def _options(url: str, *, plans_once: bool) -> str | None:
+    """Have statements planned once: each of ours is led by an index, whatever its values are."""
+    given = str(conninfo_to_dict(url).get("options") or "")
+    return f"{given} -c plan_cache_mode=force_generic_plan" if plans_once else given or None

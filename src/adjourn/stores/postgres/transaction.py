@@ -1,0 +1,194 @@
+"""The small steps that all rows are read and written with."""
+
+from collections.abc import Sequence
+from itertools import islice
+from types import TracebackType
+from typing import NamedTuple
+
+import msgspec
+
+from adjourn.core.ask import Ask
+from adjourn.core.call import Call
+from adjourn.core.errors import NotFound, Outdated
+from adjourn.core.task import Run, Task
+from adjourn.core.trail.events import Event
+from adjourn.ports.store import Turn
+from adjourn.stores.bodies import event_body, name_or_none
+from adjourn.stores.postgres.batch import SQL, Unwritten, lists
+from adjourn.stores.postgres.connection import Database, Encoded, Statement, Values
+from adjourn.stores.rows import Numbered
+
+FORESEEN = 16  # events that are read with a task that is about to start
+_MOST_NAMES = 100
+_LEAVES_A_TRACE = {"insert_document": "trace_of_document", "insert_message": "trace_of_message"}
+_CHANGED = "{} was changed by someone else at the same moment"
+_LONGEST_NEWS = 8000  # bytes that NOTIFY takes
+
+
+class Place(NamedTuple):
+    """Where the engine keeps a task: in the queue of a pool, and under which names of its own, if it is there."""
+
+    pool: str
+    task: str | None = None
+    run: str | None = None
+
+
+class Trace(NamedTuple):
+    """What is to be found of a transaction once it has been committed: a row of its own, by its number and these values."""
+
+    query: str
+    values: Values
+
+
+class Known:
+    """What a transaction has read or written of tasks that nobody else can change: it is true until the end."""
+
+    def __init__(self) -> None:
+        self.is_judged = False  # whether somebody has judged by it what to do
+        self.numbers: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self.tasks: dict[int, Task] = {}
+        self.runs: dict[int, Run] = {}
+        self.calls: dict[int, Call] = {}
+        self.asks: dict[str, Ask] = {}
+        self.numbered: dict[int, Ask] = {}
+        self.heads: dict[int, bytes] = {}
+        self.requesters: dict[int, str] = {}
+        self.beginnings: dict[int, bytes] = {}  # first events
+        self.told: dict[int, list[bytes]] = {}  # the newest events that are written, as many as are foreseen
+        self.places: dict[int, Place] = {}
+        # Of tasks that were looked at as a whole: asks that are open or of the last run, open calls, what that run did not get.
+        self.last_runs: dict[int, int] = {}
+        self.asks_of: dict[int, dict[int, Ask]] = {}
+        self.calls_of: dict[int, dict[int, Call]] = {}
+        self.turns_of: dict[int, list[Turn]] = {}
+
+
+class Steps(Numbered):
+    """One view or one transaction. Whoever changes something of a task holds the row of its family first."""
+
+    def __init__(self, db: Database, *, changes: bool, lease: float, foreseen: Known | None = None) -> None:
+        self._db = db
+        self._changes = changes
+        self._lease = lease
+        self._foreseen = foreseen
+        self.is_guarded = False  # whether nothing of it counts if what was foreseen is not so any more
+        self.opens_gate = False  # whether a call starts once this is committed
+        self.trace: Trace | None = None  # of this transaction, if it leaves any
+        self._held_asks: set[str] = set()
+        self._heads: dict[str, tuple[int, bytes]] = {}
+        self._unsealed: list[tuple[int, Event, bytes]] = []
+        self._known: Known = Known()
+        self._unwritten = Unwritten()
+        self._entered: dict[int, Place] = {}  # of tasks that came into a queue in this transaction
+        self._queued: dict[str, str] = {}  # of those, the ones that are still there, and their pools
+        self.queues: set[str] = set()  # that were made, or found
+
+    @property
+    def known(self) -> Known:
+        """All that was read or written so far."""
+        return self._known
+
+    def _all(self, query: str, *values: object) -> list[Values]:
+        return self._each((query, values))[0]
+
+    def _each(self, *queries: tuple[str, Values]) -> list[list[Values]]:
+        """Ask several things in one go, after saying what is still to be written."""
+        return self._said([(SQL[query], values) for query, values in queries])
+
+    def _said(self, statements: list[Statement]) -> list[list[Values]]:
+        unwritten = self._unsaid()
+        return self._db.batch([*unwritten, *statements])[len(unwritten) :]
+
+    def _unsaid(self) -> list[Statement]:
+        unwritten, self._unwritten = self._unwritten, Unwritten()
+        return unwritten.statements()
+
+    def _later(self, query: str, task: int, *row: object, pool: str = "") -> None:
+        """Write a row before anything else is asked."""
+        self._unwritten.add(query, task, row, pool=pool)
+
+    def _run(self, query: str, *values: object) -> None:
+        """Say something before anything else is asked."""
+        self._unwritten.add_alone(query, values)
+        if query in _LEAVES_A_TRACE:
+            self.trace = Trace(_LEAVES_A_TRACE[query], values[:-1])
+
+    def _run_encoded(self, query: str, values: Encoded) -> None:
+        self._unwritten.add_alone(query, values)
+
+    def _no(self, task_id: str) -> int:
+        if task_id not in self._known.numbers:
+            self._find_number(task_id)
+        if task_id not in self._known.numbers:
+            raise NotFound(f"no task {task_id}", way_out="adjourn tasks")
+        return self._known.numbers[task_id]
+
+    def _find_number(self, task_id: str) -> None:
+        """Remember a task's number."""
+        if row := self._one("task_no", name_or_none(task_id)):
+            self._remember(task_id, int(row[0]))
+
+    def _remember(self, task_id: str, no: int) -> None:
+        self._known.numbers[task_id] = no
+        self._known.names[no] = task_id
+
+    def _task_id(self, no: int) -> str:
+        if no in self._known.names:
+            return self._known.names[no]
+        ((task_id,),) = self._all("task_id", no)
+        return str(task_id)
+
+    def _seal(self, news: str = "") -> None:
+        """Put what was told so far into the chain of the store. From here on everyone else who tells something waits."""
+        tasks, events, links = zip(*self._unsealed, strict=True) if self._unsealed else ((), (), ())
+        self._unsealed = []
+        self._known.told.clear()
+        if tasks:
+            bodies = [event_body(event) for event in events]
+            self.trace = Trace("trace_of_event", (tasks[-1], bodies[-1]))
+            sealed = lists(("bigint", tasks), ("bytea", bodies), ("bytea", links))
+            self._run_encoded("seal_events", Encoded([*sealed.parts, news.encode()]))
+
+    def finish(self) -> list[Statement]:
+        """Return what was kept back until the end: the last words before the commit."""
+        for no, head in self._heads.values():
+            if not self._unwritten.complete("write_task", no, head):
+                self._later("update_head", no, no, head)
+        if self._unsealed:
+            self._seal(self._news())
+        else:
+            self._run("notify", self._news())
+        return self._unsaid()
+
+    def _news(self) -> str:
+        """Return which tasks came into which queues, so that a worker need not look for them; of very many only that they did."""
+        queues: dict[str, list[str]] = {}
+        for task_id, pool in islice(self._queued.items(), _MOST_NAMES):
+            queues.setdefault(pool, []).append(task_id)
+        news = msgspec.json.encode(queues).decode() if queues else ""
+        return news if len(news.encode()) < _LONGEST_NEWS else ""
+
+
+class OutdatedIfMissing:
+    """Raises Outdated where something is to be replaced that is not there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, NotFound):
+            raise Outdated(_CHANGED.format(self._name)) from None
+
+
+def expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard reads best so
+    """Raise Outdated if something is not what it was taken for."""
+    if not is_unchanged:
+        raise Outdated(_CHANGED.format(name))
+
+
+def words(texts: Sequence[str]) -> list[str]:
+    """Return those names that can name something."""
+    return [found for text in texts if (found := name_or_none(text)) is not None]

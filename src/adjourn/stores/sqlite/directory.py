@@ -1,0 +1,214 @@
+"""The directory a store lives in: made safely, and refused when it is not safe."""
+
+import errno
+import os
+import stat
+
+from adjourn.core.errors import NotFound, StoreDamaged, StoreProblem, StoreRefused
+from adjourn.system.files import disk_full, private_file, sync_directory, write_whole
+
+DATABASE = "adjourn.db"
+LOCK = "write.lock"
+MOVING = "moving.json"  # says into which database the store is being moved
+FENCED = "moving"  # where the database lies while it is moved
+_CUSTOMARY = ".adjourn"
+_HEADER = 512  # bytes of the smallest page
+_IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
+# Kinds of file systems whose locks hold for all who see them, because only this machine sees them.
+# A block device belongs to one machine, so its file systems need no list; these have no device.
+_WITHOUT_DEVICE = frozenset(
+    {"tmpfs", "ramfs", "rootfs", "overlay", "aufs", "zfs", "btrfs", "bcachefs", "ecryptfs", "shiftfs"}
+    | {"lxfs", "wslfs", "ubifs", "jffs2", "yaffs2"}
+    | {f"fuse.{name}" for name in ("fuse-overlayfs", "gocryptfs", "encfs", "cryfs", "securefs")}
+    | {f"fuse.{name}" for name in ("mergerfs", "bindfs", "unionfs", "unionfs-fuse", "overlayfs")}
+)
+_OF_SEVERAL_MACHINES = frozenset({"ocfs2", "gfs", "gfs2", "gpfs", "mmfs"})  # on a device that they share
+_SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks its block
+_PROBE = 65_536  # bytes
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def prepare(root: str) -> str:
+    """Return the database's path in `root`, a private directory that is made and furnished if it is not there."""
+    if not os.path.lexists(root):
+        _make(root)
+    mode = _checked(root).st_mode
+    if mode & stat.S_IRWXU == stat.S_IRWXU and (mode & _OTHERS or not os.path.lexists(_ignore(root))):
+        _furnish(root)
+    # SQLite follows no link on its way: whoever came here by one is taken to where it leads.
+    path = os.path.join(os.path.realpath(root), DATABASE)
+    for needed in (os.path.join(root, LOCK), path):
+        if not os.path.lexists(needed):
+            _refuse_moving(root)
+            private_file(needed)
+    _refuse_remains(path)
+    return path
+
+
+def _refuse_moving(root: str) -> None:
+    """Refuse a store that is being moved into a database: what it keeps may count there already."""
+    if os.path.lexists(os.path.join(root, MOVING)):
+        from adjourn.core.text.render import command_line  # seldom needed
+
+        raise StoreProblem(
+            f"{root} is being moved into a database, and the move was not finished",
+            way_out=command_line(["adjourn", "store", "migrate", "--from", root]),
+        )
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Return which file is there, whatever it is called; or None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _refuse_remains(path: str) -> None:
+    """Refuse what is left of a database that was cut off: SQLite takes it for an empty one, and all would seem settled."""
+    has_log = _size(f"{path}-wal") > 0  # first: whoever makes the database in this very moment fills it before its log
+    size = os.lstat(path).st_size
+    is_cut = 0 < size < _HEADER or (size == 0 and has_log)
+    if is_cut and not _size(f"{path}-journal"):  # with a journal it is one that was being made; SQLite undoes that
+        raise StoreDamaged(f"{path} has {size} bytes: it is not a whole database", way_out="restore a backup of adjourn.db")
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+def _make(root: str) -> None:
+    above = os.path.dirname(root)
+    try:
+        _refuse_network(root, os.stat(above).st_dev)
+        os.mkdir(root, 0o700)
+        os.chmod(root, 0o700)  # whatever the umask
+    except FileExistsError:
+        return  # somebody makes it at the same time
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFound(f"{above} is not a directory", way_out="name a store with --store DIR") from None
+
+
+def _furnish(root: str) -> None:
+    """Make a directory private and hide it from git; leave it alone if others keep things in it."""
+    if os.path.basename(root) != _CUSTOMARY and os.listdir(root):
+        return
+    os.chmod(root, 0o700)
+    write_whole(_ignore(root), _IGNORE)
+    sync_directory(os.path.dirname(root))
+
+
+def _ignore(root: str) -> str:
+    return os.path.join(root, ".gitignore")
+
+
+def _checked(root: str) -> os.stat_result:
+    found = os.lstat(root)
+    if stat.S_ISLNK(found.st_mode):
+        raise StoreRefused(f"{root} is a symbolic link", way_out="name the directory itself with --store DIR")
+    if not stat.S_ISDIR(found.st_mode):
+        raise StoreRefused(f"{root} is not a directory", way_out="name a store with --store DIR")
+    if found.st_uid != os.geteuid():
+        raise StoreRefused(
+            f"{root} belongs to uid {found.st_uid}, and you are uid {os.geteuid()}",
+            way_out="use a store of your own: --store DIR",
+        )
+    _refuse_network(root, found.st_dev)
+    return found
+
+
+def _refuse_network(root: str, device: int) -> None:
+    """Refuse a file system that other machines may see: whether their locks keep us out cannot be known."""
+    kind, source = mounted(device)
+    if kind and not is_local(kind, source):
+        raise StoreRefused(
+            f"{root} is on a network filesystem ({kind}), or on one that is not known to be local: "
+            "SQLite's locks cannot be trusted there",
+            way_out="put the store on a local disk: --store DIR",
+        )
+
+
+def is_local(kind: str, source: str) -> bool:
+    """Return whether only this machine sees a mounted file system."""
+    if kind in _WITHOUT_DEVICE:
+        return True
+    is_fuse = kind == "fuse" or kind.startswith("fuse.")  # what is mounted there may be called anything
+    return source.startswith("/dev/") and not is_fuse and kind not in _OF_SEVERAL_MACHINES
+
+
+def filesystem_kind(device: int, *, mounts: str = "/proc/self/mountinfo") -> str:
+    """Return the type of the filesystem that a device number belongs to, or "" where that cannot be known."""
+    return mounted(device, mounts=mounts)[0]
+
+
+def mounted(device: int, *, mounts: str = "/proc/self/mountinfo") -> tuple[str, str]:
+    """Return the kind of a mounted file system and what is mounted, or two empty words if that is unknown."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
+            found = [line.partition(" - ")[2].split(" ") for line in lines if line.split(" ", 3)[2] == wanted]
+    except OSError:
+        return "", ""
+    return (found[-1][0], found[-1][1]) if found else ("", "")
+
+
+def may_fault(path: str) -> bool:
+    """Return whether a full disk may end the process instead of giving an error.
+
+    SQLite makes room for what it maps in steps of 4 KB, by one byte for each. Where blocks are smaller,
+    the rest of a step has no block until it is written to, and on a full disk that write is a SIGBUS.
+    """
+    return os.stat(path).st_blksize < _SMALLEST_BLOCK
+
+
+def leave_at_fault(root: str) -> None:
+    """Have a SIGBUS print that the disk is full, and end this process with 1; what was committed is safe."""
+    import ctypes
+    import signal
+
+    full = disk_full(root)
+    text = f"adjourn: {full.sentence}\n  try: {full.way_out}\n".encode("utf-8", "backslashreplace")
+
+    def leave(_number: int) -> None:
+        os.write(2, text)
+        os._exit(full.exit_code)
+
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(leave)
+    _handlers.append(handler)
+    ctypes.CDLL(None).signal(int(signal.SIGBUS), handler)
+
+
+_handlers: list[object] = []  # the C library has only their addresses
+
+
+def has_no_room(root: str) -> bool:
+    """Return whether the disk of a store takes no more; SQLite does not always say why it failed."""
+    probe = os.path.join(root, f".room.{os.getpid()}")
+    try:
+        fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        return error.errno in _FULL
+    try:
+        os.posix_fallocate(fd, 0, _PROBE)
+    except OSError as error:
+        return error.errno in _FULL
+    else:
+        return False
+    finally:
+        os.close(fd)
+        os.unlink(probe)
+
+
+def unusable(path: str, error: OSError) -> StoreProblem:
+    """Return what the operating system says of a path, as a sentence with a way out."""
+    if error.errno == errno.EROFS:
+        return StoreProblem(f"{path} is read-only", way_out="make it writable, or name another with --store DIR")
+    if error.errno in _FULL:
+        return disk_full(path)
+    kind = StoreRefused if isinstance(error, PermissionError) else StoreProblem
+    return kind(f"{path} cannot be used: {error.strerror}", way_out="name a store with --store DIR")

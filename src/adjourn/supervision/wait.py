@@ -1,0 +1,76 @@
+"""What a command does that neither starts nor ends a run: it waits for one, or looks after one that was left alone."""
+
+import gc
+import os
+import select
+import time
+from collections.abc import Callable
+
+from adjourn.controller.controller import Controller
+from adjourn.core.errors import CannotResume, Conflict
+from adjourn.core.task import Task
+from adjourn.process.processes import LocalProcesses, run_directory
+from adjourn.process.shim import adopt, holds_lock
+
+OUTPUT_MS = 100
+LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
+
+
+def require_workspace(controller: Controller, task: Task) -> None:
+    """Refuse a task whose workspace is not where it was: the same work anywhere else is other work."""
+    if os.path.isdir(task.spec.workspace):
+        return
+    with controller.store.read() as view:
+        run = view.run(task.id, task.runs) if task.runs else None
+    known = [f"run {run.id}" if run else "", task.spec.runner, f"session {run.session_ref}" if run and run.session_ref else ""]
+    why = f"its workspace {task.spec.workspace} is not there any more"
+    sentence = f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
+    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+
+
+def wait_until(
+    controller: Controller,
+    task_id: str,
+    is_reached: Callable[[Task], bool],
+    *,
+    look: Callable[[], None],
+    timeout: float | None = None,
+    every_ms: int = LOOK_MS,
+) -> Task:
+    """Wait for a task, by events and without work in between. `look` is called first and at every event."""
+    gc.enable()  # short commands go without; this one may last
+    ear = controller.store.listen()
+    poll = select.poll()
+    poll.register(ear.fileno(), select.POLLIN)
+    deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
+    try:
+        while True:
+            ear.drain()
+            look()
+            with controller.store.read() as view:
+                task = view.task(task_id)
+            rest = deadline - time.monotonic()
+            if is_reached(task) or rest <= 0:
+                return task
+            poll.poll(min(every_ms, rest * 1000))
+    finally:
+        ear.close()
+
+
+def interrupt_orphan(controller: Controller, task: Task, *, root: str) -> None:
+    """Interrupt a run whose supervisor is gone; one that has a supervisor is interrupted by it."""
+    with controller.store.read() as view:
+        run = view.run(task.id, task.runs)
+    if run.shim is None or LocalProcesses(root).supervisor_lives(run.supervisor):
+        return
+    place = run_directory(root, run.id)
+    shim = adopt(place, run.shim)
+    if shim is None and holds_lock(place):
+        raise Conflict(
+            f"run {run.id} runs in another PID namespace, and its supervisor is gone: it stops when a worker sees it there",
+            way_out="adjourn worker --once, in the container or on the host that started it",
+        )
+    if shim is not None:
+        shim.interrupt()
+        shim.wait(task.spec.grace + 1)
+        shim.close()

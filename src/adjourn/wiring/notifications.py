@@ -1,0 +1,236 @@
+"""Puts notifiers together, from the config of the user: never from a project's."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from adjourn.core.ask import Ask
+from adjourn.core.documents import plain_json
+from adjourn.core.errors import Misuse
+from adjourn.core.scene import Scene
+from adjourn.core.task import Milliseconds
+from adjourn.core.text.redact import plainly
+from adjourn.core.trail.events import Happened
+from adjourn.ports.notifier import Notifier
+from adjourn.settings.config import config_path, read_config
+from adjourn.settings.notify import BadTable, Table, key_of, read_table
+from adjourn.settings.redaction import open_redactor
+from adjourn.supervision.notify_loop import Courier, Hint, Stop, Write, follow
+from adjourn.system import lock
+from adjourn.views.notice import Occasion, notice_of
+from adjourn.wiring import now
+from adjourn.wiring.controller import open_controller
+
+LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do
+HURRIED = 1.0  # the same when a worker is told to stop; what is not told then stays in the outbox
+_EARLIER: Milliseconds = 86_400_000  # a notifier that is new to a store is told of the last day, if it was configured then
+_NOT_AGAIN_BEFORE = 5.0  # seconds between two starts of the process that delivers
+_TO_BEGIN = 2.0  # seconds for one that has only just been started
+
+
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """A notifier of the user's, ready to be used."""
+
+    name: str
+    on: frozenset[Occasion]
+    way: str
+    notifier: Notifier
+    since: Milliseconds
+
+
+def configured() -> list[Configured]:
+    """Return the notifiers of the user's config; what is wrong with it is said with its file, table and key."""
+    config = read_config()
+    return _notifiers(config.path, config.tables("notify"), since=config.since)
+
+
+def _notifiers(path: str, tables: list[Any], *, since: Milliseconds) -> list[Configured]:
+    found = [_notifier(path, number, table, since=since) for number, table in enumerate(tables, start=1)]
+    names = [each.name for each in found]
+    for number, name in enumerate(names, start=1):
+        if name in names[: number - 1]:
+            raise _wrong(path, number, f"`name`: another is called {name} already; give each a name of its own")
+    return found
+
+
+def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> Configured:
+    try:
+        table = read_table(content)
+        notifier, way = _way(table, directory=os.path.dirname(path))
+    except BadTable as error:
+        raise _wrong(path, number, str(error)) from error
+    return Configured(name=table.name, on=frozenset(table.on), way=way, notifier=notifier, since=since)
+
+
+def _way(table: Table, *, directory: str) -> tuple[Notifier, str]:
+    if table.command:
+        from adjourn.core.text.render import command_line
+        from adjourn.notifiers.command import CommandNotifier
+
+        return CommandNotifier(table.command, timeout=table.timeout), command_line(table.command)
+    from urllib.parse import urlsplit
+
+    from adjourn.notifiers.webhook import WebhookNotifier
+
+    key = key_of(table, directory=directory)
+    url = urlsplit(table.webhook)
+    return WebhookNotifier(table.webhook, key=key, timeout=table.timeout), f"{url.scheme}://{url.netloc}/…"
+
+
+def _wrong(path: str, number: int, what: str) -> Misuse:
+    return Misuse(f"{path}: [[notify]] number {number}: {what}", way_out="see docs/how-to/notifications.md")
+
+
+# --- delivering -----------------------------------------------------------------------------------------------------------
+
+
+def courier_for(each: Configured, root: str, *, hint: Hint) -> Courier:
+    """Return what brings a notifier the news of a store, with a connection of its own."""
+    return Courier(
+        open_controller(root),
+        each.notifier,
+        name=each.name,
+        on=each.on,
+        root=root,
+        clock=now,
+        write=_writer(hint),
+        since=max(each.since, now() - _EARLIER),
+    )
+
+
+def _writer(hint: Hint) -> Write:
+    redactor = open_redactor()
+
+    def write(happened: Happened, scene: Scene, ask: Ask | None) -> bytes:
+        clean, clean_scene = redactor.ask(ask) if ask else None, redactor.scene(scene)
+        notice = notice_of(happened, clean_scene, ask=clean, hint=hint(clean_scene))
+        told = msgspec.structs.replace(notice, text=plainly(notice.text))
+        return plain_json(msgspec.json.encode(told).decode()).encode()
+
+    return write
+
+
+def deliver_until(root: str, *, hint: Hint, log: Callable[..., None], closed: int) -> None:
+    """Deliver all that happens until the descriptor is closed at its other end, or the config changes."""
+    import threading
+
+    only = lock.hold_if_free(_presence(root))
+    if only is None:
+        return  # another worker's process delivers
+    seen, notifiers, stop = _signature(), configured(), Stop()
+
+    def tell(each: Configured) -> None:
+        try:
+            follow(courier_for(each, root, hint=hint), stop=stop, log=log)
+        except Exception as error:  # noqa: BLE001 -- the last edge of this thread; the worker begins anew
+            log("notify_error", notifier=each.name, error=f"{type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=tell, args=(each,), daemon=True) for each in notifiers]
+    for thread in threads:
+        thread.start()
+    seconds = _wait_for(closed, threads=threads, seen=seen)
+    stop.within(seconds)
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    for each in notifiers:
+        each.notifier.hang_up()
+    only.close()
+
+
+def _wait_for(closed: int, *, threads: list[Any], seen: tuple[int, ...] | None) -> float:
+    """Wait until nobody needs us any more, and return how many seconds there are for the last round.
+
+    A thread that died of a defect is a reason to begin anew, too.
+    """
+    import select
+
+    said = b""
+    while _signature() == seen and all(thread.is_alive() for thread in threads):
+        ready, _, _ = select.select([closed], [], [], _NOT_AGAIN_BEFORE)
+        if ready:
+            heard = os.read(closed, 64)
+            said += heard
+            if not heard:
+                break
+    return float(said) if said else LAST_ROUND
+
+
+def _presence(root: str) -> str:
+    return os.path.join(root, "notify.lock")
+
+
+def _signature() -> tuple[int, ...] | None:
+    """Return what changes whenever the config does."""
+    try:
+        found = os.stat(config_path())
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+class Messenger:
+    """Keeps, beside a worker, the one process that delivers. It starts none as long as nobody wants to be told."""
+
+    def __init__(self, root: str, *, log: Callable[..., None], log_format: str = "text") -> None:
+        self._root = root
+        self._log_format = log_format
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+        self._useless: tuple[int, ...] | None = None
+
+    def look(self) -> None:
+        """Start the process if there is need for one and none is there; never wait for it."""
+        moment = time.monotonic()
+        if moment < self._not_before or (self._process and self._process.poll() is None):
+            return
+        self._not_before = moment + _NOT_AGAIN_BEFORE
+        seen = _signature()
+        if seen is None or seen == self._useless or lock.is_held(_presence(self._root)):
+            return
+        if self._is_of_use():
+            self._start()
+        else:
+            self._useless = seen
+
+    def _is_of_use(self) -> bool:
+        try:
+            return bool(configured())
+        except Misuse as error:
+            self._log("notify_error", error=error.sentence)
+            return False
+
+    def _start(self) -> None:
+        from adjourn.wiring.policies import own_environment, own_python  # only where somebody wants to be told
+
+        command = own_python("notify", "--follow", "--output", self._log_format, "--store", self._root)
+        try:
+            self._process = subprocess.Popen(
+                command,
+                env=own_environment(os.environ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._log("notify_error", error=f"what delivers could not be started: {error.strerror}")
+
+    def close(self, *, within: float) -> None:
+        """Let it deliver what is due within so many seconds, and leave."""
+        if self._process is None:
+            return
+        if self._process.stdin:
+            with suppress(OSError):  # it has left
+                self._process.stdin.write(f"{within}".encode())
+                self._process.stdin.close()
+        try:
+            self._process.wait(within + _TO_BEGIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

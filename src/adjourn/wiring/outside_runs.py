@@ -1,0 +1,143 @@
+"""Whether whoever calls is outside of every run of a store; what cannot be known counts as inside."""
+
+import os
+
+from adjourn.core.ask import Principal
+from adjourn.core.errors import NotAllowed
+from adjourn.core.namespaces import PLACES, Place, difference, known_places, with_place
+from adjourn.core.states import CallState
+from adjourn.core.task import Run, Task
+from adjourn.ports.store import Change, View
+from adjourn.process import processes
+from adjourn.process.ancestry import (
+    Ancestor,
+    Unreadable,
+    came_from_outside,
+    enclosing_shim,
+    is_initial,
+    mark_of_run,
+    read_ancestors,
+    read_place,
+)
+from adjourn.system import lock
+
+_DECIDE_ELSEWHERE = "decide from the terminal where you started the task, or sign the decision with --sign KEY"
+
+
+def require_outside(root: str, view: View, by: Principal, verb: str) -> None:
+    """Refuse a decision on a store of one machine from what is, or may be, part of one of its runs.
+
+    A response file tells who owns it and not which process reads it, so it is not looked at here: it never decides.
+    """
+    if by.name.startswith("file:"):
+        return
+    ancestors = _ancestors(verb)
+    running = view.running()
+    if not running:
+        return
+    if ancestors is None:
+        raise _refused(verb, "the processes above this one cannot be read in /proc", running[0])
+    for task in running:
+        run = view.run(task.id, task.runs)
+        if _is_lost(root, view, task, run):
+            sentence = f"{verb} is refused: run {run.id} has just lost its shim, and this may be a part of it"
+            raise NotAllowed(sentence, way_out=f"adjourn show {task.id}, then run the command again")
+    if by.name.startswith("uid:"):
+        _require_known_place(root, view, verb, ancestors, running)
+
+
+def require_outside_here(root: str, by: Principal, verb: str) -> None:
+    """Refuse a decision on a store that machines share from what is, or may be, part of a run of this machine.
+
+    Who decides there is named by a login or a key, which may come from any container. So namespaces are not compared.
+    """
+    if not by.name.startswith("file:") and _ancestors(verb) is None and _runs_here(root):
+        sentence = f"{verb} is refused: the processes above this one cannot be read in /proc, so it may be part of a run"
+        raise NotAllowed(sentence, way_out="decide from another machine, or from a terminal where /proc can be read")
+
+
+def note_place(tx: Change, by: Principal) -> None:
+    """Remember that the store is used from here. While a run is alive nothing is noted: it could be the run that calls."""
+    if not by.name.startswith("uid:") or by.inside_run or tx.running():
+        return
+    place, places = place_if_any(), known_places(tx.shared_document(PLACES))
+    if place and place not in places:
+        tx.keep_shared_document(PLACES, with_place(places, place))
+
+
+def place_if_any() -> Place | None:
+    """Return where this process lives, or None where /proc does not say it."""
+    try:
+        return read_place()
+    except Unreadable:
+        return None
+
+
+def _ancestors(verb: str) -> list[Ancestor] | None:
+    """Return the processes above this one, or None if they cannot be read. Refuse what is known to be part of a run."""
+    try:
+        ancestors = read_ancestors()
+    except Unreadable:
+        ancestors = None
+    if mark_of_run() or (ancestors and enclosing_shim(ancestors)):
+        sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
+        raise NotAllowed(sentence, way_out="decide from a terminal of your own")
+    return ancestors
+
+
+def _is_lost(root: str, view: View, task: Task, run: Run) -> bool:
+    """Whether a shim of the task is gone without a result: what it started may be anywhere, and look like anybody.
+
+    A shim that ends as it should kills all that it started before it writes its result.
+    """
+    from adjourn.process.processes import run_directory  # only while something runs: most who decide need neither
+    from adjourn.process.shim import LOCK, RESULT
+
+    places = [run.id] if run.shim else []
+    places += [call.place for call in view.calls_in(task.id, CallState.EXECUTING) if call.shim]
+    folders = [run_directory(root, place) for place in places]
+    return any(
+        not lock.is_held(os.path.join(folder, LOCK)) and not os.path.lexists(os.path.join(folder, RESULT)) for folder in folders
+    )
+
+
+def _require_known_place(root: str, view: View, verb: str, ancestors: list[Ancestor], running: list[Task]) -> None:
+    """Refuse a local user outside of the places from which the store was used while nothing ran."""
+    try:
+        place = read_place()
+    except Unreadable as error:
+        raise _refused(verb, str(error), running[0]) from error
+    differs = difference(place, known_places(view.shared_document(PLACES)))
+    if differs:
+        why = f"{differs} is not one from which this store was used while nothing ran"
+        raise _refused(verb, why, running[0])
+    if came_from_outside(ancestors) and not _all_run_in(root, view, place, running):
+        raise _refused(verb, "the process that started this one is outside of its pid namespace", running[0])
+
+
+def _all_run_in(root: str, view: View, place: Place, running: list[Task]) -> bool:
+    """Whether all runs are in this pid namespace: then none of them can have entered it from outside."""
+    if is_initial(place):
+        return False
+    for task in running:
+        about = processes.about_of(root, view.run(task.id, task.runs).supervisor)
+        theirs = about.place if about else None
+        if theirs is None or (theirs.pid_namespace, theirs.first_process) != (place.pid_namespace, place.first_process):
+            return False
+    return True
+
+
+def _runs_here(root: str) -> bool:
+    """Whether this machine may have a run of a shared store: a supervisor or a shim holds its lock."""
+    from adjourn.process.shim import LOCK  # seldom needed: only where /proc hides what is above
+
+    if processes.living(root):
+        return True
+    folder = os.path.join(root, "runs")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return any(lock.is_held(os.path.join(folder, name, LOCK)) for name in names)
+
+
+def _refused(verb: str, why: str, running: Task) -> NotAllowed:
+    sentence = f"{verb} is refused while task {running.id} runs: this process may be part of a run, for {why}"
+    return NotAllowed(sentence, way_out=f"{_DECIDE_ELSEWHERE}; or first: adjourn wait {running.id}")

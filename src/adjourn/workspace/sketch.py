@@ -1,0 +1,126 @@
+"""Sketches of a workspace: enough of each file to say later which lines came and went, without a copy of it.
+
+Git is never run: the repository belongs to the agent, and what it configures would run here.
+"""
+
+import os
+import stat
+import time
+from array import array
+from collections import Counter
+from zlib import crc32
+
+import msgspec
+
+from adjourn.core.diffstat import Diffstat, FileChange, by_path
+from adjourn.core.digest import sha256
+from adjourn.core.task import Milliseconds
+from adjourn.workspace.git import MOST_ENTRIES, content_of, entries
+
+_LONGEST = 2.0  # seconds for one look
+_LARGEST = 1 << 20  # of a file whose lines are counted
+_MOST_LINES = 500_000  # of all files together
+
+
+class Sketch(msgspec.Struct, frozen=True, array_like=True):
+    """One file: when it changed last, its size, the digest of its content, and a checksum of each of its lines."""
+
+    changed: int
+    size: int
+    digest: bytes = b""
+    lines: bytes | None = None  # None where it is not text, or too large
+
+
+class Sketches(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace at one moment."""
+
+    at: Milliseconds
+    files: dict[str, Sketch]
+    is_whole: bool
+
+
+def sketch_of(workspace: str, *, seconds: float = _LONGEST) -> Sketches:
+    """Look at a workspace, no longer than so many seconds."""
+    return _Look(workspace, seconds=seconds).sketches()
+
+
+def encoded(sketches: Sketches) -> bytes:
+    """Return sketches as bytes."""
+    return msgspec.msgpack.encode(sketches)
+
+
+def decoded(body: bytes) -> Sketches:
+    """Return what bytes say."""
+    return msgspec.msgpack.decode(body, type=Sketches)
+
+
+def compare(before: Sketches, now: Sketches) -> Diffstat:
+    """Say what changed between two looks; where one was cut short, only what is certain."""
+    changes: list[FileChange] = []
+    for path, new in now.files.items():
+        old = before.files.get(path)
+        if old is None and not before.is_whole and new.changed < (before.at + 1) * 1_000_000:
+            continue  # it may have been there: the first look did not come so far
+        if old is None or _differ(old, new):
+            changes.append(_change(path, old, new))
+    if now.is_whole:
+        changes += [_change(path, old, None) for path, old in before.files.items() if path not in now.files]
+    return Diffstat(files=by_path(changes), is_whole=before.is_whole and now.is_whole)
+
+
+def _differ(old: Sketch, new: Sketch) -> bool:
+    if old.digest and new.digest:
+        return old.digest != new.digest
+    return (old.size, old.changed) != (new.size, new.changed)
+
+
+def _change(path: str, old: Sketch | None, new: Sketch | None) -> FileChange:
+    before, after = _lines(old), _lines(new)
+    counts: dict[str, int] = {}
+    if before is not None and after is not None:
+        counts = {"lines_added": (after - before).total(), "lines_removed": (before - after).total()}
+    return FileChange(path=path, what="added" if old is None else "removed" if new is None else "changed", **counts)
+
+
+def _lines(sketch: Sketch | None) -> Counter[int] | None:
+    if sketch is None:
+        return Counter()
+    return None if sketch.lines is None else Counter(array("I", sketch.lines))
+
+
+class _Look:
+    """One walk over a workspace, within its limits."""
+
+    def __init__(self, workspace: str, *, seconds: float) -> None:
+        self._workspace = workspace
+        self._deadline = time.monotonic() + seconds
+        self._room = _MOST_LINES
+        self._files: dict[str, Sketch] = {}
+
+    def sketches(self) -> Sketches:
+        began = time.time_ns() // 1_000_000
+        is_whole = all(self._take(path, found) for path, found in entries(self._workspace))
+        return Sketches(at=began, files=self._files, is_whole=is_whole)
+
+    def _take(self, path: str, found: os.stat_result) -> bool:
+        """Sketch a file; say whether there is still room for more."""
+        if len(self._files) >= MOST_ENTRIES or time.monotonic() > self._deadline:
+            return False
+        if stat.S_ISREG(found.st_mode):
+            name = os.path.relpath(path, self._workspace).encode("utf-8", "backslashreplace").decode()
+            self._files[name] = self._sketch(path, found)
+        return True
+
+    def _sketch(self, path: str, found: os.stat_result) -> Sketch:
+        changed = max(found.st_mtime_ns, found.st_ctime_ns)
+        content = content_of(path, most=_LARGEST) if found.st_size <= _LARGEST else None
+        if content is None:
+            return Sketch(changed, found.st_size)
+        return Sketch(changed, found.st_size, sha256(content), self._checksums(content))
+
+    def _checksums(self, content: bytes) -> bytes | None:
+        lines = content.splitlines()
+        self._room -= len(lines)
+        if b"\0" in content or self._room < 0:
+            return None
+        return array("I", map(crc32, lines)).tobytes()
