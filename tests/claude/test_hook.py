@@ -146,7 +146,7 @@ def test_an_adjourn_that_cannot_start_is_a_no(place: Path) -> None:
 
 def test_a_hook_that_cannot_print_is_a_no(place: Path) -> None:
     with driver(place, says(YES)):
-        done = ask(place, line=f"({setup.hook_command(str(ADJOURN))}) >/dev/full")
+        done = ask(place, line=f"({options.hook_command(str(ADJOURN))}) >/dev/full")
     assert done.returncode == 2
 
 

@@ -56,7 +56,8 @@ VERBS = {
 }
 
 # Parts of adjourn that adjourn itself starts.
-HIDDEN = frozenset({"_agent", "_tool", "_claude", "_codex", "_hook"})
+DRIVERS = {"_agent": "agent", "_tool": "tool", "_claude": "claude", "_codex": "codex"}
+HIDDEN = frozenset({*DRIVERS, "_hook"})
 
 
 class Verbs(click.Group):
@@ -72,7 +73,10 @@ class Verbs(click.Group):
         del ctx
         if cmd_name not in VERBS and cmd_name not in HIDDEN:
             return None
-        command = import_module(f"adjourn.cli.{cmd_name}").command
+        if cmd_name in DRIVERS:
+            command = getattr(import_module("adjourn.cli.verbs._drivers"), DRIVERS[cmd_name])
+        else:
+            command = import_module(f"adjourn.cli.verbs.{cmd_name}").command
         assert isinstance(command, click.Command)  # noqa: S101 -- our own table
         return command
 

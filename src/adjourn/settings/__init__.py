@@ -1,1 +1,1 @@
-"""TODO."""
+"""Reads the files that people write: config, policies, rules, principals, supervision."""

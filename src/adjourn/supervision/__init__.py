@@ -1,1 +1,1 @@
-"""TODO."""
+"""Owns running processes: the supervisor, the worker, plans, notifications and leases."""

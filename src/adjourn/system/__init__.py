@@ -1,1 +1,1 @@
-"""TODO."""
+"""One of each mechanism of the operating system: files, locks, signals."""

@@ -186,13 +186,12 @@ def drive_claude() -> int:
     from adjourn.runners.claude.driver import ClaudeDriver
     from adjourn.wiring.policies import own_program
 
-    with driving() as drive_claude:
-        return ClaudeDriver(drive_claude, adjourn=own_program() or "adjourn", inherited=os.environ).run()
+    with driving() as drive:
+        return ClaudeDriver(drive, adjourn=own_program() or "adjourn", inherited=os.environ).run()
 
 
 def ask_driver(request: bytes) -> bytes:
     """Take the input of a hook to the driver of the run that it belongs to, and return what to print, or raise."""
-    from adjourn.process.processes import run_directory
     from adjourn.runners import hook
 
     run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
@@ -204,9 +203,9 @@ def ask_driver(request: bytes) -> bytes:
 def drive_codex() -> int:
     """Drive the Codex of the run that this process is, and return the exit code that says how it ended."""
     from adjourn.process.linux import die_with
-    from adjourn.runners.codex.driver import drive_codex
+    from adjourn.runners.codex.driver import run_codex
     from adjourn.wiring.policies import own_program
 
-    with driving() as drive_codex:
+    with driving() as drive:
         adjourn, bind = own_program() or "adjourn", partial(die_with, os.getpid())
-        return drive_codex(drive_codex, os.environ, adjourn=adjourn, bind=bind)
+        return run_codex(drive, os.environ, adjourn=adjourn, bind=bind)

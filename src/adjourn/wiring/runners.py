@@ -47,7 +47,7 @@ def _setup(runner: str, given: dict[str, str]) -> object:
         from adjourn.wiring.agent_options import agent_setup
 
         return agent_setup(given)
-    read_setup: Any = import_module(f"adjourn.runners.{runner}.setup").read_setup
+    read_setup: Any = import_module(f"adjourn.runners.{runner}.options").read_setup
     return read_setup(given, os.environ)
 
 
@@ -78,7 +78,7 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
         return []
     if task.state is TaskState.PAUSED and not is_resumable(task, run):
         return [Look(thing="session", fine=False, says="it was not saved yet when the task was interrupted"), _workspace(task)]
-    look: Any = import_module(f"adjourn.runners.{task.spec.runner}.resuming").looks
+    look: Any = import_module(f"adjourn.runners.{task.spec.runner}.check").looks
     found: Iterator[Look] = look(
         task.spec,
         of=task.session_id,

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Reads the workspace: file digests, git's HEAD, and what changed."""

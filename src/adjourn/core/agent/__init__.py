@@ -1,1 +1,1 @@
-"""TODO."""
+"""The calls and the transcript of an agent."""

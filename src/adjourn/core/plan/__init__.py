@@ -1,1 +1,1 @@
-"""TODO."""
+"""Plans: their file, their tasks, their document."""

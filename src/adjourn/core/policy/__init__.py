@@ -1,1 +1,1 @@
-"""TODO."""
+"""Rules, and how they judge a call."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Text for people and machines: rendering, redaction, times, TOML, JSON."""

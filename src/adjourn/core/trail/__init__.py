@@ -1,1 +1,1 @@
-"""TODO."""
+"""The audit trail: events, its chain, and receipts."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The shim's own side: the small process between a supervisor and a child."""

@@ -29,7 +29,7 @@ from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
 
 
-def drive_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> int:
+def run_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> int:
     """Run Codex for a task until it is done, or a person is needed, and return the exit code; `bind` has it die with us."""
     driver = CodexDriver(drive, environment, adjourn=adjourn, bind=bind)
     try:

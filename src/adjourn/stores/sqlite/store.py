@@ -165,7 +165,7 @@ class SqliteStore:
         """
         missing = self._files.missing()
         if missing is None and (has_transaction or is_committed) and not self._files.is_log_whole():
-            missing = f"{self.root}/{place.DATABASE}-wal"
+            missing = f"{self.root}/{directory.DATABASE}-wal"
         if missing:
             raise _lost(missing, self.root, is_committed=is_committed)
 
@@ -412,7 +412,7 @@ def _translated(root: str) -> Generator[None, None, None]:
         raise StoreDamaged(f"{root} holds a damaged database: {error}", way_out="restore a backup of adjourn.db") from error
     except apsw.Error as error:
         if getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ:
-            raise _lost(f"{root}/{place.DATABASE}-wal", root) from error
+            raise _lost(f"{root}/{directory.DATABASE}-wal", root) from error
         if isinstance(error, apsw.IOError | apsw.CantOpenError) and directory.has_no_room(root):
             raise disk_full(root) from error
         raise StoreProblem(
