@@ -1,4 +1,7 @@
-"""A worker that says through a named pipe when it has claimed a task: the moment in which the commit was over."""
+"""A worker that says through a named pipe when it has claimed a task.
+
+The moment in which the commit was over.
+"""
 
 import os
 import time

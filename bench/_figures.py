@@ -8,7 +8,12 @@ from typing import NamedTuple
 def words(description: str | None) -> ArgumentParser:
     """Return the parser of a bench's command line, with what all of them take."""
     parser = ArgumentParser(description=description)
-    parser.add_argument("-v", "--verbose", action="store_true", help="show the parts as well, where there is something to part")
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="show the parts as well, where there is something to part",
+    )
     return parser
 
 
@@ -57,7 +62,14 @@ def show(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
     for row in (heads, *rows):
         first = row[0].ljust(widths[0])
-        print("  ".join([first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]).rstrip())
+        print(
+            "  ".join(
+                [
+                    first,
+                    *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+                ]
+            ).rstrip()
+        )
 
 
 def number(value: float) -> str:

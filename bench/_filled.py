@@ -1,4 +1,7 @@
-"""Fills stores with tasks that wait, each by the way that a task comes to wait; a filled store is kept for the next bench."""
+"""Fills stores with tasks that wait, each by the way that a task comes to wait.
+
+A filled store is kept for the next bench.
+"""
 
 import gc
 import hashlib
@@ -37,7 +40,9 @@ Waiting = Callable[[Controller, int, str], Task]
 
 def waits_for_approval(controller: Controller, number: int, workspace: str) -> Task:
     """Leave a task that waits for the approval of its command, with a short manifest."""
-    run = _running(controller, ("./deploy.sh", "--to", "production", f"--build={number}"), number, workspace)
+    run = _running(
+        controller, ("./deploy.sh", "--to", "production", f"--build={number}"), number, workspace
+    )
     manifest = f'{{"action": "deploy", "target": "production", "build": {number}, "reason": "the release is ready"}}'
     return controller.finish(run, Exit(code=90, output=f"checking build {number}\n{manifest}\n"))
 
@@ -99,7 +104,10 @@ def copy_of(place: Path) -> Generator[Path, None, None]:
 
 
 def _bind(root: Path) -> None:
-    """Make a copy of a store ours: its key is known, and what was seen of an earlier copy is not about this one."""
+    """Make a copy of a store ours.
+
+    Its key is known, and what was seen of an earlier copy is not about this one.
+    """
     store = SqliteStore(str(root), home=_home())
     with store.read() as view:
         identity = identity_in(view)
@@ -109,7 +117,13 @@ def _bind(root: Path) -> None:
     store.close()
 
 
-def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/srv/people/someone/src/shop") -> list[str]:
+def fill(
+    root: Path | str,
+    count: int,
+    waiting: Waiting,
+    *,
+    workspace: str = "/srv/people/someone/src/shop",
+) -> list[str]:
     """Fill a store through the controller, many tasks to a commit, and return the tasks' ids."""
     store = _Hasty(str(root))
     controller = Controller(
@@ -127,7 +141,10 @@ def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/s
     gc.disable()
     for first in range(0, count, _BATCH):
         with store.transaction():
-            ids += [waiting(controller, number, workspace).id for number in range(first, min(first + _BATCH, count))]
+            ids += [
+                waiting(controller, number, workspace).id
+                for number in range(first, min(first + _BATCH, count))
+            ]
         _tell(first, count, started)
     gc.enable()
     store.close()
@@ -135,7 +152,10 @@ def fill(root: Path | str, count: int, waiting: Waiting, *, workspace: str = "/s
 
 
 def _home() -> Home:
-    return Home(directory=state_directory(os.environ), key="a key of benches, so that their copies of a store are theirs")
+    return Home(
+        directory=state_directory(os.environ),
+        key="a key of benches, so that their copies of a store are theirs",
+    )
 
 
 class _Hasty(SqliteStore):
@@ -143,7 +163,9 @@ class _Hasty(SqliteStore):
 
     def __init__(self, root: str) -> None:
         super().__init__(root, home=_home())
-        self._db.do("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 20000; PRAGMA cache_size = -400000")
+        self._db.do(
+            "PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 20000; PRAGMA cache_size = -400000"
+        )
 
     def transaction(self) -> AbstractContextManager[Rows]:
         """Open the transaction that everything inside shares."""
@@ -190,11 +212,17 @@ def _version() -> str:
     package = Path(adjourn.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.*")):
-        if path.suffix in {".py", ".sql"} and {"controller", "core", "stores"} & set(path.relative_to(package).parts):
+        if path.suffix in {".py", ".sql"} and {"controller", "core", "stores"} & set(
+            path.relative_to(package).parts
+        ):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
 def _tell(done: int, count: int, started: float) -> None:
     if count >= 10_000 and done % 10_000 == 0:
-        print(f"filling a store: {done:,} of {count:,}, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"filling a store: {done:,} of {count:,}, {time.monotonic() - started:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )

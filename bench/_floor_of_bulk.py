@@ -1,4 +1,7 @@
-"""The floor of many decisions: a bare Python script on SQLite that reads ids and records each, all in one transaction."""
+"""The floor of many decisions.
+
+A bare Python script on SQLite that reads ids and records each, all in one transaction.
+"""
 
 import sqlite3
 import sys
@@ -18,8 +21,13 @@ def prepare(path: str, ids: list[str]) -> None:
     db = sqlite3.connect(path)
     db.executescript(f"PRAGMA journal_mode = WAL; {_TABLES}")
     db.executemany("INSERT INTO task VALUES (?, 'waiting', 1, NULL)", [(name,) for name in ids])
-    db.executemany("INSERT INTO call VALUES (?, 'pending', NULL)", [(number,) for number in range(len(ids))])
-    db.executemany("INSERT INTO ask VALUES (?, ?, ?, 'pending', NULL)", [(name, name, number) for number, name in enumerate(ids)])
+    db.executemany(
+        "INSERT INTO call VALUES (?, 'pending', NULL)", [(number,) for number in range(len(ids))]
+    )
+    db.executemany(
+        "INSERT INTO ask VALUES (?, ?, ?, 'pending', NULL)",
+        [(name, name, number) for number, name in enumerate(ids)],
+    )
     db.commit()
     db.close()
 
@@ -30,12 +38,20 @@ def main(path: str) -> None:
     db.execute("PRAGMA synchronous = FULL")
     db.execute("BEGIN IMMEDIATE")
     for name in sys.stdin.read().split():
-        ((task, call),) = db.execute("SELECT task, call FROM ask WHERE id = ? AND state = 'pending'", (name,)).fetchall()
+        ((task, call),) = db.execute(
+            "SELECT task, call FROM ask WHERE id = ? AND state = 'pending'", (name,)
+        ).fetchall()
         ((version,),) = db.execute("SELECT version FROM task WHERE id = ?", (task,)).fetchall()
         db.execute("UPDATE ask SET state = 'approved', settled_by = 'uid' WHERE id = ?", (name,))
         db.execute("UPDATE call SET state = 'approved', approved_by = 'uid' WHERE no = ?", (call,))
-        db.execute("UPDATE task SET state = 'queued', version = ?, next_call = 2 WHERE id = ?", (version + 1, task))
-        db.executemany("INSERT INTO event (task, body) VALUES (?, ?)", [(task, "ask_approved"), (task, "task_queued")])
+        db.execute(
+            "UPDATE task SET state = 'queued', version = ?, next_call = 2 WHERE id = ?",
+            (version + 1, task),
+        )
+        db.executemany(
+            "INSERT INTO event (task, body) VALUES (?, ?)",
+            [(task, "ask_approved"), (task, "task_queued")],
+        )
         print("approved", name)
     db.execute("COMMIT")
 

@@ -35,12 +35,22 @@ def adjourn() -> str:
     return path
 
 
-os.environ.setdefault("XDG_STATE_HOME", f"{tempfile.gettempdir()}/adjourn-bench-{os.getuid()}-state")  # never a person's own
+# Never a person's own
+os.environ.setdefault(
+    "XDG_STATE_HOME", f"{tempfile.gettempdir()}/adjourn-bench-{os.getuid()}-state"
+)
 
 
 def environment() -> dict[str, str]:
-    """Return what a person's shell would hand down: nothing that makes an interpreter slower, nothing of an outer run."""
-    return {name: value for name, value in os.environ.items() if name not in _NOISE and not name.startswith("ADJOURN_")}
+    """Return what a person's shell would hand down.
+
+    Nothing that makes an interpreter slower, nothing of an outer run.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _NOISE and not name.startswith("ADJOURN_")
+    }
 
 
 def adopt_orphans() -> None:
@@ -71,11 +81,19 @@ def cost_of(
     return Cost(cpu=cpu_of_children() - before, wall=wall)
 
 
-def launch(command: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, silenced: Sequence[int] = (1,)) -> int:
+def launch(
+    command: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str] | None = None,
+    silenced: Sequence[int] = (1,),
+) -> int:
     """Start a command with nothing to read and nobody who listens, and return its pid."""
     quiet = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, *silenced)]
     with contextlib.chdir(cwd):
-        return os.posix_spawnp(command[0], tuple(command), environment() if env is None else env, file_actions=quiet)
+        return os.posix_spawnp(
+            command[0], tuple(command), environment() if env is None else env, file_actions=quiet
+        )
 
 
 def reap_all(*, spare: Collection[int] = ()) -> None:
@@ -97,7 +115,10 @@ def cpu_of_children() -> float:
 
 
 def interleaved(cases: Mapping[str, Callable[[], Cost]], *, rounds: int) -> dict[str, Cost]:
-    """Measure the cases in turn, round after round, and return the median of each: a busy machine is busy for all."""
+    """Measure the cases in turn, round after round, and return the median of each.
+
+    A busy machine is busy for all.
+    """
     for case in cases.values():
         case()  # compiles, fills caches, and does not count
     seen: dict[str, list[Cost]] = {name: [] for name in cases}

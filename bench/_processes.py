@@ -1,4 +1,7 @@
-"""What living processes cost, read from /proc: a worker, its fork server, and whatever they started."""
+"""What living processes cost, read from /proc.
+
+A worker, its fork server, and whatever they started.
+"""
 
 import subprocess
 import sys
@@ -26,10 +29,15 @@ class Memory(NamedTuple):
 
 @contextmanager
 def worker(place: Path, *options: str) -> Generator[int, None, None]:
-    """Lend the pid of a worker on the store in that directory; it is told to stop at the end, and waited for."""
+    """Lend the pid of a worker on the store in that directory.
+
+    It is told to stop at the end, and waited for.
+    """
     command = [adjourn(), "worker", *options]
     null = subprocess.DEVNULL
-    process = subprocess.Popen(command, cwd=place, env=environment(), stdin=null, stdout=null, stderr=null)
+    process = subprocess.Popen(
+        command, cwd=place, env=environment(), stdin=null, stdout=null, stderr=null
+    )
     try:
         until(lambda: has_worker(str(place / STORE), "default"), what="the worker is there")
         time.sleep(1)  # its first look is over
@@ -59,13 +67,18 @@ def family(pid: int) -> dict[int, str]:
 
 
 def cpu_of(pid: int) -> float:
-    """Return the seconds of CPU that a process has used, to the nanosecond: a clock tick is a tenth of what is allowed."""
+    """Return the seconds of CPU that a process has used, to the nanosecond.
+
+    A clock tick is a tenth of what is allowed.
+    """
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / _NANO
 
 
 def memory_of(pid: int) -> Memory:
     """Return how much memory a process has."""
-    lines = [line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]]
+    lines = [
+        line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    ]
     of = {name: int(kilobytes) * 1.024 / 1e3 for name, kilobytes, *_ in lines}
     return Memory(rss=of["Rss:"], own=of["Private_Clean:"] + of["Private_Dirty:"], pss=of["Pss:"])

@@ -1,4 +1,7 @@
-"""The least that a worker on PostgreSQL can do: hears NOTIFY, takes a row by SKIP LOCKED, commits, and says when."""
+"""The least that a worker on PostgreSQL can do.
+
+Hears NOTIFY, takes a row by SKIP LOCKED, commits, and says when.
+"""
 
 import os
 import sys
@@ -15,7 +18,10 @@ WHERE no = (SELECT no FROM raw_queue WHERE state = 'ready' ORDER BY no LIMIT 1 F
 def main(url: str, path: str) -> None:
     """Take row after row, until told to stop."""
     pipe = os.open(path, os.O_WRONLY)
-    with psycopg.connect(url, autocommit=True) as ear, psycopg.connect(url, autocommit=True) as hand:
+    with (
+        psycopg.connect(url, autocommit=True) as ear,
+        psycopg.connect(url, autocommit=True) as hand,
+    ):
         ear.execute("LISTEN raw")
         os.write(pipe, b"0\n")
         for _ in ear.notifies():

@@ -25,21 +25,37 @@ PERSON = Principal(name=f"uid:{os.getuid()}")
 _HERE = Path(__file__).parent
 _KEY = "(copy << 20) + (no & 1048575)"
 _EVENT = "(SELECT max(no) FROM adjourn.event) + row_number() OVER ()"
-# Of each table the columns, what a copy has instead of the model's, and how the model's rows are found.
+# Of each table the columns, what a copy has instead of the model's, and how the model's rows are
+# found.
 _TABLES = [
-    ("task", "no, family, id", "copy, copy, md5(copy::text)", "state, version, pool, next_call, wish, head, body", "no"),
+    (
+        "task",
+        "no, family, id",
+        "copy, copy, md5(copy::text)",
+        "state, version, pool, next_call, wish, head, body",
+        "no",
+    ),
     ("task_spec", "no", "copy", "body", "no"),
     ("run", "no", _KEY, "state, version, supervisor, body", "no >> 20"),
     ("call", "no", _KEY, "state, version, digest, claimed_by, label, body", "no >> 20"),
     ("call_body", "no", _KEY, "body", "no >> 20"),
-    ("ask", "no, id", f"{_KEY}, md5('ask' || copy)", "state, kind, run, created_at, call, settled_at, level, body", "no >> 20"),
+    (
+        "ask",
+        "no, id",
+        f"{_KEY}, md5('ask' || copy)",
+        "state, kind, run, created_at, call, settled_at, level, body",
+        "no >> 20",
+    ),
     ("ask_body", "no", _KEY, "body", "no >> 20"),
     ("event", "no, task", f"{_EVENT}, copy", "body, seal", "task"),
 ]
 
 
 class Shared:
-    """A store in PostgreSQL, and the machines that share it: each has a place of its own for files."""
+    """A store in PostgreSQL, and the machines that share it.
+
+    Each has a place of its own for files.
+    """
 
     def __init__(self, url: str, place: Path) -> None:
         self.url = url
@@ -90,24 +106,37 @@ class Shared:
             time.sleep(look)
 
     @contextmanager
-    def workers(self, count: int, *options: str, script: Path | None = None) -> Generator[list[int], None, None]:
+    def workers(
+        self, count: int, *options: str, script: Path | None = None
+    ) -> Generator[list[int], None, None]:
         """Lend the pids of workers that have begun, each on a machine of its own."""
         with ExitStack() as stack:
-            pids = [stack.enter_context(self._worker(f"machine-{number}", *options, script=script)) for number in range(count)]
-            until(lambda: len(self.say("SELECT 1 FROM adjourn.supervisor")) == count, what="the workers are there")
+            pids = [
+                stack.enter_context(self._worker(f"machine-{number}", *options, script=script))
+                for number in range(count)
+            ]
+            until(
+                lambda: len(self.say("SELECT 1 FROM adjourn.supervisor")) == count,
+                what="the workers are there",
+            )
             time.sleep(1)  # their first looks are over
             yield pids
 
     @contextmanager
     def _worker(self, name: str, *options: str, script: Path | None) -> Generator[int, None, None]:
         begin = [python(), str(script)] if script else [python(), "-m", "adjourn"]
-        variables = environment() | {"ADJOURN_STORE": self.url, "XDG_STATE_HOME": str(self.place / name)}
+        variables = environment() | {
+            "ADJOURN_STORE": self.url,
+            "XDG_STATE_HOME": str(self.place / name),
+        }
         with begun([*begin, "worker", *options], cwd=self.place, env=variables) as process:
             yield process.pid
 
 
 @contextmanager
-def begun(command: list[str], *, cwd: Path, env: dict[str, str]) -> "Generator[subprocess.Popen[bytes], None, None]":
+def begun(
+    command: list[str], *, cwd: Path, env: dict[str, str]
+) -> "Generator[subprocess.Popen[bytes], None, None]":
     """Lend a process; it is told to stop at the end, and waited for."""
     null = subprocess.DEVNULL
     process = subprocess.Popen(command, cwd=cwd, env=env, stdin=null, stdout=null, stderr=null)
@@ -120,7 +149,10 @@ def begun(command: list[str], *, cwd: Path, env: dict[str, str]) -> "Generator[s
 
 @contextmanager
 def shared_store(url: str | None) -> Generator[Shared, None, None]:
-    """Lend a store in the database that is named, or on a new server, set up as servers are: what is committed is on disk."""
+    """Lend a store in the database that is named, or on a new server, set up as servers are.
+
+    What is committed is on disk.
+    """
     with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as folder:
         os.chmod(folder, 0o755)  # noqa: S103 -- the server is another user's where we are root
         place = Path(folder)
@@ -141,11 +173,16 @@ def _server(place: Path) -> Generator[str, None, None]:
 def share(parser: Any, *, full: int, small: int) -> None:
     """Let a person name a database, how many tasks wait, and whether a small share is enough."""
     parser.add_argument(
-        "--url", help="a database that nobody needs: it is filled and left so (default: a server of the bench's own)"
+        "--url",
+        help="a database that nobody needs: it is filled and left so (default: a server of the bench's own)",
     )
     parser.add_argument("--waiting", type=int, default=full, help="tasks that wait in the store")
     parser.add_argument(
-        "--small", dest="waiting", action="store_const", const=small, help=f"the same with {small:,} tasks that wait"
+        "--small",
+        dest="waiting",
+        action="store_const",
+        const=small,
+        help=f"the same with {small:,} tasks that wait",
     )
 
 

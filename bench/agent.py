@@ -26,10 +26,18 @@ from adjourn.wiring.controller import open_controller
 
 HERE = Path(__file__).resolve().parent
 HOMES = HERE.parent / ".dev" / "peers"
-QUIETLY = ("-q", "--disable-pip-version-check", "--no-warn-script-location", "--root-user-action=ignore")
+QUIETLY = (
+    "-q",
+    "--disable-pip-version-check",
+    "--no-warn-script-location",
+    "--root-user-action=ignore",
+)
 PEERS = {
     "Pydantic AI": ("pydantic_ai_peer.py", ["pydantic-ai-slim[openai]"]),
-    "LangGraph": ("langgraph_peer.py", ["langgraph", "langgraph-checkpoint-sqlite", "langchain-openai"]),
+    "LangGraph": (
+        "langgraph_peer.py",
+        ["langgraph", "langgraph-checkpoint-sqlite", "langchain-openai"],
+    ),
     "OpenAI Agents": ("openai_agents_peer.py", ["openai-agents"]),
 }
 SCRIPT = """{"turns": [
@@ -52,9 +60,14 @@ def main() -> int:
 
 def beside_peers(homes: Path, *, rounds: int) -> int:
     """Measure ours and theirs in turn, and print the figures."""
-    with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place, model(place, SCRIPT) as (url, pid):
+    with (
+        tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place,
+        model(place, SCRIPT) as (url, pid),
+    ):
         STAYING.add(pid)
-        peers = {name: peer(homes / name.lower().replace(" ", "-"), name, place, url) for name in PEERS}
+        peers = {
+            name: peer(homes / name.lower().replace(" ", "-"), name, place, url) for name in PEERS
+        }
         ours = Ours(place, url)
         seen: dict[str, list[Cost]] = {name: [] for name in (*peers, "cold")}
         tools: list[float] = []
@@ -67,7 +80,13 @@ def beside_peers(homes: Path, *, rounds: int) -> int:
         with ours.worker():
             warm = [ours.warm() for _ in range(rounds + 3)][3:]  # the first ones start cold
     costs = {name: middle(each) for name, each in seen.items()}
-    return tell({name: costs[name] for name in peers}, costs["cold"], tool=median(tools), warm=median(warm), rounds=rounds)
+    return tell(
+        {name: costs[name] for name in peers},
+        costs["cold"],
+        tool=median(tools),
+        warm=median(warm),
+        rounds=rounds,
+    )
 
 
 def tell(peers: dict[str, Cost], cold: Cost, *, tool: float, warm: float, rounds: int) -> int:
@@ -75,9 +94,13 @@ def tell(peers: dict[str, Cost], cold: Cost, *, tool: float, warm: float, rounds
     name, fastest = min(peers.items(), key=lambda each: each[1].wall)
     beside = f"{name} {ms(fastest.wall)}"
     figures = [
-        Figure("resume without a worker, wall", ms(cold.wall), beside, cold.wall / fastest.wall, COLD),
+        Figure(
+            "resume without a worker, wall", ms(cold.wall), beside, cold.wall / fastest.wall, COLD
+        ),
         Figure("until the approved tool has started", ms(tool), beside, tool / fastest.wall, TOOL),
-        Figure("decision to completion under a worker", ms(warm), beside, warm / fastest.wall, WARM),
+        Figure(
+            "decision to completion under a worker", ms(warm), beside, warm / fastest.wall, WARM
+        ),
     ]
     code = report(f"An agent comes back, median of {rounds} rounds", figures)
     for peer_name, cost in {**peers, "adjourn, no worker": cold}.items():
@@ -111,15 +134,22 @@ class Ours:
         self.place = Path(place, "ours")
         self.place.mkdir()
         Path(self.place, STORE).mkdir(mode=0o700)
-        self._env = environment() | {"ADJOURN_AGENT_MODEL": "openai:scripted", "ADJOURN_AGENT_BASE_URL": url}
+        self._env = environment() | {
+            "ADJOURN_AGENT_MODEL": "openai:scripted",
+            "ADJOURN_AGENT_BASE_URL": url,
+        }
         self._env["XDG_CONFIG_HOME"] = str(self.place)
 
     def _adjourn(self, *given: str, code: int = 0) -> Cost:
-        return cost_of([adjourn(), *given], cwd=str(self.place), exit_code=code, env=self._env, spare=STAYING)
+        return cost_of(
+            [adjourn(), *given], cwd=str(self.place), exit_code=code, env=self._env, spare=STAYING
+        )
 
     def _paused(self) -> None:
         (self.place / "started").unlink(missing_ok=True)
-        self._adjourn("run", "--pause-on-approval", "--on-text", "complete", "deploy to staging", code=10)
+        self._adjourn(
+            "run", "--pause-on-approval", "--on-text", "complete", "deploy to staging", code=10
+        )
 
     def cold(self) -> tuple[Cost, float]:
         """Resume without a worker; return what that cost, and when the tool had started."""
@@ -139,7 +169,9 @@ class Ours:
     def worker(self) -> Iterator[None]:
         """Have a worker at work."""
         null = subprocess.DEVNULL
-        with subprocess.Popen([adjourn(), "worker"], cwd=self.place, env=self._env, stdout=null, stderr=null) as worker:
+        with subprocess.Popen(
+            [adjourn(), "worker"], cwd=self.place, env=self._env, stdout=null, stderr=null
+        ) as worker:
             STAYING.add(worker.pid)
             try:
                 yield
@@ -153,8 +185,16 @@ class Ours:
         task = self._newest()
         (ask,) = controller.scene(task).open_asks
         began = time.perf_counter()
-        controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name=f"uid:{os.getuid()}"))
-        wait_until(controller, task, lambda seen: seen.state is TaskState.SUCCEEDED, look=lambda: None, timeout=60)
+        controller.decide(
+            [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name=f"uid:{os.getuid()}")
+        )
+        wait_until(
+            controller,
+            task,
+            lambda seen: seen.state is TaskState.SUCCEEDED,
+            look=lambda: None,
+            timeout=60,
+        )
         spent = time.perf_counter() - began
         controller.store.close()
         return spent

@@ -1,4 +1,7 @@
-"""Many decisions in one command: 10,000 waiting tasks are approved through a pipe, and one worker runs them all."""
+"""Many decisions in one command.
+
+10,000 waiting tasks are approved through a pipe, and one worker runs them all.
+"""
 
 import os
 import subprocess
@@ -41,7 +44,9 @@ def main() -> int:
     parser = words(__doc__)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--no-worker", action="store_true", help="leave out the worker, which takes minutes")
+    parser.add_argument(
+        "--no-worker", action="store_true", help="leave out the worker, which takes minutes"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as folder:
         place = Path(folder) / "workspace"
@@ -53,7 +58,7 @@ def main() -> int:
     return code
 
 
-# --- the decisions ---------------------------------------------------------------------------------------------------------
+# --- the decisions --------------------------------------------------------------------------------
 
 
 def _decided(place: Path, rounds: int) -> int:
@@ -62,7 +67,14 @@ def _decided(place: Path, rounds: int) -> int:
     floor, alone, piped = (middle(each) for each in zip(*costs, strict=True))
     against = f"python + sqlite3 {ms(floor.wall)}, {alone.wall / floor.wall:.1f}x"
     title = f"{len(ids):,} tasks approved in one command, median of {rounds} interleaved rounds"
-    code = report(title, [Figure("adjourn approve -, wall", ms(alone.wall), against, alone.wall, SECONDS, unit=" s")])
+    code = report(
+        title,
+        [
+            Figure(
+                "adjourn approve -, wall", ms(alone.wall), against, alone.wall, SECONDS, unit=" s"
+            )
+        ],
+    )
     print(f"CPU: {ms(alone.cpu)} against {ms(floor.cpu)}, {alone.cpu / floor.cpu:.1f}x", end="; ")
     print(f"the whole pipe, with the inbox as JSON in front: {ms(piped.wall)}")
     return code
@@ -72,7 +84,9 @@ def _floor(ids: list[str]) -> Cost:
     with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as folder:
         database = os.path.join(folder, "floor.db")
         _floor_of_bulk.prepare(database, ids)
-        return _timed([python(), _floor_of_bulk.__file__, database], cwd=folder, said="\n".join(ids))
+        return _timed(
+            [python(), _floor_of_bulk.__file__, database], cwd=folder, said="\n".join(ids)
+        )
 
 
 def _approved(place: Path, ids: list[str]) -> Cost:
@@ -86,34 +100,59 @@ def _approved(place: Path, ids: list[str]) -> Cost:
 def _piped(place: Path) -> Cost:
     with copy_of(place) as copied:
         os.sync()
-        took = _timed(["sh", "-c", _PIPE, "sh", adjourn(), python(), _READ_IDS], cwd=str(copied), said="")
+        took = _timed(
+            ["sh", "-c", _PIPE, "sh", adjourn(), python(), _READ_IDS], cwd=str(copied), said=""
+        )
         assert not open_asks(copied, limit=1)
     return took
 
 
 def _timed(command: list[str], *, cwd: str, said: str) -> Cost:
     before, began = cpu_of_children(), time.perf_counter()
-    subprocess.run(command, cwd=cwd, env=environment(), input=said.encode(), stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(),
+        input=said.encode(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
     return Cost(cpu=cpu_of_children() - before, wall=time.perf_counter() - began)
 
 
-# --- the worker ------------------------------------------------------------------------------------------------------------
+# --- the worker -----------------------------------------------------------------------------------
 
 
 def _worked_off(place: Path, tasks: int) -> int:
-    _timed([adjourn(), "approve", "-"], cwd=str(place), said="\n".join(open_asks(place, limit=100_000)))
+    _timed(
+        [adjourn(), "approve", "-"], cwd=str(place), said="\n".join(open_asks(place, limit=100_000))
+    )
     samples = _samples(place, tasks)
     first, last = samples[0], samples[-1]
     show(
         ("ended", "after", "CPU of worker and fork server", "their memory"),
-        [(f"{each.ended:,}", f"{each.seconds:.1f} s", f"{each.cpu:.1f} s", f"{each.rss:.1f} MB") for each in samples],
+        [
+            (f"{each.ended:,}", f"{each.seconds:.1f} s", f"{each.cpu:.1f} s", f"{each.rss:.1f} MB")
+            for each in samples
+        ],
     )
-    pace = [(after.cpu - before.cpu) / (after.ended - before.ended) for before, after in pairwise(samples)]
+    pace = [
+        (after.cpu - before.cpu) / (after.ended - before.ended)
+        for before, after in pairwise(samples)
+    ]
     return report(
         f"A worker runs them all, {_ACTIVE} at a time, in {last.seconds:.0f} s: the last tenth against the first",
         [
-            Figure("memory", f"{last.rss:.1f} MB", f"{first.rss:.1f} MB", last.rss / first.rss, FLAT),
-            Figure("CPU of worker and fork server, a task", ms(pace[-1]), ms(pace[0]), pace[-1] / pace[0], FLAT),
+            Figure(
+                "memory", f"{last.rss:.1f} MB", f"{first.rss:.1f} MB", last.rss / first.rss, FLAT
+            ),
+            Figure(
+                "CPU of worker and fork server, a task",
+                ms(pace[-1]),
+                ms(pace[0]),
+                pace[-1] / pace[0],
+                FLAT,
+            ),
         ],
     )
 
@@ -137,7 +176,9 @@ def _await(database: Database, ended: int) -> None:
 
 
 def _sample(parts: list[int], ended: int, seconds: float) -> Sample:
-    return Sample(ended, seconds, sum(map(cpu_of, parts)), sum(memory_of(part).rss for part in parts))
+    return Sample(
+        ended, seconds, sum(map(cpu_of, parts)), sum(memory_of(part).rss for part in parts)
+    )
 
 
 def _ended(database: Database) -> int:

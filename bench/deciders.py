@@ -1,4 +1,7 @@
-"""What it is like when everybody comes at once: 32 processes decide and start, and each waits for its turn."""
+"""What it is like when everybody comes at once.
+
+32 processes decide and start, and each waits for its turn.
+"""
 
 import os
 import sys
@@ -44,18 +47,26 @@ def main() -> int:
     times = max(1, given.rounds // 5)
     commands, bare = _commands(times)
     figures = [
-        *_figures("each has a task of its own", _apart(given.rounds), winners=given.rounds * _PROCESSES),
+        *_figures(
+            "each has a task of its own", _apart(given.rounds), winners=given.rounds * _PROCESSES
+        ),
         *_figures("all want the same task", _together(given.rounds), winners=given.rounds),
         _errors("all want the same task, as whole commands", commands, winners=times),
     ]
-    code = report(f"{_PROCESSES} processes decide and start at once, {given.rounds} rounds", figures)
-    print(f"for comparison: whole commands, worst {ms(_worst(commands))}; as many bare interpreters at once, {ms(_worst(bare))}")
+    code = report(
+        f"{_PROCESSES} processes decide and start at once, {given.rounds} rounds", figures
+    )
+    print(
+        f"for comparison: whole commands, worst {ms(_worst(commands))}; as many bare interpreters at once, {ms(_worst(bare))}"
+    )
     return code
 
 
 def _figures(what: str, turns: Sequence[Turn], *, winners: int) -> list[Figure]:
     worst, usual = _worst(turns), median(turn.seconds for turn in turns)
-    wait = Figure(f"{what}: worst wait", ms(worst), f"median {ms(usual)}", worst, GOAL, unit=" s", below=True)
+    wait = Figure(
+        f"{what}: worst wait", ms(worst), f"median {ms(usual)}", worst, GOAL, unit=" s", below=True
+    )
     return [wait, _errors(what, turns, winners=winners)]
 
 
@@ -73,7 +84,7 @@ def _worst(turns: Sequence[Turn]) -> float:
     return max(turn.seconds for turn in turns)
 
 
-# --- the store alone: processes that have started already ----------------------------------------------------------------
+# --- the store alone: processes that have started already -----------------------------------------
 
 
 def _apart(rounds: int) -> list[Turn]:
@@ -128,7 +139,7 @@ def _decide_and_start(controller: Controller, task: str, ask: str) -> str:
     return "won"
 
 
-# --- whole commands ------------------------------------------------------------------------------------------------------
+# --- whole commands -------------------------------------------------------------------------------
 
 
 def _commands(rounds: int) -> tuple[list[Turn], list[Turn]]:
@@ -141,7 +152,10 @@ def _commands(rounds: int) -> tuple[list[Turn], list[Turn]]:
             turns += _all_at_once([adjourn(), "resume", task, "--approve-all"], place)
         with open(os.path.join(place, "ran"), encoding="ascii") as file:
             ran = len(file.readlines())
-    return turns if ran == rounds else [*turns, Turn(0, f"{ran} runs, and {rounds} were approved")], bare
+    return turns if ran == rounds else [
+        *turns,
+        Turn(0, f"{ran} runs, and {rounds} were approved"),
+    ], bare
 
 
 def _all_at_once(command: list[str], place: str) -> list[Turn]:
@@ -152,7 +166,9 @@ def _all_at_once(command: list[str], place: str) -> list[Turn]:
         pid, status = os.waitpid(-1, 0)
         if pid in waiting:  # and not what a command left behind
             waiting.remove(pid)
-            turns.append(Turn(time.perf_counter() - began, _verdict(os.waitstatus_to_exitcode(status))))
+            turns.append(
+                Turn(time.perf_counter() - began, _verdict(os.waitstatus_to_exitcode(status)))
+            )
     reap_all()
     return turns
 

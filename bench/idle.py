@@ -1,4 +1,7 @@
-"""What a worker costs while nothing happens: CPU over a minute and memory, with 100,000 tasks waiting."""
+"""What a worker costs while nothing happens.
+
+CPU over a minute and memory, with 100,000 tasks waiting.
+"""
 
 import sys
 import time
@@ -31,15 +34,32 @@ def _figures(place: Path, seconds: float, *, verbose: bool) -> list[Figure]:
         used = {each: cpu_of(each) - before[each] for each in processes}
         memory = {each: memory_of(each) for each in processes}
     if verbose:
-        parts = [(name, ms(used[each]), *(f"{part:.1f} MB" for part in memory[each])) for each, name in processes.items()]
+        parts = [
+            (name, ms(used[each]), *(f"{part:.1f} MB" for part in memory[each]))
+            for each, name in processes.items()
+        ]
         show(("", "CPU", "RSS", "nobody else's", "PSS"), parts)
     total = sum(used.values())
     # Resident, with what the fork server shares with the worker counted once: it is a fork of it.
     resident = memory[pid].rss + sum(memory[each].own for each in processes if each != pid)
     against = f"alone {memory[pid].rss:.1f} MB, PSS of both {sum(each.pss for each in memory.values()):.1f} MB"
     return [
-        Figure("CPU, worker and fork server", ms(total), f"{seconds:.0f} s", 100 * total / seconds, PERCENT, unit=" %"),
-        Figure("memory, worker and fork server", f"{resident:.1f} MB", against, resident, MEGABYTES, unit=" MB"),
+        Figure(
+            "CPU, worker and fork server",
+            ms(total),
+            f"{seconds:.0f} s",
+            100 * total / seconds,
+            PERCENT,
+            unit=" %",
+        ),
+        Figure(
+            "memory, worker and fork server",
+            f"{resident:.1f} MB",
+            against,
+            resident,
+            MEGABYTES,
+            unit=" MB",
+        ),
     ]
 
 

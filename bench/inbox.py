@@ -26,25 +26,32 @@ def main() -> int:
     """Measure, print, and say by the exit code whether a goal was missed."""
     parser = words(__doc__)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--waiting", type=int, default=100_000, help="tasks that wait in the large store")
+    parser.add_argument(
+        "--waiting", type=int, default=100_000, help="tasks that wait in the large store"
+    )
     given = parser.parse_args()
     adopt_orphans()
     figures = [
         *_growth(given.rounds, waiting=given.waiting),
-        *_sizes({waits_for_approval: given.waiting, waits_for_an_answer: min(given.waiting, _SIZED)}, verbose=given.verbose),
+        *_sizes(
+            {waits_for_approval: given.waiting, waits_for_an_answer: min(given.waiting, _SIZED)},
+            verbose=given.verbose,
+        ),
         _processes(),
     ]
     return report(f"The inbox with {given.waiting:,} tasks waiting", figures)
 
 
-# --- the first page ----------------------------------------------------------------------------------------------------
+# --- the first page -------------------------------------------------------------------------------
 
 
 def _growth(rounds: int, *, waiting: int) -> list[Figure]:
     few, many = store_with(_FEW, waits_for_approval), store_with(waiting, waits_for_approval)
     with copy_of(few) as small, copy_of(many) as large:
         commands = interleaved({"few": _command(small), "many": _command(large)}, rounds=rounds)
-        inside = interleaved({"few": _in_process(small), "many": _in_process(large)}, rounds=5 * rounds)
+        inside = interleaved(
+            {"few": _in_process(small), "many": _in_process(large)}, rounds=5 * rounds
+        )
     return [
         _grown("first page, the whole command", commands["few"].wall, commands["many"].wall),
         _grown("first page, without the start of Python", inside["few"].wall, inside["many"].wall),
@@ -60,10 +67,16 @@ def _command(place: Path) -> Callable[[], Cost]:
 
 
 def _in_process(place: Path) -> Callable[[], Cost]:
-    """Return the verb itself: it opens the store, reads the page and prints it, as often as it is called."""
+    """Return the verb itself.
+
+    It opens the store, reads the page and prints it, as often as it is called.
+    """
 
     def page() -> Cost:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        with (
+            open(os.devnull, "w", encoding="utf-8") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+        ):
             cpu, wall = time.process_time(), time.perf_counter()
             code = run(["inbox", "--store", str(place / STORE)])
             cost = Cost(cpu=time.process_time() - cpu, wall=time.perf_counter() - wall)
@@ -73,7 +86,7 @@ def _in_process(place: Path) -> Callable[[], Cost]:
     return page
 
 
-# --- bytes -------------------------------------------------------------------------------------------------------------
+# --- bytes ----------------------------------------------------------------------------------------
 
 
 def _sizes(wanted: dict[Waiting, int], *, verbose: bool) -> list[Figure]:
@@ -94,16 +107,17 @@ def _size(waiting: Waiting, count: int, *, verbose: bool) -> Figure:
 
 
 def _show_bytes(what: str, db: Database, count: int) -> None:
-    statement = (
-        "SELECT name, sum(pgsize), sum(payload), sum(ncell) FROM dbstat GROUP BY name HAVING sum(pgsize) > ? ORDER BY 2 DESC"
-    )
+    statement = "SELECT name, sum(pgsize), sum(payload), sum(ncell) FROM dbstat GROUP BY name HAVING sum(pgsize) > ? ORDER BY 2 DESC"
     rows = db.all(statement, count)
     print(f"\n{what}: bytes of each table and index")
-    cells = [(str(name), f"{size / count:.0f}", f"{payload / count:.0f}", f"{n / count:.1f}") for name, size, payload, n in rows]
+    cells = [
+        (str(name), f"{size / count:.0f}", f"{payload / count:.0f}", f"{n / count:.1f}")
+        for name, size, payload, n in rows
+    ]
     show(("", "on disk", "payload", "rows"), cells)
 
 
-# --- processes ---------------------------------------------------------------------------------------------------------
+# --- processes ------------------------------------------------------------------------------------
 
 
 def _processes() -> Figure:
@@ -117,7 +131,9 @@ def _processes() -> Figure:
             assert code == 10, code
         time.sleep(0.5)  # the fork server leaves right after its supervisor
         left = _living_children()
-    return Figure("processes left by paused commands", str(left), f"{len(scripts)} pauses", left, 0, unit="")
+    return Figure(
+        "processes left by paused commands", str(left), f"{len(scripts)} pauses", left, 0, unit=""
+    )
 
 
 def _living_children() -> int:

@@ -20,7 +20,8 @@ GOAL = 3.0
 FEW, MANY = 20, 2_000
 ACTIONS = ("auto", "prompt", "never")
 SEEN = Surroundings(
-    program="/usr/bin/tool", programs={name: f"/usr/bin/{name}" for name in ("sh", "git", "ls", "wc", "terraform")}
+    program="/usr/bin/tool",
+    programs={name: f"/usr/bin/{name}" for name in ("sh", "git", "ls", "wc", "terraform")},
 )
 CALLS: dict[str, Sequence[str]] = {
     "a command that no rule names": ("terraform", "apply", "-auto-approve"),
@@ -35,12 +36,21 @@ def main() -> int:
     parser = words(__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     given = parser.parse_args()
-    kinds = {"as people write them": mixed, "a wildcard in every program": wild, "two wildcards": hidden}
+    kinds = {
+        "as people write them": mixed,
+        "a wildcard in every program": wild,
+        "two wildcards": hidden,
+    }
     code = 0
     for name, rules in kinds.items():
         few, many = policy(rules(FEW)), policy(rules(MANY))
-        figures = [_figure(what, argv, few, many, rounds=given.rounds) for what, argv in CALLS.items()]
-        code |= report(f"judging a call, {MANY:,} rules against {FEW}, {name}; median of {given.rounds} rounds", figures)
+        figures = [
+            _figure(what, argv, few, many, rounds=given.rounds) for what, argv in CALLS.items()
+        ]
+        code |= report(
+            f"judging a call, {MANY:,} rules against {FEW}, {name}; median of {given.rounds} rounds",
+            figures,
+        )
     _print_costs_of_reading()
     return code
 
@@ -58,7 +68,11 @@ def mixed(count: int) -> str:
             f'["git", "sub{number}", "*.txt"]',
             f'["deploy", "--env=*{number}"]',
         )
-        which = f"args = {args[number % 3]}" if number % 4 else f'tool = "tool_{number}"\nargs = {{ path = "/srv/{number}/*" }}'
+        which = (
+            f"args = {args[number % 3]}"
+            if number % 4
+            else f'tool = "tool_{number}"\nargs = {{ path = "/srv/{number}/*" }}'
+        )
         parts.append(f'[[rule]]\n{which}\naction = "{ACTIONS[number % 3]}"')
     return "\n".join(parts)
 
@@ -73,7 +87,10 @@ def wild(count: int) -> str:
 
 def hidden(count: int) -> str:
     """Return rules each of which looks for its own text anywhere in the program's name."""
-    return "\n".join(f'[[rule]]\nargs = ["*tool{number}*", "**"]\naction = "{ACTIONS[number % 3]}"' for number in range(count))
+    return "\n".join(
+        f'[[rule]]\nargs = ["*tool{number}*", "**"]\naction = "{ACTIONS[number % 3]}"'
+        for number in range(count)
+    )
 
 
 def policy(text: str) -> Policy:
@@ -87,7 +104,9 @@ def policy(text: str) -> Policy:
 
 def judge(rules: Policy, argv: Sequence[str]) -> Action:
     """Judge a command."""
-    return rules.judge("command", {"argv": list(argv)}, surroundings=SEEN, workspace="/work", now=0).action
+    return rules.judge(
+        "command", {"argv": list(argv)}, surroundings=SEEN, workspace="/work", now=0
+    ).action
 
 
 def _figure(what: str, argv: Sequence[str], few: Policy, many: Policy, *, rounds: int) -> Figure:
@@ -114,7 +133,9 @@ def _print_costs_of_reading() -> None:
         path = Path(place) / "policy.toml"
         for count in (FEW, MANY, 10_000):
             path.write_text(mixed(count))
-            spans = [_seconds(lambda: read_all([Origin(str(path), is_project=False)])) for _ in range(3)]
+            spans = [
+                _seconds(lambda: read_all([Origin(str(path), is_project=False)])) for _ in range(3)
+            ]
             print(f"reading a file with {count:,} rules: {median(spans) * 1000:,.0f} ms")
         rules = policy(mixed(MANY))
         body = encode_policy(rules)
@@ -122,7 +143,9 @@ def _print_costs_of_reading() -> None:
             f"reading a snapshot of {MANY:,} rules ({len(body):,} bytes): {_seconds(lambda: decode_policy(body)) * 1000:,.1f} ms"
         )
         kept = decode_policy(body)
-        print(f"judging by it for the first time: {_seconds(lambda: judge(kept, ('ls',))) * 1000:,.1f} ms")
+        print(
+            f"judging by it for the first time: {_seconds(lambda: judge(kept, ('ls',))) * 1000:,.1f} ms"
+        )
 
 
 if __name__ == "__main__":

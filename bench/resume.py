@@ -26,7 +26,9 @@ def main() -> int:
     """Measure, print, and say by the exit code whether the goal was missed."""
     parser = words(__doc__)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--agent-rounds", type=int, default=7, help="of the agent and its peers; 0 leaves them out")
+    parser.add_argument(
+        "--agent-rounds", type=int, default=7, help="of the agent and its peers; 0 leaves them out"
+    )
     given = parser.parse_args()
     adopt_orphans()
     missed = of_a_command(given.rounds)
@@ -57,7 +59,9 @@ def of_a_command(rounds: int) -> int:
     code = report(f"A trivial command comes back, median of {rounds} interleaved rounds", figures)
     for name, what in (("decides", "--approve-all"), ("approved", "once approved")):
         cpu = costs[name].cpu
-        print(f"CPU of all its processes, {what}: {ms(cpu)} against {ms(floor.cpu)}, {cpu / floor.cpu:.2f}x")
+        print(
+            f"CPU of all its processes, {what}: {ms(cpu)} against {ms(floor.cpu)}, {cpu / floor.cpu:.2f}x"
+        )
     return code
 
 
@@ -78,7 +82,9 @@ def _cases(place: str, count: int) -> dict[str, Callable[[], Cost]]:
 
     return {
         "floor": floor,
-        "decides": lambda: cost_of([adjourn(), "resume", undecided.pop(), "--approve-all"], cwd=place),
+        "decides": lambda: cost_of(
+            [adjourn(), "resume", undecided.pop(), "--approve-all"], cwd=place
+        ),
         "approved": lambda: cost_of([adjourn(), "resume", decided.pop()], cwd=place),
     }
 
@@ -91,7 +97,9 @@ def _approve(place: str, tasks: list[str]) -> None:
     controller = open_controller(os.path.join(place, STORE))
     for task in tasks:
         (ask,) = controller.scene(task).open_asks
-        controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name=f"uid:{os.getuid()}"))
+        controller.decide(
+            [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name=f"uid:{os.getuid()}")
+        )
 
 
 if __name__ == "__main__":

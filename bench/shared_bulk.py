@@ -35,7 +35,17 @@ def main() -> int:
         wall, cpu = _at_once(shared, given.waiting)
     return report(
         f"Decisions at once on PostgreSQL, {load()}",
-        [Figure(f"{given.waiting:,} (CPU of the client {ms(cpu)})", ms(wall), ms(floor), wall, _SECONDS, unit=" s", below=True)],
+        [
+            Figure(
+                f"{given.waiting:,} (CPU of the client {ms(cpu)})",
+                ms(wall),
+                ms(floor),
+                wall,
+                _SECONDS,
+                unit=" s",
+                below=True,
+            )
+        ],
     )
 
 
@@ -43,12 +53,17 @@ def _floor(shared: Shared, count: int) -> float:
     with psycopg.connect(shared.url) as connection, connection.cursor() as cursor:
         began = time.perf_counter()
         numbers = [
-            (no,) for (no,) in connection.execute("SELECT no FROM raw_ask JOIN raw_task USING (no) WHERE no <= %s", (count,))
+            (no,)
+            for (no,) in connection.execute(
+                "SELECT no FROM raw_ask JOIN raw_task USING (no) WHERE no <= %s", (count,)
+            )
         ]
         cursor.executemany("UPDATE raw_ask SET state = 'approved' WHERE no = %s", numbers)
         cursor.executemany("UPDATE raw_task SET state = 'queued' WHERE no = %s", numbers)
         cursor.executemany("INSERT INTO raw_queue VALUES (%s, 'ready')", numbers)
-        cursor.executemany("INSERT INTO raw_event (task, body) VALUES (%s, 'ask_approved')", numbers)
+        cursor.executemany(
+            "INSERT INTO raw_event (task, body) VALUES (%s, 'ask_approved')", numbers
+        )
         cursor.executemany("INSERT INTO raw_event (task, body) VALUES (%s, 'task_queued')", numbers)
         connection.commit()
         return time.perf_counter() - began

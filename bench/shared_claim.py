@@ -20,7 +20,8 @@ _RATIO = 2.5
 _HERE = Path(__file__).parent
 _REST = 0.05  # seconds in which whoever was woken falls asleep again
 _WARM = 8  # rounds that do not count: statements are prepared, caches filled
-# The least that a decision is: it is written down with the ask, and what it lets run is put into a queue.
+# The least that a decision is: it is written down with the ask, and what it lets run is put into a
+# queue.
 _RAW = """
 DROP TABLE IF EXISTS raw_ask, raw_queue;
 CREATE TABLE raw_ask (no bigint PRIMARY KEY, state text NOT NULL, settled_by text, settled_at timestamptz);
@@ -46,11 +47,22 @@ def main() -> int:
         raw, ours, decided = _measured(shared, given.rounds)
     if given.verbose:
         parts = {"raw": raw, "adjourn": ours, "of that, the call of decide()": decided}
-        rows = [(name, *(ms(percentile(times, part)) for part in (0.1, 0.5, 0.9))) for name, times in parts.items()]
+        rows = [
+            (name, *(ms(percentile(times, part)) for part in (0.1, 0.5, 0.9)))
+            for name, times in parts.items()
+        ]
         show(("", "p10", "median", "p90"), rows)
     return report(
         f"Decision to claimed on PostgreSQL, {given.waiting:,} tasks waiting, {given.rounds} rounds, {load()}",
-        [Figure("median", ms(median(ours)), f"raw {ms(median(raw))}", median(ours) / median(raw), _RATIO)],
+        [
+            Figure(
+                "median",
+                ms(median(ours)),
+                f"raw {ms(median(raw))}",
+                median(ours) / median(raw),
+                _RATIO,
+            )
+        ],
     )
 
 
@@ -94,7 +106,10 @@ def _timed(decide: Callable[[], None], ear: "Ear") -> tuple[float, float]:
 
 
 class Ear:
-    """A named pipe on which a worker says at which moment it had claimed something: the clock is the same for all processes."""
+    """A named pipe on which a worker says at which moment it had claimed something.
+
+    The clock is the same for all processes.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,7 @@
-"""How throughput grows with workers on PostgreSQL: tasks that sleep, drained by one, two and four workers of one machine."""
+"""How throughput grows with workers on PostgreSQL.
+
+Tasks that sleep, drained by one, two and four workers of one machine.
+"""
 
 import sys
 import time
@@ -14,13 +17,27 @@ _ACTIVE = 4  # runs at a time of one worker
 def main() -> int:
     """Measure, print, and say by the exit code whether a goal was missed."""
     parser = words(__doc__)
-    parser.add_argument("--url", help="a database that nobody needs (default: a server of the bench's own)")
-    parser.add_argument("--sleep", type=float, default=5.0, help="seconds that a task sleeps: long enough that no core is short")
-    parser.add_argument("--waves", type=int, default=4, help="how often a worker fills all its places")
-    parser.add_argument("--small", dest="waves", action="store_const", const=1, help="the same with one wave")
+    parser.add_argument(
+        "--url", help="a database that nobody needs (default: a server of the bench's own)"
+    )
+    parser.add_argument(
+        "--sleep",
+        type=float,
+        default=5.0,
+        help="seconds that a task sleeps: long enough that no core is short",
+    )
+    parser.add_argument(
+        "--waves", type=int, default=4, help="how often a worker fills all its places"
+    )
+    parser.add_argument(
+        "--small", dest="waves", action="store_const", const=1, help="the same with one wave"
+    )
     given = parser.parse_args()
     with shared_store(given.url) as shared:
-        rates = {count: _rate(shared, count, sleep=given.sleep, waves=given.waves) for count in (1, *_GOALS)}
+        rates = {
+            count: _rate(shared, count, sleep=given.sleep, waves=given.waves)
+            for count in (1, *_GOALS)
+        }
     perfect = _ACTIVE / given.sleep
     return report(
         f"Tasks drained a second on PostgreSQL, {_ACTIVE} at a time by each worker, each sleeps {given.sleep:g} s (one worker "
@@ -31,7 +48,12 @@ def main() -> int:
 
 def _figure(count: int, goal: float, rates: dict[int, float]) -> Figure:
     return Figure(
-        f"{count} workers", f"{number(rates[count])}/s", f"one {number(rates[1])}/s", rates[count] / rates[1], goal, at_least=True
+        f"{count} workers",
+        f"{number(rates[count])}/s",
+        f"one {number(rates[1])}/s",
+        rates[count] / rates[1],
+        goal,
+        at_least=True,
     )
 
 

@@ -1,4 +1,7 @@
-"""What a worker on PostgreSQL costs while nothing happens: CPU over a minute, with the thread that keeps leases, and memory."""
+"""What a worker on PostgreSQL costs while nothing happens.
+
+CPU over a minute, with the thread that keeps leases, and memory.
+"""
 
 import sys
 import time
@@ -27,7 +30,13 @@ def main() -> int:
             used = {each: cpu_of(each) - before[each] for each in processes}
             memory = {each: memory_of(each) for each in processes}
     if given.verbose:
-        show(("", "CPU", "RSS"), [(name, ms(used[each]), f"{memory[each].rss:.1f} MB") for each, name in processes.items()])
+        show(
+            ("", "CPU", "RSS"),
+            [
+                (name, ms(used[each]), f"{memory[each].rss:.1f} MB")
+                for each, name in processes.items()
+            ],
+        )
     total = sum(used.values())
     resident = memory[pid].rss + sum(memory[each].own for each in processes if each != pid)
     return report(
@@ -41,7 +50,14 @@ def main() -> int:
                 PERCENT,
                 unit=" %",
             ),
-            Figure("memory, worker and fork server", f"{resident:.1f} MB", "", resident, MEGABYTES, unit=" MB"),
+            Figure(
+                "memory, worker and fork server",
+                f"{resident:.1f} MB",
+                "",
+                resident,
+                MEGABYTES,
+                unit=" MB",
+            ),
         ],
     )
 

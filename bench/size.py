@@ -19,13 +19,28 @@ def main() -> int:
     given = words(__doc__).parse_args()
     found = {dist.name: _bytes(dist) for dist in distributions() if dist.name not in _NOT_OURS}
     if given.verbose:
-        show(("", "MB"), [(name, f"{size / 1e6:.2f}") for name, size in sorted(found.items(), key=lambda entry: -entry[1])])
+        show(
+            ("", "MB"),
+            [
+                (name, f"{size / 1e6:.2f}")
+                for name, size in sorted(found.items(), key=lambda entry: -entry[1])
+            ],
+        )
     total = sum(found.values()) / 1e6
     return report(
         f"What is installed in {sys.prefix}",
         [
-            Figure("distributions, adjourn included", str(len(found)), "", len(found), MOST, unit=""),
-            Figure("size, compiled modules included", f"{total:.1f} MB", "", total, MEGABYTES, unit=" MB"),
+            Figure(
+                "distributions, adjourn included", str(len(found)), "", len(found), MOST, unit=""
+            ),
+            Figure(
+                "size, compiled modules included",
+                f"{total:.1f} MB",
+                "",
+                total,
+                MEGABYTES,
+                unit=" MB",
+            ),
         ],
     )
 

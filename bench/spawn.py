@@ -1,4 +1,7 @@
-"""From the decision to the process: a shim, its gate and its child, against a bare fork and exec of the same child."""
+"""From the decision to the process.
+
+A shim, its gate and its child, against a bare fork and exec of the same child.
+"""
 
 import os
 import select
@@ -33,11 +36,25 @@ def main() -> int:
     floor = median(bare)
     against = f"fork and exec {ms(floor)}"
     figures = [
-        Figure("until the child has started, median", ms(median(gated)), against, median(gated) / floor, MEDIAN),
-        Figure("until the child has started, p99", ms(percentile(gated, 0.99)), against, percentile(gated, 0.99) / floor, P99),
+        Figure(
+            "until the child has started, median",
+            ms(median(gated)),
+            against,
+            median(gated) / floor,
+            MEDIAN,
+        ),
+        Figure(
+            "until the child has started, p99",
+            ms(percentile(gated, 0.99)),
+            against,
+            percentile(gated, 0.99) / floor,
+            P99,
+        ),
     ]
     code = report(f"A child behind its gate, {given.rounds} interleaved rounds", figures)
-    print(f"for comparison: fork and exec, p99 {ms(percentile(bare, 0.99))}; until the shim has left {ms(median(whole))}")
+    print(
+        f"for comparison: fork and exec, p99 {ms(percentile(bare, 0.99))}; until the shim has left {ms(median(whole))}"
+    )
     return code
 
 

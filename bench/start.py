@@ -1,4 +1,7 @@
-"""What it costs to start: CPU of `adjourn approve` and `adjourn inbox`, against a bare interpreter."""
+"""What it costs to start.
+
+CPU of `adjourn approve` and `adjourn inbox`, against a bare interpreter.
+"""
 
 import re
 import subprocess
@@ -43,11 +46,18 @@ def _measured(place: Path, rounds: int, *, waiting: int, verbose: bool) -> int:
         "inbox": lambda: run([adjourn(), "inbox"]),
     }
     if verbose:
-        cases["import click, msgspec, apsw"] = lambda: run([python(), "-c", "import click, msgspec, apsw"])
+        cases["import click, msgspec, apsw"] = lambda: run(
+            [python(), "-c", "import click, msgspec, apsw"]
+        )
     costs = interleaved(cases, rounds=rounds)
     floor = costs.pop("python -c pass").cpu
-    figures = [_figure(f"adjourn {verb}", costs.pop(verb).cpu, floor) for verb in ("approve", "inbox")]
-    code = report(f"CPU of a short command with {waiting:,} tasks waiting, median of {rounds} interleaved rounds", figures)
+    figures = [
+        _figure(f"adjourn {verb}", costs.pop(verb).cpu, floor) for verb in ("approve", "inbox")
+    ]
+    code = report(
+        f"CPU of a short command with {waiting:,} tasks waiting, median of {rounds} interleaved rounds",
+        figures,
+    )
     for name, cost in costs.items():
         print(f"for comparison, {name} alone: {ms(cost.cpu)}, {cost.cpu / floor:.2f}x")
     return code
@@ -63,16 +73,22 @@ def _show_imports(place: Path, verb: list[str], *, rounds: int = 9) -> None:
     whole: dict[str, list[int]] = defaultdict(list)
     for _ in range(rounds):
         command = [python(), "-X", "importtime", adjourn(), *verb]
-        done = subprocess.run(command, cwd=place, env=environment(), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=place, env=environment(), capture_output=True, text=True, check=True
+        )
         for alone, cumulative, module in _IMPORT.findall(done.stderr):
             own[module].append(int(alone))
             whole[module].append(int(cumulative))
     slowest = sorted(own, key=lambda module: -median(own[module]))[:10]
     total = sum(median(times) for times in own.values())
-    print(f"\nimports of `adjourn {' '.join(verb)}`: {len(own)} modules, {total / 1000:.1f} ms with the tracing")
+    print(
+        f"\nimports of `adjourn {' '.join(verb)}`: {len(own)} modules, {total / 1000:.1f} ms with the tracing"
+    )
     show(("", "own", "with its own"), [_row(module, own, whole) for module in slowest])
     for package in ("adjourn", "click", "msgspec", "apsw"):
-        mine = sum(median(times) for module, times in own.items() if module.partition(".")[0] == package)
+        mine = sum(
+            median(times) for module, times in own.items() if module.partition(".")[0] == package
+        )
         print(f"  all of {package}: {mine / 1000:.1f} ms")
 
 

@@ -19,7 +19,15 @@ from _figures import Figure, ms, report, words
 from _scripted import model
 
 from adjourn.controller.controller import Controller
-from adjourn.core.agent.transcript import Assistant, Message, ToolCall, ToolResult, Usage, User, encoded
+from adjourn.core.agent.transcript import (
+    Assistant,
+    Message,
+    ToolCall,
+    ToolResult,
+    Usage,
+    User,
+    encoded,
+)
 from adjourn.core.ask import Principal
 from adjourn.core.task import ProcessId, Spec
 from adjourn.process.processes import run_directory
@@ -53,7 +61,9 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=40)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place:
-        few, many = (cost(os.path.join(place, str(count)), count, steps=given.steps) for count in (FEW, MANY))
+        few, many = (
+            cost(os.path.join(place, str(count)), count, steps=given.steps) for count in (FEW, MANY)
+        )
     figures = [
         Figure(
             f"bytes at {MANY:,} messages",
@@ -62,11 +72,19 @@ def main() -> int:
             many.written / few.written,
             MORE_BYTES,
         ),
-        Figure(f"time at {MANY:,} messages", ms(many.ours), f"at {FEW} {ms(few.ours)}", many.ours / few.ours, MORE_TIME),
+        Figure(
+            f"time at {MANY:,} messages",
+            ms(many.ours),
+            f"at {FEW} {ms(few.ours)}",
+            many.ours / few.ours,
+            MORE_TIME,
+        ),
     ]
     code = report(f"A step that reads a file of 2 KB, median of {given.steps}", figures)
     print(f"CPU of that: {ms(many.cpu)} against {ms(few.cpu)}, {many.cpu / few.cpu:.2f}x")
-    print(f"the request, which carries the whole conversation: {ms(many.request)} against {ms(few.request)}")
+    print(
+        f"the request, which carries the whole conversation: {ms(many.request)} against {ms(few.request)}"
+    )
     return code
 
 
@@ -77,10 +95,15 @@ def cost(place: str, count: int, *, steps: int) -> Step:
     with model(place, script(count // 2, steps)) as (url, _):
         setup = Setup(model="openai:scripted", base_url=url, max_steps=10 * MANY)
         controller = open_controller(os.path.join(place, STORE))
-        with closing(controller.store), closing(Asking(setup, "Work.", hear=_ignore, tell=_ignore)) as asking:
+        with (
+            closing(controller.store),
+            closing(Asking(setup, "Work.", hear=_ignore, tell=_ignore)) as asking,
+        ):
             driver = begun(controller, place, setup, conversation(count))
             watched = Watched(asking)
-            Agent(driver, setup, toolbox(setup, [], workspace=place, pauses=False), watched, Stop()).run()
+            Agent(
+                driver, setup, toolbox(setup, [], workspace=place, pauses=False), watched, Stop()
+            ).run()
     return watched.middle()
 
 
@@ -101,8 +124,13 @@ class Watched:
     def middle(self) -> Step:
         """Return the middle of all steps but the first: there everything is opened."""
         requests = [after.ours - before.ours for before, after in self._looks[1:]]
-        between = [(ended[1], begun[0]) for ended, begun in zip(self._looks[1:], self._looks[2:], strict=False)]
-        written, ours, cpu = (median(end[field] - begin[field] for begin, end in between) for field in range(3))
+        between = [
+            (ended[1], begun[0])
+            for ended, begun in zip(self._looks[1:], self._looks[2:], strict=False)
+        ]
+        written, ours, cpu = (
+            median(end[field] - begin[field] for begin, end in between) for field in range(3)
+        )
         return Step(written, ours, cpu, median(requests))
 
 
@@ -123,7 +151,9 @@ def _ignore(_: str) -> None:
 def begun(controller: Controller, place: str, setup: Setup, messages: Sequence[Message]) -> Driver:
     """Return a driver whose task has had this conversation."""
     body = msgspec.json.encode(setup).decode()
-    spec = Spec(runner="agent", argv=("adjourn", "_agent"), workspace=place, prompt="work", setup=body)
+    spec = Spec(
+        runner="agent", argv=("adjourn", "_agent"), workspace=place, prompt="work", setup=body
+    )
     task = controller.start(spec, by=Principal(name=f"uid:{os.getuid()}"), supervisor="bench")
     claimed = controller.claimed(task.id, supervisor="bench")
     assert claimed is not None
@@ -135,11 +165,16 @@ def begun(controller: Controller, place: str, setup: Setup, messages: Sequence[M
 
 
 def conversation(count: int) -> list[Message]:
-    """Return so many messages of 2 KB: the model's words with a call, and what came of it, in turn."""
+    """Return so many messages of 2 KB.
+
+    The model's words with a call, and what came of it, in turn.
+    """
     messages: list[Message] = [User(text=TEXT)]
     for number in range(count // 2):
         call = ToolCall(id=f"past_{number}", name="read_file", arguments={"path": "notes.txt"})
-        messages.append(Assistant(text=TEXT, tool_calls=(call,), usage=Usage(input=9, output=9, cost="0.001")))
+        messages.append(
+            Assistant(text=TEXT, tool_calls=(call,), usage=Usage(input=9, output=9, cost="0.001"))
+        )
         messages.append(ToolResult(tool_call_id=call.id, name=call.name, text=TEXT))
     return messages
 
@@ -147,7 +182,9 @@ def conversation(count: int) -> list[Message]:
 def script(past: int, steps: int) -> str:
     """Return a script that reads a file so many times after so many answers."""
     read = {"text": TEXT, "calls": [{"name": "read_file", "arguments": {"path": "notes.txt"}}]}
-    return msgspec.json.encode({"turns": [{"text": "past"}] * past + [read] * (steps + 3) + [{"text": "Done."}]}).decode()
+    return msgspec.json.encode(
+        {"turns": [{"text": "past"}] * past + [read] * (steps + 3) + [{"text": "Done."}]}
+    ).decode()
 
 
 if __name__ == "__main__":

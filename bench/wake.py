@@ -1,4 +1,7 @@
-"""From a decision to its process: a worker among 100,000 waiting tasks, against a bare fork and exec of the same child."""
+"""From a decision to its process.
+
+A worker among 100,000 waiting tasks, against a bare fork and exec of the same child.
+"""
 
 import os
 import random
@@ -30,7 +33,8 @@ MEDIAN, P99 = 3.0, 10.0
 _POLLS = {5: 4, 30: 1}  # seconds between two looks, and how many such spans are watched
 _PER_SPAN = 16  # decisions in one span, each at a moment of its own
 _PERSON = Principal(name=f"uid:{os.getuid()}")
-_MARGIN = 0.1  # seconds; a decision after the look would be found by the wake-ups of the runs that it started
+# Seconds; a decision after the look would be found by the wake-ups of the runs that it started
+_MARGIN = 0.1
 _REST = 0.02  # seconds for the worker to get back to sleep
 
 # The child tells through a named pipe that it has started, and which one it is.
@@ -39,7 +43,10 @@ _WORD = 6
 
 
 class Woken(NamedTuple):
-    """Seconds until the child says that it runs: since the decision was on disk, and since decide() was called."""
+    """Seconds until the child says that it runs.
+
+    Since the decision was on disk, and since decide() was called.
+    """
 
     since_commit: float
     since_call: float
@@ -50,9 +57,14 @@ def main() -> int:
     parser = words(__doc__)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--waiting", type=int, default=100_000, help="tasks that wait in the store")
-    parser.add_argument("--no-polls", action="store_true", help="leave out what a poll gives, which takes a minute")
+    parser.add_argument(
+        "--no-polls", action="store_true", help="leave out what a poll gives, which takes a minute"
+    )
     given = parser.parse_args()
-    with copy_of(store_with(given.waiting, waits_for_approval)) as place, _bench(place, given.rounds + 3) as bench:
+    with (
+        copy_of(store_with(given.waiting, waits_for_approval)) as place,
+        _bench(place, given.rounds + 3) as bench,
+    ):
         bare, woken = bench.measured(given.rounds)
     code = _told(bare, woken, waiting=given.waiting)
     if not given.no_polls:
@@ -66,12 +78,27 @@ def _told(bare: Sequence[float], woken: Sequence[Woken], *, waiting: int) -> int
     times = [each.since_commit for each in woken]
     whole = [each.since_call for each in woken]
     figures = [
-        Figure("until the child has started, median", ms(median(times)), against, median(times) / floor, MEDIAN),
-        Figure("until the child has started, p99", ms(percentile(times, 0.99)), against, percentile(times, 0.99) / floor, P99),
+        Figure(
+            "until the child has started, median",
+            ms(median(times)),
+            against,
+            median(times) / floor,
+            MEDIAN,
+        ),
+        Figure(
+            "until the child has started, p99",
+            ms(percentile(times, 0.99)),
+            against,
+            percentile(times, 0.99) / floor,
+            P99,
+        ),
     ]
     title = f"From a decision on disk to the child's first statement, {waiting:,} tasks waiting, {len(bare)} interleaved rounds"
     code = report(title, figures)
-    print(f"for comparison: since the call of decide(), {ms(median(whole))}, {median(whole) / floor:.2f}x,", end=" ")
+    print(
+        f"for comparison: since the call of decide(), {ms(median(whole))}, {median(whole) / floor:.2f}x,",
+        end=" ",
+    )
     print(f"p99 {ms(percentile(whole, 0.99))}; fork and exec, p99 {ms(percentile(bare, 0.99))}")
     return code
 
@@ -82,8 +109,17 @@ def _show_polls(floor: float) -> None:
     for interval, spans in _POLLS.items():
         with tempfile.TemporaryDirectory(prefix="adjourn-bench-") as place:
             times = _polled(Path(place), interval, spans)
-        rows.append((f"{interval} s", ms(median(times)), ms(percentile(times, 0.99)), f"{median(times) / floor:,.0f}x"))
-    print(f"\nA worker that is told nothing and polls, {_PER_SPAN} decisions at random moments of each span")
+        rows.append(
+            (
+                f"{interval} s",
+                ms(median(times)),
+                ms(percentile(times, 0.99)),
+                f"{median(times) / floor:,.0f}x",
+            )
+        )
+    print(
+        f"\nA worker that is told nothing and polls, {_PER_SPAN} decisions at random moments of each span"
+    )
     show(("look every", "median", "p99", "of the floor"), rows)
 
 
@@ -146,7 +182,8 @@ class Bench:
     def _bare(self) -> float:
         argv, variables = _child(self._path, 0), environment()
         began = time.perf_counter()
-        # Not os.fork: copying the page tables of this process, which filled a store, would flatter us.
+        # Not os.fork: copying the page tables of this process, which filled a store, would flatter
+        # us.
         pid = os.posix_spawn(argv[0], argv, variables)
         self._hear()
         took = time.perf_counter() - began
@@ -170,7 +207,10 @@ class Bench:
             with _unheard(self._place / STORE / "wake"):
                 number, _, committed = self._decide()
             decided[number] = committed
-        took = [time.perf_counter() - decided[number] for number in (self._hear() for _ in range(_PER_SPAN))]
+        took = [
+            time.perf_counter() - decided[number]
+            for number in (self._hear() for _ in range(_PER_SPAN))
+        ]
         for number in decided:
             self._rest(number)
         return took

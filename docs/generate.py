@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/ from the code: without `--write` it only says which pages are out of date."""
+"""Writes docs/reference/ from the code.
+
+Without `--write` it only says which pages are out of date.
+"""
 
 import ast
 import inspect
@@ -45,7 +48,16 @@ from adjourn.core.documents import (
     WorkspaceDoc,
 )
 from adjourn.core.errors import AdjournError
-from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.outcome import (
+    Completed,
+    Exit,
+    Failed,
+    Interrupted,
+    Outcome,
+    Standing,
+    Waits,
+    WantsApproval,
+)
 from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
 from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
@@ -62,7 +74,10 @@ _PIPE = r"\|"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare the pages with the code, or rewrite them; return 1 if any was out of date and stays so."""
+    """Compare the pages with the code, or rewrite them.
+
+    Return 1 if any was out of date and stays so.
+    """
     old = [name for name, text in pages().items() if _kept(name) != text]
     for name in old:
         if "--write" in arguments:
@@ -99,14 +114,16 @@ def _page(title: str, *parts: str) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', _PIPE) for cell in line)} |" for line in lines)
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', _PIPE) for cell in line)} |" for line in lines
+    )
 
 
 def _code(text: str) -> str:
     return f"`{text}`"
 
 
-# --- the command line ----------------------------------------------------------------------------------------------------
+# --- the command line -----------------------------------------------------------------------------
 
 
 def _cli() -> Iterator[str]:
@@ -156,7 +173,9 @@ def _usage(path: str, command: click.Command) -> str:
 
 def _prose(text: str) -> str:
     paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(f"```text\n{part[2:]}\n```" if part.startswith("\b\n") else part for part in paragraphs)
+    return "\n\n".join(
+        f"```text\n{part[2:]}\n```" if part.startswith("\b\n") else part for part in paragraphs
+    )
 
 
 def _options(command: click.Command, *, common: bool) -> str:
@@ -164,10 +183,14 @@ def _options(command: click.Command, *, common: bool) -> str:
     options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
     wanted = [option for option in options if (not COMMON.isdisjoint(option.opts)) == common]
     records = [record for option in wanted if (record := option.get_help_record(context))]
-    return _table(("option", "meaning"), [(_code(names), meaning) for names, meaning in records]) if records else ""
+    return (
+        _table(("option", "meaning"), [(_code(names), meaning) for names, meaning in records])
+        if records
+        else ""
+    )
 
 
-# --- exit codes and errors ----------------------------------------------------------------------------------------------
+# --- exit codes and errors ------------------------------------------------------------------------
 
 SITUATIONS = {
     "asked nothing, and was not approved": Standing(),
@@ -187,7 +210,10 @@ ENDINGS = {
 def _exit_codes() -> Iterator[str]:
     yield "Exit codes"
     yield "## Of adjourn itself"
-    rows = [(str(code), meaning, ", ".join(_errors_with(code)) or " ") for code, meaning in exits.MEANINGS.items()]
+    rows = [
+        (str(code), meaning, ", ".join(_errors_with(code)) or " ")
+        for code, meaning in exits.MEANINGS.items()
+    ]
     yield _table(("code", "meaning", "[error codes](errors.md)"), rows)
     yield (
         "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for what became of the task, "
@@ -205,7 +231,11 @@ def _exit_codes() -> Iterator[str]:
     yield "What becomes of the task when the process of a run has left, by how it left and what it had asked:"
     head = ("exit code", *SITUATIONS)
     yield _table(
-        head, [(ending, *(_what(exit_, standing) for standing in SITUATIONS.values())) for ending, exit_ in ENDINGS.items()]
+        head,
+        [
+            (ending, *(_what(exit_, standing) for standing in SITUATIONS.values()))
+            for ending, exit_ in ENDINGS.items()
+        ],
     )
     yield (
         "After an approval, a manifest that differs from the approved one is a new ask. "
@@ -254,9 +284,14 @@ def _errors() -> Iterator[str]:
         "Every error has a code for machines, a sentence for people and, where there is one, a way out. Without `--output json` "
         "the sentence and the way out go to stderr. With it, stdout is one object:"
     )
-    sample = Failure(error=ErrorDoc(code="not_found", message="no task is called x", way_out="adjourn tasks"))
+    sample = Failure(
+        error=ErrorDoc(code="not_found", message="no task is called x", way_out="adjourn tasks")
+    )
     yield f"```json\n{msgspec.json.format(msgspec.json.encode(sample), indent=2).decode()}\n```"
-    yield _table(("code", "exit code", "meaning"), [(_code(kind.code), str(kind.exit_code), _first(kind)) for kind in errors()])
+    yield _table(
+        ("code", "exit code", "meaning"),
+        [(_code(kind.code), str(kind.exit_code), _first(kind)) for kind in errors()],
+    )
     yield (
         "A task that failed or was canceled has an `error` too, in its manifest. "
         "Its code is the task's state: `failed` or `canceled`; its message says why, its way out is the `restart` command."
@@ -267,7 +302,7 @@ def _first(kind: type[AdjournError]) -> str:
     return "Anything else." if kind is AdjournError else (kind.__doc__ or "").splitlines()[0]
 
 
-# --- JSON ---------------------------------------------------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------------------
 
 DOCUMENTS = {
     "run": "Manifest",
@@ -465,7 +500,9 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema of all documents; the top is what most verbs print."""
     _, components = msgspec.json.schema_components(STRUCTS, ref_template="#/$defs/{name}")
     for struct in STRUCTS:
-        components[struct.__name__]["required"] = [field.encode_name for field in _told_always(struct)]
+        components[struct.__name__]["required"] = [
+            field.encode_name for field in _told_always(struct)
+        ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What adjourn prints with --output json, and writes into pause.json",
@@ -475,11 +512,18 @@ def schema() -> dict[str, Any]:
 
 
 def _told_always(struct: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo]:
-    """Return the fields that are always there; msgspec takes each that has a default for one that may be missing."""
+    """Return the fields that are always there.
+
+    Msgspec takes each that has a default for one that may be missing.
+    """
     fields = msgspec.structs.fields(struct)
     if not struct.__struct_config__.omit_defaults:
         return [field for field in fields if field.default is not msgspec.UNSET]
-    return [field for field in fields if field.required or field.default_factory is not msgspec.NODEFAULT]
+    return [
+        field
+        for field in fields
+        if field.required or field.default_factory is not msgspec.NODEFAULT
+    ]
 
 
 def _schema_text() -> str:
@@ -494,21 +538,34 @@ def _json() -> Iterator[str]:
         "Times are ISO 8601 in UTC. New keys may come; a change that breaks readers raises `schema_version`."
     )
     yield "## What each verb prints"
-    yield _table(("verb", "document"), [(_code(verb), document) for verb, document in DOCUMENTS.items()])
+    yield _table(
+        ("verb", "document"), [(_code(verb), document) for verb, document in DOCUMENTS.items()]
+    )
     yield "A verb that cannot do what it was asked prints Failure instead. `demo` and `completion` always print text."
     definitions: dict[str, dict[str, Any]] = schema()["$defs"]
     for name, definition in definitions.items():
         if "properties" in definition:
             yield f"## {name}\n\n{definition['description']}"
-            yield _table(("key", "type", "there", "meaning"), [_field(name, definition, key) for key in definition["properties"]])
+            yield _table(
+                ("key", "type", "there", "meaning"),
+                [_field(name, definition, key) for key in definition["properties"]],
+            )
     enums = [(name, definition) for name, definition in definitions.items() if "enum" in definition]
     yield "## Words"
-    yield _table(("type", "is one of"), [(name, ", ".join(map(_code, definition["enum"]))) for name, definition in enums])
+    yield _table(
+        ("type", "is one of"),
+        [(name, ", ".join(map(_code, definition["enum"]))) for name, definition in enums],
+    )
 
 
 def _field(name: str, definition: dict[str, Any], key: str) -> tuple[str, str, str, str]:
     is_always = key in definition.get("required", ())
-    return _code(key), _type(definition["properties"][key]), "always" if is_always else "if it applies", MEANINGS[f"{name}.{key}"]
+    return (
+        _code(key),
+        _type(definition["properties"][key]),
+        "always" if is_always else "if it applies",
+        MEANINGS[f"{name}.{key}"],
+    )
 
 
 def _type(kind: dict[str, Any]) -> str:
@@ -525,7 +582,7 @@ def _type(kind: dict[str, Any]) -> str:
             return str(kind["type"])
 
 
-# --- events -------------------------------------------------------------------------------------------------------------
+# --- events ---------------------------------------------------------------------------------------
 
 
 class Told(NamedTuple):
@@ -608,7 +665,11 @@ MODULES = (
 def told() -> Iterator[Told]:
     """Yield every event that the controller can tell, as its source has it."""
     for module in MODULES:
-        calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Call)]
+        calls = [
+            node
+            for node in ast.walk(ast.parse(inspect.getsource(module)))
+            if isinstance(node, ast.Call)
+        ]
         for call in calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "tell":
                 facts = tuple(word.arg for word in call.keywords if word.arg and word.arg != "by")
@@ -616,7 +677,10 @@ def told() -> Iterator[Told]:
 
 
 def _kinds(argument: ast.expr, module: ModuleType) -> list[str]:
-    """Return what the argument can be: a word, one of a table's words, or a word with a gap, filled."""
+    """Return what the argument can be.
+
+    A word, one of a table's words, or a word with a gap, filled.
+    """
     match argument:
         case ast.Constant(value=str(word)):
             return [word]
@@ -648,12 +712,17 @@ def _events() -> Iterator[str]:
     found = kinds()
     unknown = set(found) ^ set(KINDS)
     if unknown:
-        raise KeyError(f"docs/generate.py and the controller do not agree on these kinds of events: {sorted(unknown)}")
-    rows = [(_code(kind), meaning, ", ".join(map(_code, found[kind]))) for kind, meaning in KINDS.items()]
+        raise KeyError(
+            f"docs/generate.py and the controller do not agree on these kinds of events: {sorted(unknown)}"
+        )
+    rows = [
+        (_code(kind), meaning, ", ".join(map(_code, found[kind])))
+        for kind, meaning in KINDS.items()
+    ]
     yield _table(("kind", "what happened", "facts, as far as there are any"), rows)
 
 
-# --- files --------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 class Kept(NamedTuple):
@@ -666,44 +735,96 @@ class Kept(NamedTuple):
 
 FILES = (
     Kept("", 0o700, "The store. It belongs to the user who made it; anybody else is refused."),
-    Kept(".gitignore", 0o600, "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`."),
-    Kept("policy.toml", 0o600, "The project's [policy](policy.md), if it has one. You write it, and may commit it."),
-    Kept("adjourn.db", 0o600, "The truth: an SQLite database in WAL mode. Copy it with `adjourn store backup`, not with `cp`."),
-    Kept("adjourn.db-wal", 0o600, "The newest part of the database. It belongs to `adjourn.db`: never remove it alone."),
+    Kept(
+        ".gitignore",
+        0o600,
+        "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`.",
+    ),
+    Kept(
+        "policy.toml",
+        0o600,
+        "The project's [policy](policy.md), if it has one. You write it, and may commit it.",
+    ),
+    Kept(
+        "adjourn.db",
+        0o600,
+        "The truth: an SQLite database in WAL mode. Copy it with `adjourn store backup`, not with `cp`.",
+    ),
+    Kept(
+        "adjourn.db-wal",
+        0o600,
+        "The newest part of the database. It belongs to `adjourn.db`: never remove it alone.",
+    ),
     Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
     Kept("write.lock", 0o600, "The queue of writers. It is always empty."),
     Kept("edits", 0o700, "Calls that are being edited."),
     Kept("edits/PID", 0o700, "One of them, as long as its editor is open."),
     Kept("edits/PID/call.json", 0o600, "Its arguments."),
     Kept("session", 0o700, "Manifests, for machines that read files."),
-    Kept("session/pause.json", 0o600, "The manifest of the newest pause, of whichever task. It stays when the task goes on."),
+    Kept(
+        "session/pause.json",
+        0o600,
+        "The manifest of the newest pause, of whichever task. It stays when the task goes on.",
+    ),
     Kept("session/TASK", 0o700, "The manifests of one task."),
     Kept("session/TASK/pause.json", 0o600, "The manifest of the newest pause of this task."),
     Kept("clarifications", 0o700, "Requests for clarification, and the responses to them."),
-    Kept("clarifications/TASK.needed.yaml", 0o600, "What a task wants to know. Removed when the task has ended."),
+    Kept(
+        "clarifications/TASK.needed.yaml",
+        0o600,
+        "What a task wants to know. Removed when the task has ended.",
+    ),
     Kept(
         "clarifications/TASK.response.yaml",
         0o600,
         "The answers: written by a person, or by adjourn before a resume. Removed when the run that got them has ended.",
     ),
-    Kept("clarifications/TASK.refused.json", 0o600, "Why the response that lies there was not taken; `show` says it."),
+    Kept(
+        "clarifications/TASK.refused.json",
+        0o600,
+        "Why the response that lies there was not taken; `show` says it.",
+    ),
     Kept("checkpoints", 0o700, "What agents left that wait for a clarification."),
-    Kept("checkpoints/TASK.checkpoint.json", 0o600, "The newest checkpoint of this task; its schema is in the how-to."),
-    Kept("started", 0o700, "A mark of each call that was started, left before it was. Leave it here when you restore a backup."),
-    Kept("started/CALL", 0o600, "Where the files of that start are, and the first digits of the call's digest."),
+    Kept(
+        "checkpoints/TASK.checkpoint.json",
+        0o600,
+        "The newest checkpoint of this task; its schema is in the how-to.",
+    ),
+    Kept(
+        "started",
+        0o700,
+        "A mark of each call that was started, left before it was. Leave it here when you restore a backup.",
+    ),
+    Kept(
+        "started/CALL",
+        0o600,
+        "Where the files of that start are, and the first digits of the call's digest.",
+    ),
     Kept("runs", 0o700, "What the runs left."),
     Kept("runs/RUN", 0o700, "The files of one run."),
-    Kept("runs/RUN/stdout", 0o600, "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB."),
+    Kept(
+        "runs/RUN/stdout",
+        0o600,
+        "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB.",
+    ),
     Kept("runs/RUN/stderr", 0o600, "The same for its errors."),
     Kept("runs/RUN/result.json", 0o600, "What became of it, as its shim saw it."),
     Kept("runs/RUN/result.tmp", 0o600, "The room kept for the result while the run is under way."),
-    Kept("runs/RUN/answers.json", 0o600, "In a run that follows a clarification: the answers by question id."),
+    Kept(
+        "runs/RUN/answers.json",
+        0o600,
+        "In a run that follows a clarification: the answers by question id.",
+    ),
     Kept("runs/RUN/prompt.md", 0o600, "In such a run: what an agent is told when it goes on."),
     Kept("runs/RUN/shim.json", 0o600, "Who the shim is, by boot, pid and start time."),
     Kept("runs/RUN/shim.lock", 0o600, "Held as long as the shim lives."),
     Kept("runs/RUN/shim.error", 0o600, "A defect of the shim, if it had one."),
     Kept("bin", 0o700, "What comes first on the PATH of a run."),
-    Kept("bin/adjourn", 0o777, "A link to the adjourn that started the run. Whatever else lies beside it is removed."),
+    Kept(
+        "bin/adjourn",
+        0o777,
+        "A link to the adjourn that started the run. Whatever else lies beside it is removed.",
+    ),
     Kept("supervisors", 0o700, "Supervisors that are at work."),
     Kept(
         "supervisors/NAME.lock",
@@ -712,7 +833,11 @@ FILES = (
     ),
     Kept("runs/RUN/feedback.md", 0o600, "In a run that follows a review: what is to change."),
     Kept("plans", 0o700, "Plans that are at work."),
-    Kept("plans/NAME.lock", 0o600, "Held by whoever executes a plan in one workspace; says who that is, or was last."),
+    Kept(
+        "plans/NAME.lock",
+        0o600,
+        "Held by whoever executes a plan in one workspace; says who that is, or was last.",
+    ),
     Kept("notify", 0o700, "Made when somebody is to be told."),
     Kept("notify/NAME.lock", 0o600, "Held while that notifier is being told."),
     Kept("notify.lock", 0o600, "Held by the process that delivers beside a worker: one per store."),
@@ -752,11 +877,14 @@ def _files() -> Iterator[str]:
     )
     yield _table(
         ("path", "mode", "what it is"),
-        [(_code(f".adjourn/{kept.path}".rstrip("/")), f"{kept.mode:04o}", kept.meaning) for kept in FILES],
+        [
+            (_code(f".adjourn/{kept.path}".rstrip("/")), f"{kept.mode:04o}", kept.meaning)
+            for kept in FILES
+        ],
     )
 
 
-# --- environment --------------------------------------------------------------------------------------------------------
+# --- environment ----------------------------------------------------------------------------------
 
 READ = {
     "ADJOURN_STORE": "The store's directory, or the `postgresql://` URL of one that machines share, unless `--store` names one.",
@@ -824,10 +952,12 @@ def _environment() -> Iterator[str]:
 
 
 def _variables(meanings: dict[str, str]) -> str:
-    return _table(("variable", "meaning"), [(_code(name), meaning) for name, meaning in meanings.items()])
+    return _table(
+        ("variable", "meaning"), [(_code(name), meaning) for name, meaning in meanings.items()]
+    )
 
 
-# --- the user's config --------------------------------------------------------------------------------------------------
+# --- the user's config ----------------------------------------------------------------------------
 
 TOLD = {
     "id": "Names the event: the same however often it is told. No two events of any store have the same.",
@@ -884,13 +1014,20 @@ def _config() -> Iterator[str]:
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])
-    yield _table(("in `on`", "is told of the events"), [(_code(occasion), _events_of(occasion)) for occasion in Occasion])
+    yield _table(
+        ("in `on`", "is told of the events"),
+        [(_code(occasion), _events_of(occasion)) for occasion in Occasion],
+    )
     yield "## `[[principal]]`"
     yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
-    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PRINCIPAL_KEYS.items()])
+    yield _table(
+        ("key", "meaning"), [(_code(key), meaning) for key, meaning in PRINCIPAL_KEYS.items()]
+    )
     yield "## `[[webhook]]`"
     yield "One table for each who decides by [signed requests](../security.md#webhooks). An unknown key is an error."
-    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in WEBHOOK_KEYS.items()])
+    yield _table(
+        ("key", "meaning"), [(_code(key), meaning) for key, meaning in WEBHOOK_KEYS.items()]
+    )
     yield "## Signers"
     yield "Two keys at the top of the file, for [signed decisions](../how-to/sign-decisions.md)."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in FILE_KEYS.items()])
@@ -902,10 +1039,12 @@ def _config() -> Iterator[str]:
 
 def _events_of(occasion: Occasion) -> str:
     kinds = [_code(kind) for kind, told in OCCASIONS.items() if told is occasion]
-    return ", ".join(kinds) + (", and `call_settled` if it ran" if occasion is Occasion.COMPLETION else "")
+    return ", ".join(kinds) + (
+        ", and `call_settled` if it ran" if occasion is Occasion.COMPLETION else ""
+    )
 
 
-# --- policies -------------------------------------------------------------------------------------------------------------
+# --- policies -------------------------------------------------------------------------------------
 
 
 def _policy() -> Iterator[str]:
@@ -922,7 +1061,9 @@ def _policy() -> Iterator[str]:
         "a plain file, no link, and may not say `auto`, `effect` or `notify`."
     )
     yield "## At the top"
-    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in POLICY_KEYS.items()])
+    yield _table(
+        ("key", "meaning"), [(_code(key), meaning) for key, meaning in POLICY_KEYS.items()]
+    )
     yield "## `[[rule]]`"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in RULE_KEYS.items()])
     yield (
@@ -931,7 +1072,7 @@ def _policy() -> Iterator[str]:
     )
 
 
-# --- plans --------------------------------------------------------------------------------------------------------------
+# --- plans ----------------------------------------------------------------------------------------
 
 
 def _plan() -> Iterator[str]:

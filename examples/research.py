@@ -31,4 +31,6 @@ answers = adjourn.clarify(
     meanwhile=[watch_files],
     linger=float(sys.argv[1]) if sys.argv[1:] else 60,
 )
-print(f"COMPLETION_REPORT: {answers['Q1']}, {answers['Q2']}, reviewed by {answers['Q3']}; watcher {notes['watcher']}")
+print(
+    f"COMPLETION_REPORT: {answers['Q1']}, {answers['Q2']}, reviewed by {answers['Q3']}; watcher {notes['watcher']}"
+)

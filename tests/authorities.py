@@ -1,4 +1,7 @@
-"""Who may decide, where a test is about something else: everybody, and nobody's signature counts."""
+"""Who may decide, where a test is about something else.
+
+Everybody, and nobody's signature counts.
+"""
 
 from typing import Any
 
@@ -9,7 +12,10 @@ from adjourn.ports.store import Change, View
 
 
 class Outside:
-    """Takes every caller to be outside of all runs: whether it is, tests/security asks the real program."""
+    """Takes every caller to be outside of all runs.
+
+    Whether it is, tests/security asks the real program.
+    """
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         del view, by, verb

@@ -14,24 +14,42 @@ SHARES = ("ci", "full")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a person ask for the long sweeps; CI's share of them is the default."""
-    parser.addoption("--sweep", choices=SHARES, default="ci", help="how much of a long sweep to run: CI's share, or all of it")
-    parser.addoption("--on", choices=("sqlite", "postgres"), default="sqlite", help="the store that the program uses in a Shell")
+    parser.addoption(
+        "--sweep",
+        choices=SHARES,
+        default="ci",
+        help="how much of a long sweep to run: CI's share, or all of it",
+    )
+    parser.addoption(
+        "--on",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="the store that the program uses in a Shell",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have CI's share try the same examples every time; whoever asks for everything gets new ones."""
+    """Have CI's share try the same examples every time.
+
+    Whoever asks for everything gets new ones.
+    """
     hypothesis.settings.register_profile("ci", derandomize=True)
     if config.getoption("--sweep") == "ci":
         hypothesis.settings.load_profile("ci")
 
 
 def pytest_sessionstart() -> None:
-    """Refuse to begin below a policy: it would hold for every test. And have terminals that close be noticed."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever says nohup has it ignored by all that is started, too
+    """Refuse to begin below a policy: it would hold for every test.
+
+    And have terminals that close be noticed.
+    """
+    # Whoever says nohup has it ignored by all that is started, too
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for place in Path(tempfile.gettempdir(), "tests").resolve().parents:
         if (place / ".adjourn" / "policy.toml").exists():
             pytest.exit(
-                f"{place / '.adjourn'} is above the places of the tests, and its policy would hold for them", returncode=3
+                f"{place / '.adjourn'} is above the places of the tests, and its policy would hold for them",
+                returncode=3,
             )
 
 

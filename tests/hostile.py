@@ -1,4 +1,7 @@
-"""Texts that try to be seen as something else: what an agent, a repository or a web page may put into a call."""
+"""Texts that try to be seen as something else.
+
+What an agent, a repository or a web page may put into a call.
+"""
 # ruff: noqa: RUF001 -- to mislead is what these characters are here for
 
 ESC, BEL, ST, CSI8, OSC8BIT, DCS8, ST8 = "\x1b", "\x07", "\x1b\\", "\x9b", "\x9d", "\x90", "\x9c"
@@ -16,13 +19,51 @@ def _chars(*spans: int | tuple[int, int]) -> list[str]:
 
 CONTROLS = _chars((0x00, 0x1F), (0x7F, 0x9F))
 BIDI = _chars(0x061C, 0x200E, 0x200F, (0x202A, 0x202E), (0x2066, 0x2069))
-ZERO_WIDTH = _chars(0x00AD, 0x034F, (0x200B, 0x200D), (0x2060, 0x2065), (0x206A, 0x206F), 0xFEFF, 0x180E, 0x17B4, 0x17B5)
+ZERO_WIDTH = _chars(
+    0x00AD,
+    0x034F,
+    (0x200B, 0x200D),
+    (0x2060, 0x2065),
+    (0x206A, 0x206F),
+    0xFEFF,
+    0x180E,
+    0x17B4,
+    0x17B5,
+)
 BLANKS = _chars(
-    *(0x00A0, 0x115F, 0x1160, 0x1680, (0x2000, 0x200A), 0x2028, 0x2029, 0x202F, 0x205F, 0x2800, 0x3000, 0x3164, 0xFFA0, 0x1D159)
+    *(
+        0x00A0,
+        0x115F,
+        0x1160,
+        0x1680,
+        (0x2000, 0x200A),
+        0x2028,
+        0x2029,
+        0x202F,
+        0x205F,
+        0x2800,
+        0x3000,
+        0x3164,
+        0xFFA0,
+        0x1D159,
+    )
 )
 SELECTORS = _chars((0x180B, 0x180D), 0x180F, (0xFE00, 0xFE0F), 0xE0100, 0xE01EF)
 TAGS = _chars(0xE0001, 0xE0020, 0xE0041, 0xE007F)
-NO_CHARACTERS = _chars(0xFFF9, 0xFFFA, 0xFFFB, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF, 0x0378, 0xE000, 0xF8FF, 0xF0000, 0x10FFFD)
+NO_CHARACTERS = _chars(
+    0xFFF9,
+    0xFFFA,
+    0xFFFB,
+    0xFFFE,
+    0xFFFF,
+    0x1FFFE,
+    0x10FFFF,
+    0x0378,
+    0xE000,
+    0xF8FF,
+    0xF0000,
+    0x10FFFD,
+)
 SURROGATES = _chars(0xD800, 0xDBFF, 0xDC00, 0xDC7F, (0xDC80, 0xDC84), 0xDC9B, 0xDCFF, 0xDFFF)
 OVERLAYS = _chars((0x0334, 0x0338), 0x0488, 0x20D2, 0x20DD, 0x20E0, 0x20E3, 0x20E5)
 
@@ -98,8 +139,26 @@ OSC_SEQUENCES = [
     f"{start}{body}{end}"
     for start, end in ((f"{ESC}]", BEL), (f"{ESC}]", ST), (OSC8BIT, ST8))
     for body in (
-        *("0;approved", "1;icon", "2;title", "4;1;?", "7;file:///etc", "8;;https://evil.example", "8;;", "9;notify", "10;?"),
-        *("11;#000000", "52;c;cm0gLXJmIC8=", "52;c;?", "104", "133;A", "777;notify;a;b", "1337;File=inline=1:AAAA"),
+        *(
+            "0;approved",
+            "1;icon",
+            "2;title",
+            "4;1;?",
+            "7;file:///etc",
+            "8;;https://evil.example",
+            "8;;",
+            "9;notify",
+            "10;?",
+        ),
+        *(
+            "11;#000000",
+            "52;c;cm0gLXJmIC8=",
+            "52;c;?",
+            "104",
+            "133;A",
+            "777;notify;a;b",
+            "1337;File=inline=1:AAAA",
+        ),
     )
 ]
 OTHER_SEQUENCES = [
@@ -254,10 +313,36 @@ MARKS = [
 LARGE = ["A" * 2_000_000, "\x1b[31m" * 400_000, "мир с" * 400_000, "a\n" * 1_000_000]
 
 HOSTILE = [
-    *_around(CONTROLS + BIDI + ZERO_WIDTH + BLANKS + SELECTORS + TAGS + NO_CHARACTERS + SURROGATES + OVERLAYS),
+    *_around(
+        CONTROLS
+        + BIDI
+        + ZERO_WIDTH
+        + BLANKS
+        + SELECTORS
+        + TAGS
+        + NO_CHARACTERS
+        + SURROGATES
+        + OVERLAYS
+    ),
     *_around(CSI_SEQUENCES + OSC_SEQUENCES + OTHER_SEQUENCES),
     *(OVERWRITES + DIRECTIONS + TWINS + MARKS),
-    *("", " ", "  ", " x", "x ", "-", "--help", "-rf", "../../x", "~", "#", "!!", "*", "a=b", "A=1"),
+    *(
+        "",
+        " ",
+        "  ",
+        " x",
+        "x ",
+        "-",
+        "--help",
+        "-rf",
+        "../../x",
+        "~",
+        "#",
+        "!!",
+        "*",
+        "a=b",
+        "A=1",
+    ),
     *LARGE,
 ]
 

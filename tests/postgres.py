@@ -61,7 +61,10 @@ class Server:
 
     @property
     def programs(self) -> Path | None:
-        """Where its own programs are, pg_dump among them; of a server that somebody offers they are on PATH."""
+        """Where its own programs are, pg_dump among them.
+
+        Of a server that somebody offers they are on PATH.
+        """
         return Path(self._wheel.bin_path) if self._wheel else None
 
     def do(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
@@ -83,9 +86,17 @@ class Server:
         import psycopg
 
         for _ in range(tries):
-            with suppress(AssertionError, OSError, RuntimeError, subprocess.SubprocessError, psycopg.OperationalError):
+            with suppress(
+                AssertionError,
+                OSError,
+                RuntimeError,
+                subprocess.SubprocessError,
+                psycopg.OperationalError,
+            ):
                 self._wheel.ensure_postgres_running()
-                self.do("SELECT 1")  # a server that is about to go has its files still, and one that came may go once more
+                # A server that is about to go has its files still, and one that came may go once
+                # more
+                self.do("SELECT 1")
                 return
             sleep(0.3)
         self._wheel.ensure_postgres_running()
@@ -105,7 +116,10 @@ class Server:
         self.do(f"CREATE ROLE {name} LOGIN PASSWORD '{name}' {words}")
 
     def fresh_store(self) -> str:
-        """Return the address of an empty store. A process has one at a time: to empty it is faster than to make another."""
+        """Return the address of an empty store.
+
+        A process has one at a time: to empty it is faster than to make another.
+        """
         name = f"store_{os.getpid()}"
         if self._made:
             self.do(_EMPTY, name)
@@ -124,15 +138,22 @@ def _query(conninfo: str) -> str:
 
 
 def server() -> Server:
-    """Start a server for the whole test session, or use the one that is offered; whoever has neither does without these tests."""
+    """Start a server for the whole test session, or use the one that is offered.
+
+    Whoever has neither does without these tests.
+    """
     if given := os.environ.get("ADJOURN_TEST_POSTGRES"):
         return Server(given)
-    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))  # the same for all that test in parallel
+    # The same for all that test in parallel
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     return server_at(Path(gettempdir()) / f"adjourn-postgres-{session}")
 
 
 def server_at(place: Path) -> Server:
-    """Start a server below a directory, unless another process of this session has done so; the last one stops it."""
+    """Start a server below a directory, unless another process of this session has done so.
+
+    The last one stops it.
+    """
     place.mkdir(mode=0o755, exist_ok=True)
     atexit.register(_sweep, place)  # before the server's own: what is registered last runs first
     wheel = _wheel(place)

@@ -14,7 +14,10 @@ _PLACES = {
 
 
 def program(name: str) -> str:
-    """Return the path of a real agent: what a variable names, what `./dev programs` fetched, or what PATH has."""
+    """Return the path of a real agent.
+
+    What a variable names, what `./dev programs` fetched, or what PATH has.
+    """
     named = os.environ.get(f"ADJOURN_TEST_{name.upper()}")
     fetched = sorted(_PACKAGES.glob(_PLACES[name]))
     found = named or (str(fetched[0]) if fetched else shutil.which(name))
@@ -25,11 +28,16 @@ _SAYS = {"claude": "2.1.999 (Claude Code)", "codex": "codex-cli 0.199.0"}
 
 
 class Upgradable:
-    """A real agent and a later one: today's, if a variable names an earlier; else today's that says it were later."""
+    """A real agent and a later one.
+
+    Today's, if a variable names an earlier; else today's that says it were later.
+    """
 
     def __init__(self, name: str, place: Path) -> None:
         earlier = os.environ.get(f"ADJOURN_TEST_EARLIER_{name.upper()}")
-        self._later = program(name) if earlier else _that_says(_SAYS[name], program(name), place / "later")
+        self._later = (
+            program(name) if earlier else _that_says(_SAYS[name], program(name), place / "later")
+        )
         self.path = place / name
         self.path.symlink_to(earlier or program(name))
 
@@ -40,6 +48,8 @@ class Upgradable:
 
 
 def _that_says(version: str, today: str, script: Path) -> str:
-    script.write_text(f'#!/bin/sh\n[ "$*" = --version ] && echo "{version}" && exit\nexec {today} "$@"\n')
+    script.write_text(
+        f'#!/bin/sh\n[ "$*" = --version ] && echo "{version}" && exit\nexec {today} "$@"\n'
+    )
     script.chmod(0o700)
     return str(script)

@@ -20,7 +20,9 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.taken.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                receiver.taken.append(
+                    ({name.lower(): value for name, value in self.headers.items()}, body)
+                )
                 receiver.answer(self)
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the name that it overrides
@@ -29,7 +31,9 @@ class Receiver:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/hook?a=b"
-        Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
 
 
 def answering(status: int, **headers: str) -> Answer:

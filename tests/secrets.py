@@ -42,7 +42,9 @@ SHAPES: dict[str, Shape] = {
     "an OpenAI key": lambda core: [f"sk-proj-{core}"],
     "a Google key": lambda core: [f"AIza{core}{core}"[:39]],
     "a JWT": lambda core: [f"eyJhbGciOiJIUzI1NiJ9.eyJ{core}.{core}"],
-    "a private key": lambda core: [f"-----BEGIN OPENSSH PRIVATE KEY-----\n{core}\n-----END OPENSSH PRIVATE KEY-----\n"],
+    "a private key": lambda core: [
+        f"-----BEGIN OPENSSH PRIVATE KEY-----\n{core}\n-----END OPENSSH PRIVATE KEY-----\n"
+    ],
 }
 OWN_PATTERN = "acme-[0-9a-f]{8,64}"
 
@@ -57,4 +59,6 @@ def _canary(name: str, number: int) -> Canary:
     core = hashlib.sha256(f"canary {number}".encode()).hexdigest()[:24]
     words = tuple(SHAPES[name](core))
     is_capital = name == "an access key"
-    return Canary(name=f"{name} {number}", words=words, core=core.upper()[:16] if is_capital else core[:20])
+    return Canary(
+        name=f"{name} {number}", words=words, core=core.upper()[:16] if is_capital else core[:20]
+    )

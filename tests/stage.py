@@ -1,4 +1,7 @@
-"""A person's shell in which an agent works: a workspace, an empty home, and short ways to what tests look at."""
+"""A person's shell in which an agent works.
+
+A workspace, an empty home, and short ways to what tests look at.
+"""
 
 import contextlib
 import os
@@ -14,7 +17,8 @@ class Stage:
     """A workspace, a home, and the adjourn that runs an agent in them."""
 
     gated: tuple[str, ...] = ("run", "--pause-on-approval")
-    driver, program = "", ""  # what is in the command lines of our driver, and of the program that it drives
+    # What is in the command lines of our driver, and of the program that it drives
+    driver, program = "", ""
 
     def __init__(self, place: Path) -> None:
         self.home = place / "home"
@@ -24,9 +28,12 @@ class Stage:
         self.shell = Shell(self.work)
         self.shell.environment["HOME"] = str(self.home)
         if self.shell.database is None:
-            self.shell.environment["XDG_STATE_HOME"] = str(self.home / ".local" / "state")  # kept and copied with the home
+            # Kept and copied with the home
+            self.shell.environment["XDG_STATE_HOME"] = str(self.home / ".local" / "state")
 
-    def run(self, prompt: str = "do it", *, expect: int | None = 10, options: Sequence[str] = ()) -> Done:
+    def run(
+        self, prompt: str = "do it", *, expect: int | None = 10, options: Sequence[str] = ()
+    ) -> Done:
         """Have the agent work on a prompt, gated."""
         return self.shell.adjourn(*self.gated, *options, prompt, expect=expect)
 
@@ -39,7 +46,9 @@ class Stage:
     @property
     def newest(self) -> str | None:
         """The newest task, if there is one."""
-        return self.task if self.shell.store.exists() and self.shell.json("tasks")["tasks"] else None
+        return (
+            self.task if self.shell.store.exists() and self.shell.json("tasks")["tasks"] else None
+        )
 
     def asks(self) -> list[Document]:
         """Return the open asks."""
@@ -79,4 +88,8 @@ class Stage:
         """Return the agent's calls of the newest task by name, with how each stands."""
         task, store = self.task, self.shell.open_store()
         with contextlib.closing(store), store.read() as view:
-            return {call.tool_call_id: call.state.value for call in view.calls(task) if call.tool != COMMAND}
+            return {
+                call.tool_call_id: call.state.value
+                for call in view.calls(task)
+                if call.tool != COMMAND
+            }

@@ -28,5 +28,7 @@ def on_one_store(request: pytest.FixtureRequest) -> Iterator[None]:
     """The same, for every shell that a test opens, wherever it does."""
     with pytest.MonkeyPatch.context() as patch:
         if request.config.getoption("--on") == "postgres":
-            patch.setattr(Shell, "database_of_all", request.getfixturevalue("postgres").fresh_store())
+            patch.setattr(
+                Shell, "database_of_all", request.getfixturevalue("postgres").fresh_store()
+            )
         yield

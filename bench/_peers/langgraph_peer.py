@@ -15,7 +15,10 @@ from langgraph.types import Command, interrupt
 
 TOOL = {
     "type": "function",
-    "function": {"name": "run_command", "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}},
+    "function": {
+        "name": "run_command",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+    },
 }
 CONFIG = {"configurable": {"thread_id": "1"}}
 
@@ -30,14 +33,18 @@ def graph(state: str, url: str):
     def run_tools(seen: MessagesState):
         (call,) = seen["messages"][-1].tool_calls
         assert interrupt(call["args"]) == "approved"
-        done = subprocess.run(["sh", "-c", call["args"]["command"]], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["sh", "-c", call["args"]["command"]], capture_output=True, text=True, check=False
+        )
         return {"messages": [ToolMessage(done.stdout, tool_call_id=call["id"])]}
 
     made = StateGraph(MessagesState)
     made.add_node("model", ask_model)
     made.add_node("tools", run_tools)
     made.set_entry_point("model")
-    made.add_conditional_edges("model", lambda seen: "tools" if seen["messages"][-1].tool_calls else END)
+    made.add_conditional_edges(
+        "model", lambda seen: "tools" if seen["messages"][-1].tool_calls else END
+    )
     made.add_edge("tools", "model")
     return made.compile(checkpointer=SqliteSaver(sqlite3.connect(state, check_same_thread=False)))
 

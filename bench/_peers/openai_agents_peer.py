@@ -8,7 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agents import Agent, AsyncOpenAI, OpenAIChatCompletionsModel, Runner, RunState, function_tool, set_tracing_disabled
+from agents import (
+    Agent,
+    AsyncOpenAI,
+    OpenAIChatCompletionsModel,
+    Runner,
+    RunState,
+    function_tool,
+    set_tracing_disabled,
+)
 
 set_tracing_disabled(disabled=True)
 

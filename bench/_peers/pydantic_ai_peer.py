@@ -20,7 +20,9 @@ def agent(url: str) -> "Agent[None, str | DeferredToolRequests]":
 
     @made.tool_plain(requires_approval=True)
     def run_command(command: str) -> str:
-        return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False).stdout
+        return subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False
+        ).stdout
 
     return made
 

@@ -1,6 +1,7 @@
 """Lets any headless agent or tool stop for a person, leave, and come back with the answer."""
 
-TYPE_CHECKING = False  # typing is not imported for it: no Ctrl+C can be caught before the command has begun
+# Typing is not imported for it: no Ctrl+C can be caught before the command has begun
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # the command imports this package, too, and needs none of these names
     from adjourn import checkpoint
@@ -30,7 +31,13 @@ _HOMES = {
     "adjourn.core.call": ("Approved",),
     "adjourn.core.ask": ("Question",),
     "adjourn.core.clarification": ("Context", "WorkState"),
-    "adjourn.core.errors": ("AdjournError", "AlreadyDone", "EditIgnored", "NotInsideARun", "Rejected"),
+    "adjourn.core.errors": (
+        "AdjournError",
+        "AlreadyDone",
+        "EditIgnored",
+        "NotInsideARun",
+        "Rejected",
+    ),
     "adjourn.library": ("approval", "ask", "clarify"),
 }
 

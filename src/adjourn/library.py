@@ -1,4 +1,7 @@
-"""What a process inside a run can say to the people outside; whoever must wait leaves with exit code 10."""
+"""What a process inside a run can say to the people outside.
+
+Whoever must wait leaves with exit code 10.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,13 +23,18 @@ def ask(
     linger: float | str = 0.0,
     verbose: bool | None = None,
 ) -> str:
-    """Return the answer to a question. If there is none yet, leave with exit code 10; the next run gets it here.
+    """Return the answer to a question.
 
-    `expires_after` is a time such as "8h"; `linger` is how long to wait for a quick answer: seconds, or such a time.
+    If there is none yet, leave with exit code 10; the next run gets it here.
+
+    `expires_after` is a time such as "8h"; `linger` is how long to wait for a quick answer:
+    seconds, or such a time.
     """
     from adjourn.wiring.inside import Inside
 
-    question = question_of(prompt, key=key, choices=tuple(choices), expires_after=_span(expires_after))
+    question = question_of(
+        prompt, key=key, choices=tuple(choices), expires_after=_span(expires_after)
+    )
     with Inside.open(verbose=verbose) as inside:
         return inside.ask(question, linger=_seconds(linger))
 
@@ -66,7 +74,12 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
         for number, item in enumerate(questions, start=1)
     ]
     with Inside.open(verbose=verbose) as inside:
-        return inside.clarify(numbered, draft, linger=None if linger is None else _seconds(linger), meanwhile=meanwhile)
+        return inside.clarify(
+            numbered,
+            draft,
+            linger=None if linger is None else _seconds(linger),
+            meanwhile=meanwhile,
+        )
 
 
 @contextmanager
@@ -80,17 +93,26 @@ def approval(
     schema: Mapping[str, Any] | None = None,
     editable: bool = False,
 ) -> Generator[Approved, None, None]:
-    """Let a person approve this very call, then make it inside the block, once. The value is what they approved with.
+    """Let a person approve this very call, then make it inside the block, once.
 
-    Raises Rejected if they did not, and AlreadyDone if an earlier run made the call. Other arguments are another ask.
-    With `editable`, the person may change the arguments before they approve: then make the call with `approved.arguments`,
-    never with your own. A block that ends without having looked at changed arguments raises EditIgnored. `schema`, a part of
-    JSON Schema, says what arguments must look like: your own, and those that a person gives.
+    The value is what they approved with.
+
+    Raises Rejected if they did not, and AlreadyDone if an earlier run made the call. Other
+    arguments are another ask. With `editable`, the person may change the arguments before they
+    approve: then make the call with `approved.arguments`, never with your own. A block that ends
+    without having looked at changed arguments raises EditIgnored. `schema`, a part of JSON Schema,
+    says what arguments must look like: your own, and those that a person gives.
     """
     from adjourn.wiring.inside import Inside, proposal_of
 
     proposal = proposal_of(
-        prompt, tool=tool, arguments=arguments, key=key, expires_after=_span(expires_after), schema=schema, editable=editable
+        prompt,
+        tool=tool,
+        arguments=arguments,
+        key=key,
+        expires_after=_span(expires_after),
+        schema=schema,
+        editable=editable,
     )
     with Inside.open() as inside, inside.approval(proposal) as approved:
         yield approved
@@ -108,4 +130,6 @@ def _milliseconds(text: str) -> int:
     try:
         return milliseconds(text)
     except ValueError:
-        raise Misuse(f"{text!r} is not a length of time", way_out="write it as 90s, 15m, 8h or 2d") from None
+        raise Misuse(
+            f"{text!r} is not a length of time", way_out="write it as 90s, 15m, 8h or 2d"
+        ) from None

@@ -1,4 +1,7 @@
-"""Signs and verifies with ssh-keygen: the keys, agents and hardware tokens that people have already."""
+"""Signs and verifies with ssh-keygen.
+
+The keys, agents and hardware tokens that people have already.
+"""
 
 import os
 import subprocess
@@ -23,7 +26,9 @@ def sign(document: bytes, *, key: str) -> str:
         raise Misuse(f"{key} is not a key file", way_out="ssh-keygen -t ed25519 -f FILE")
     done = _run(["-Y", "sign", "-q", "-n", NAMESPACE, "-f", key], document, terminal=True)
     if done.returncode or _BEGIN.encode() not in done.stdout:
-        raise NotAllowed(f"{_PROGRAM} did not sign: {_last_line(done.stderr)}", way_out=f"ssh-keygen -y -f {key}")
+        raise NotAllowed(
+            f"{_PROGRAM} did not sign: {_last_line(done.stderr)}", way_out=f"ssh-keygen -y -f {key}"
+        )
     return done.stdout.decode()
 
 
@@ -42,9 +47,16 @@ class SshSignatures:
     def signer(self, document: bytes, signature: str) -> str:
         """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
         if not os.path.isfile(self._allowed):
-            raise NotAllowed(f"nobody's signature counts: there is no {self._allowed}", way_out="see docs/security.md")
-        if len(signature) > _LONGEST or not (signature.startswith(_BEGIN) and signature.rstrip().endswith(_END)):
-            raise NotAllowed("that is no signature of ssh-keygen", way_out="adjourn approve ASK --sign KEY")
+            raise NotAllowed(
+                f"nobody's signature counts: there is no {self._allowed}",
+                way_out="see docs/security.md",
+            )
+        if len(signature) > _LONGEST or not (
+            signature.startswith(_BEGIN) and signature.rstrip().endswith(_END)
+        ):
+            raise NotAllowed(
+                "that is no signature of ssh-keygen", way_out="adjourn approve ASK --sign KEY"
+            )
         with _on_a_descriptor(signature.encode("utf-8", "replace")) as place:
             name = self._name(place)
             self._verify(document, place, name)
@@ -52,20 +64,45 @@ class SshSignatures:
 
     def _name(self, place: "_on_a_descriptor") -> str:
         """Return the name that the key goes by; one file may know it by several."""
-        found = _run(["-Y", "find-principals", "-f", self._allowed, "-s", place.path], b"", inherits=place)
-        names = [name for line in found.stdout.decode("utf-8", "replace").splitlines() for name in line.split(",")]
-        plain = [name for name in names if name and _PATTERNS.isdisjoint(name) and name.isprintable() and " " not in name]
+        found = _run(
+            ["-Y", "find-principals", "-f", self._allowed, "-s", place.path], b"", inherits=place
+        )
+        names = [
+            name
+            for line in found.stdout.decode("utf-8", "replace").splitlines()
+            for name in line.split(",")
+        ]
+        plain = [
+            name
+            for name in names
+            if name and _PATTERNS.isdisjoint(name) and name.isprintable() and " " not in name
+        ]
         if found.returncode or not plain:
-            raise NotAllowed(f"{self._allowed} does not name the key of that signature", way_out="adjourn doctor")
+            raise NotAllowed(
+                f"{self._allowed} does not name the key of that signature", way_out="adjourn doctor"
+            )
         return plain[0]
 
     def _verify(self, document: bytes, place: "_on_a_descriptor", name: str) -> None:
         revoked = ["-r", self._revoked] if self._revoked else []
-        words = ["-Y", "verify", "-f", self._allowed, "-I", name, "-n", NAMESPACE, "-s", place.path, *revoked]
+        words = [
+            "-Y",
+            "verify",
+            "-f",
+            self._allowed,
+            "-I",
+            name,
+            "-n",
+            NAMESPACE,
+            "-s",
+            place.path,
+            *revoked,
+        ]
         done = _run(words, document, inherits=place)
         if done.returncode:
             raise NotAllowed(
-                f"the signature of {name} does not hold: {_last_line(done.stderr or done.stdout)}", way_out="sign it again"
+                f"the signature of {name} does not hold: {_last_line(done.stderr or done.stdout)}",
+                way_out="sign it again",
             )
 
 
@@ -82,7 +119,9 @@ class _on_a_descriptor:  # noqa: N801 -- reads as the place that it is
         return f"/dev/fd/{self.fd}"
 
     def __enter__(self) -> Self:
-        self.fd = os.memfd_create("signature", 0) if hasattr(os, "memfd_create") else _unnamed_file()
+        self.fd = (
+            os.memfd_create("signature", 0) if hasattr(os, "memfd_create") else _unnamed_file()
+        )
         os.write(self.fd, self._content)
         os.lseek(self.fd, 0, os.SEEK_SET)
         return self
@@ -99,7 +138,11 @@ def _unnamed_file() -> int:
 
 
 def _run(
-    words: Sequence[str], stdin: bytes, *, inherits: _on_a_descriptor | None = None, terminal: bool = False
+    words: Sequence[str],
+    stdin: bytes,
+    *,
+    inherits: _on_a_descriptor | None = None,
+    terminal: bool = False,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run ssh-keygen; whoever signs may have to type a passphrase or touch a token, and has all the time for it."""
     try:
@@ -114,7 +157,9 @@ def _run(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise NotAllowed(f"{_PROGRAM} did not answer within {_SECONDS:g} s", way_out="say it again") from error
+        raise NotAllowed(
+            f"{_PROGRAM} did not answer within {_SECONDS:g} s", way_out="say it again"
+        ) from error
 
 
 def _found() -> str:
@@ -133,7 +178,10 @@ def find_program(places: Sequence[str], path: str) -> str:
         found = os.path.join(place, _PROGRAM)
         if os.access(found, os.X_OK) and _is_roots(place) and _is_roots(found):
             return found
-    raise AdjournError(f"{_PROGRAM} is not installed", way_out="install OpenSSH's client: apt install openssh-client")
+    raise AdjournError(
+        f"{_PROGRAM} is not installed",
+        way_out="install OpenSSH's client: apt install openssh-client",
+    )
 
 
 def _is_roots(path: str) -> bool:

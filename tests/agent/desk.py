@@ -17,16 +17,21 @@ class Desk(Shell):
         super().__init__(place)
         if database:
             self.share(database)
-        self.store.mkdir(mode=0o700, parents=True, exist_ok=True)  # so that no store further up is ever found, and decided in
+        # So that no store further up is ever found, and decided in
+        self.store.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.model = model
         self.environment["ADJOURN_AGENT_MODEL"] = "openai:scripted"
         self.environment["ADJOURN_AGENT_BASE_URL"] = model.openai
 
     def agent_run(self, *words: str, expect: int, env: Mapping[str, str] | None = None) -> Document:
         """Have the agent work on something, gated, and return the manifest."""
-        return self.json("run", "--pause-on-approval", *words, "deploy to staging", expect=expect, env=env)
+        return self.json(
+            "run", "--pause-on-approval", *words, "deploy to staging", expect=expect, env=env
+        )
 
-    def resumed(self, manifest: Document, *words: str, expect: int, env: Mapping[str, str] | None = None) -> Document:
+    def resumed(
+        self, manifest: Document, *words: str, expect: int, env: Mapping[str, str] | None = None
+    ) -> Document:
         """Go on from a manifest's checkpoint."""
         return self.json("resume", manifest["checkpoint_id"], *words, expect=expect, env=env)
 
@@ -46,7 +51,11 @@ class Desk(Shell):
 
     def results(self, number: int = -1) -> dict[str, str]:
         """Return the tool results of one request, by the ids of their calls."""
-        return {message["tool_call_id"]: message["content"] for message in self.sent(number) if message["role"] == "tool"}
+        return {
+            message["tool_call_id"]: message["content"]
+            for message in self.sent(number)
+            if message["role"] == "tool"
+        }
 
 
 def say(text: str) -> Turn:

@@ -13,7 +13,10 @@ from tests.model.script import Fault, ToolUse, Turn
 
 
 def test_nonsense_of_a_model_is_answered_and_the_work_goes_on(tmp_path: Path) -> None:
-    """An unknown tool, arguments that are no JSON or do not fit, and forty calls at once: nobody is asked about any of it."""
+    """An unknown tool, arguments that are no JSON or do not fit, and forty calls at once.
+
+    Nobody is asked about any of it.
+    """
     nonsense = (
         ToolUse(name="launch_rocket", id="unknown"),
         ToolUse(name="run_command", arguments='{"command": "ech', id="broken"),
@@ -35,21 +38,29 @@ def test_nonsense_of_a_model_is_answered_and_the_work_goes_on(tmp_path: Path) ->
 
 
 def test_nonsense_beside_a_call_that_waits_is_answered_when_that_is_decided(tmp_path: Path) -> None:
-    calls = (ToolUse(name="launch_rocket", id="bad"), command("echo ran", "good"), ToolUse(name="list_files", id="look"))
+    calls = (
+        ToolUse(name="launch_rocket", id="bad"),
+        command("echo ran", "good"),
+        ToolUse(name="list_files", id="look"),
+    )
     with desk(tmp_path, use(*calls), finish()) as person:
         person.as_told(person.agent_run(expect=10), expect=0)
     assert list(person.results()) == ["bad", "good", "look"]
     assert person.results()["good"] == "ran"
 
 
-@pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=429, retry_after="0"), Fault(drop_after=2)], ids=repr)
+@pytest.mark.parametrize(
+    "fault", [Fault(status=500), Fault(status=429, retry_after="0"), Fault(drop_after=2)], ids=repr
+)
 def test_a_fault_that_passes_is_waited_out(tmp_path: Path, fault: Fault) -> None:
     with desk(tmp_path, Turn(text="Hello.", faults=(fault,))) as person:
         assert person.json("run", "hello", expect=0)["final_message"] == "Hello."
         assert len(person.transcript(person.json("tasks")["tasks"][0]["task_id"])) == 2
 
 
-def test_a_package_that_is_missing_is_named_and_the_work_goes_on_when_it_is_there(tmp_path: Path) -> None:
+def test_a_package_that_is_missing_is_named_and_the_work_goes_on_when_it_is_there(
+    tmp_path: Path,
+) -> None:
     """A core install has neither of them: it says what to install, and begins nothing anew."""
     (tmp_path / "core").mkdir()
     core = {"PYTHONPATH": str(tmp_path / "core")}
@@ -57,7 +68,10 @@ def test_a_package_that_is_missing_is_named_and_the_work_goes_on_when_it_is_ther
     missing.write_text('raise ModuleNotFoundError("no", name="pydantic_ai")')
     with desk(tmp_path, say("Hello.")) as person:
         failed = person.json("run", "hello", expect=1, env=core)
-        assert failed["error"]["message"] == "the agent needs what is not installed: pydantic_ai; pip install 'adjourn[agent]'"
+        assert (
+            failed["error"]["message"]
+            == "the agent needs what is not installed: pydantic_ai; pip install 'adjourn[agent]'"
+        )
         paused = person.agent_run(expect=10, env=core)
         assert "pip install 'adjourn[agent]'" in paused["agent_message"]
         missing.unlink()
@@ -69,11 +83,23 @@ def test_a_server_whose_package_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "core" / "mcp.py").write_text('raise ModuleNotFoundError("no", name="mcp")')
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"shop": {"command": "shop"}}}')
     with desk(tmp_path, say("Hello.")) as person:
-        failed = person.json("run", "--mcp", "mcp.json", "hello", expect=1, env={"PYTHONPATH": str(tmp_path / "core")})
-        assert failed["error"]["message"] == "the MCP server shop needs what is not installed: mcp; pip install 'adjourn[mcp]'"
+        failed = person.json(
+            "run",
+            "--mcp",
+            "mcp.json",
+            "hello",
+            expect=1,
+            env={"PYTHONPATH": str(tmp_path / "core")},
+        )
+        assert (
+            failed["error"]["message"]
+            == "the MCP server shop needs what is not installed: mcp; pip install 'adjourn[mcp]'"
+        )
 
 
-def test_a_wrong_key_pauses_where_a_person_is_at_hand_and_fails_where_none_is(tmp_path: Path) -> None:
+def test_a_wrong_key_pauses_where_a_person_is_at_hand_and_fails_where_none_is(
+    tmp_path: Path,
+) -> None:
     """A-R22."""
     denied = Turn(text="Hello.", faults=(Fault(status=401), Fault(status=401)))
     with desk(tmp_path, use(command("echo ran >> log.txt", "tc_1")), denied) as person:
@@ -118,13 +144,17 @@ def test_an_interrupt_pauses_at_once_while_the_model_thinks(tmp_path: Path) -> N
 
 
 def test_a_command_that_takes_too_long_is_stopped_and_the_model_told(tmp_path: Path) -> None:
-    with desk(tmp_path, use(command("echo begun; sleep 60", "slow", timeout=0.3)), finish()) as person:
+    with desk(
+        tmp_path, use(command("echo begun; sleep 60", "slow", timeout=0.3)), finish()
+    ) as person:
         person.as_told(person.agent_run(expect=10), expect=0)
     assert person.results()["slow"].startswith("begun\n[")
     assert "it took too long and was stopped" in person.results()["slow"]
 
 
-def test_a_call_that_is_interrupted_has_failed_and_is_never_run_by_its_old_approval(tmp_path: Path) -> None:
+def test_a_call_that_is_interrupted_has_failed_and_is_never_run_by_its_old_approval(
+    tmp_path: Path,
+) -> None:
     with desk(tmp_path, use(command("echo ran >> log.txt; sleep 60", "slow")), finish()) as person:
         paused = person.agent_run(expect=10)
         process = person.start("resume", paused["task_id"], "--approve", "slow", "--output", "json")
@@ -183,8 +213,13 @@ def test_settings_say_where_they_come_from(tmp_path: Path) -> None:
         config = tmp_path / ".config" / "adjourn" / "config.toml"
         config.parent.mkdir(parents=True)
         config.write_text('[agent]\nmodel = "anthropic:mine"\nmax_steps = 7\n')
-        shown = {each["key"]: each for each in person.json("config", "--option", "tries=2")["agent"]}
-        assert (shown["model"]["value"], shown["model"]["origin"]) == ("openai:scripted", "ADJOURN_AGENT_MODEL")
+        shown = {
+            each["key"]: each for each in person.json("config", "--option", "tries=2")["agent"]
+        }
+        assert (shown["model"]["value"], shown["model"]["origin"]) == (
+            "openai:scripted",
+            "ADJOURN_AGENT_MODEL",
+        )
         assert (shown["max_steps"]["value"], shown["max_steps"]["origin"]) == (7, str(config))
         assert (shown["tries"]["value"], shown["tries"]["origin"]) == ("2", "the command line")
         assert shown["stream"]["origin"] == "default"

@@ -1,4 +1,7 @@
-"""Tools that others bring: MCP servers from a file, Python functions by entry point. Each call is judged, and runs once."""
+"""Tools that others bring: MCP servers from a file, Python functions by entry point.
+
+Each call is judged, and runs once.
+"""
 
 import contextlib
 import json
@@ -18,8 +21,12 @@ SERVER = Path(__file__).parent / "mcp_server.py"
 
 
 @pytest.mark.one_machine("it looks for a secret in the file of the database")
-def test_the_tools_of_an_mcp_server_are_offered_gated_and_run_beside_the_agent(tmp_path: Path) -> None:
-    servers = {"shop": {"command": sys.executable, "args": [str(SERVER)], "env": {"SHOP_KEY": "${MY_KEY}"}}}
+def test_the_tools_of_an_mcp_server_are_offered_gated_and_run_beside_the_agent(
+    tmp_path: Path,
+) -> None:
+    servers = {
+        "shop": {"command": sys.executable, "args": [str(SERVER)], "env": {"SHOP_KEY": "${MY_KEY}"}}
+    }
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     calls = (
         ToolUse(name="shop__add", arguments={"a": 2, "b": 3}, id="add"),
@@ -47,9 +54,14 @@ def test_the_tools_of_an_mcp_server_are_offered_gated_and_run_beside_the_agent(t
 def test_a_server_at_an_address_is_as_good_as_one_that_is_started(tmp_path: Path) -> None:
     with (
         listening() as port,
-        desk(tmp_path, use(ToolUse(name="web__add", arguments={"a": 2, "b": 3}, id="add")), finish()) as person,
+        desk(
+            tmp_path, use(ToolUse(name="web__add", arguments={"a": 2, "b": 3}, id="add")), finish()
+        ) as person,
     ):
-        server = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer ${MY_KEY}"}}
+        server = {
+            "url": f"http://127.0.0.1:{port}/mcp",
+            "headers": {"Authorization": "Bearer ${MY_KEY}"},
+        }
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"web": server}}))
         person.environment["MY_KEY"] = "abc"
         person.resumed(person.agent_run("--mcp", "mcp.json", expect=10), "--approve-all", expect=0)
@@ -63,7 +75,9 @@ def listening() -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen([sys.executable, str(SERVER), str(port)], stdout=quiet, stderr=quiet) as server:
+    with subprocess.Popen(
+        [sys.executable, str(SERVER), str(port)], stdout=quiet, stderr=quiet
+    ) as server:
         try:
             until(lambda: is_open(port), what="it listens", seconds=60)
             yield port
@@ -77,7 +91,9 @@ def is_open(port: int) -> bool:
 
 
 def test_a_server_that_does_not_start_is_told_before_anything_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": {"command": "/no/such/server"}}}))
+    (tmp_path / "mcp.json").write_text(
+        json.dumps({"mcpServers": {"shop": {"command": "/no/such/server"}}})
+    )
     with desk(tmp_path) as person:
         failed = person.json("run", "--mcp", "mcp.json", "hello", expect=1)
         assert "the MCP server shop has no tools to offer" in failed["error"]["message"]
@@ -87,8 +103,12 @@ def test_a_server_that_does_not_start_is_told_before_anything_is_asked(tmp_path:
 def test_python_functions_of_installed_packages_are_tools(tmp_path: Path) -> None:
     package = tmp_path / "site"
     (package / "shop-1.0.dist-info").mkdir(parents=True)
-    (package / "shop-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")
-    (package / "shop-1.0.dist-info" / "entry_points.txt").write_text("[adjourn.tools]\nprice = shop:price\n")
+    (package / "shop-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n"
+    )
+    (package / "shop-1.0.dist-info" / "entry_points.txt").write_text(
+        "[adjourn.tools]\nprice = shop:price\n"
+    )
     (package / "shop.py").write_text(
         'def price(item: str, count: int = 1) -> dict[str, int]:\n    """Say what something costs."""\n'
         '    if item == "moon":\n        raise LookupError("not for sale")\n    return {item: 3 * count}\n'
@@ -101,7 +121,11 @@ def test_python_functions_of_installed_packages_are_tools(tmp_path: Path) -> Non
     with desk(tmp_path, use(*calls), finish()) as person:
         person.environment["PYTHONPATH"] = str(package)
         person.resumed(person.agent_run(expect=10), "--approve-all", expect=0)
-        (offered,) = [tool["function"] for tool in person.model.asked[0].body["tools"] if tool["function"]["name"] == "price"]
+        (offered,) = [
+            tool["function"]
+            for tool in person.model.asked[0].body["tools"]
+            if tool["function"]["name"] == "price"
+        ]
     assert offered["description"] == "Say what something costs."
     assert offered["parameters"]["required"] == ["item"]
     assert person.results()["good"] == '{"milk":6}'

@@ -10,35 +10,57 @@ from tests.agent.desk import command, desk, finish, out_of_order, say, use
 def test_the_three_invocations_of_the_rfc_are_one_task(tmp_path: Path) -> None:
     """A-R1 A-R3 A-R5 A-R12 A-R21 A-R23 A-R36 A-R40 A-R43 A-R45 A-R46 A-R50 A-R56 A-R61."""
     script = [
-        use(command("echo applied >> log.txt", "tc_1"), text="I'm about to apply the terraform changes."),
+        use(
+            command("echo applied >> log.txt", "tc_1"),
+            text="I'm about to apply the terraform changes.",
+        ),
         say("Applied. Shall I switch the traffic?"),
         finish("Deployment complete."),
     ]
     with desk(tmp_path, *script) as person:
-        first = person.adjourn("-a", "--pause-on-approval", "deploy", "--output", "json", expect=10).doc
+        first = person.adjourn(
+            "-a", "--pause-on-approval", "deploy", "--output", "json", expect=10
+        ).doc
         assert person.processes() == {}
         assert person.lines("log.txt") == []
-        second = person.adjourn("-c", first["checkpoint_id"], "--approve", "tc_1", "--output", "json", expect=10).doc
+        second = person.adjourn(
+            "-c", first["checkpoint_id"], "--approve", "tc_1", "--output", "json", expect=10
+        ).doc
         assert person.lines("log.txt") == ["applied"]
         assert second["pause_reason"]["type"] == "input_required"
-        third = person.adjourn("-c", second["checkpoint_id"], "yes, proceed", "--output", "json", expect=0).doc
+        third = person.adjourn(
+            "-c", second["checkpoint_id"], "yes, proceed", "--output", "json", expect=0
+        ).doc
         runs = person.runs(first["task_id"])
         shown = person.adjourn("show", first["task_id"]).out
     assert third["outcome"] == "completed"
     assert first["task_id"] == second["task_id"] == third["task_id"]
     assert len({first["checkpoint_id"], second["checkpoint_id"], third["checkpoint_id"]}) == 3
-    assert [message["role"] for message in person.sent()] == ["user", "assistant", "tool", "assistant", "user"]
+    assert [message["role"] for message in person.sent()] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
     assert person.sent()[-1]["content"] == "yes, proceed"
     assert out_of_order(person.sent()) is None
-    spent = {"input_tokens": 100, "output_tokens": 10, "cost": None}  # nobody knows what a server of one's own costs
+    # Nobody knows what a server of one's own costs
+    spent = {"input_tokens": 100, "output_tokens": 10, "cost": None}
     assert [run["usage"] for run in runs] == [spent] * 3
-    assert third["usage"] == {"run": spent, "task": {"input_tokens": 300, "output_tokens": 30, "cost": None}}
+    assert third["usage"] == {
+        "run": spent,
+        "task": {"input_tokens": 300, "output_tokens": 30, "cost": None},
+    }
     assert "used 100 tokens in, 10 out; all runs together 300 tokens in, 30 out" in shown
 
 
 def test_a_pause_is_one_json_object_with_the_keys_of_the_rfc(tmp_path: Path) -> None:
     """A-R14 A-R24 A-R25 A-R26 A-R31 A-R33 A-R34 A-R35 A-R49 A-R54."""
-    turn = use(command("terraform apply", "tc_1"), text="I'm about to apply the terraform changes to production.")
+    turn = use(
+        command("terraform apply", "tc_1"),
+        text="I'm about to apply the terraform changes to production.",
+    )
     with desk(tmp_path, turn) as person:
         paused = person.agent_run(expect=10)
     assert paused["outcome"] == "paused"
@@ -73,7 +95,9 @@ def test_words_without_a_call_pause_with_a_type_of_their_own(tmp_path: Path) -> 
         assert paused["pause_reason"]["type"] == "input_required"
         assert paused["pause_reason"]["pending_tool_calls"] == []
         assert paused["agent_message"] == "Which region?"
-        assert person.resumed(paused, "eu-west-1", expect=0)["final_message"] == "Deployment complete."
+        assert (
+            person.resumed(paused, "eu-west-1", expect=0)["final_message"] == "Deployment complete."
+        )
     offered = {tool["function"]["name"] for tool in person.model.asked[0].body["tools"]}
     assert offered.isdisjoint({"ask", "request_human_input"})
 

@@ -28,12 +28,15 @@ def do(tools: Toolbox, name: str, **arguments: Any) -> str:
     return tools.carry_out(name, prepared)
 
 
-# --- looking ---------------------------------------------------------------------------------------------------------------
+# --- looking --------------------------------------------------------------------------------------
 
 
 def test_a_file_is_read_whole_or_by_lines(tools: Toolbox) -> None:
     assert do(tools, "read_file", path="src/one.py") == "first = 1\nsecond = 2"
-    assert do(tools, "read_file", path="src/one.py", limit=1) == "first = 1\n[1 more lines; go on with offset 2]"
+    assert (
+        do(tools, "read_file", path="src/one.py", limit=1)
+        == "first = 1\n[1 more lines; go on with offset 2]"
+    )
     assert do(tools, "read_file", path="src/one.py", offset=2) == "second = 2"
 
 
@@ -80,12 +83,25 @@ def test_what_cannot_be_done_is_told_in_a_sentence(
         do(tools, name, **arguments)
 
 
-# --- the workspace's edge --------------------------------------------------------------------------------------------------
+# --- the workspace's edge -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["../outside.txt", "/etc/passwd", "link/passwd", "src/../../outside.txt", ".adjourn/adjourn.db"])
-@pytest.mark.parametrize("name", ["read_file", "list_files", "search_files", "write_file", "edit_file"])
-def test_no_path_leads_out_of_the_workspace_or_into_the_store(tools: Toolbox, tmp_path: Path, name: str, path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside.txt",
+        "/etc/passwd",
+        "link/passwd",
+        "src/../../outside.txt",
+        ".adjourn/adjourn.db",
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["read_file", "list_files", "search_files", "write_file", "edit_file"]
+)
+def test_no_path_leads_out_of_the_workspace_or_into_the_store(
+    tools: Toolbox, tmp_path: Path, name: str, path: str
+) -> None:
     (tmp_path / "link").symlink_to("/etc")
     (tmp_path.parent / "outside.txt").write_text("secret")
     (tmp_path / ".adjourn").mkdir()
@@ -112,16 +128,23 @@ def test_further_directories_are_open_when_the_policy_says_so(tmp_path: Path) ->
     other.mkdir()
     (other / "file.txt").write_text("hello")
     setup = Setup(model="openai:scripted")
-    tools = toolbox(setup, [], workspace=str(tmp_path / "work"), directories=[str(other)], pauses=True)
+    tools = toolbox(
+        setup, [], workspace=str(tmp_path / "work"), directories=[str(other)], pauses=True
+    )
     assert do(tools, "read_file", path=f"{other}/file.txt") == "hello"
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def test_a_write_shows_what_would_change_and_changes_that(tools: Toolbox, tmp_path: Path) -> None:
-    _, prepared = tools.prepared(ToolCall(id="tc", name="write_file", arguments={"path": "notes.txt", "content": "bread\n"}))
-    assert prepared["diff"] == "--- notes.txt\n+++ notes.txt\n@@ -1 +1 @@\n-remember the milk\n+bread\n"
+    _, prepared = tools.prepared(
+        ToolCall(id="tc", name="write_file", arguments={"path": "notes.txt", "content": "bread\n"})
+    )
+    assert (
+        prepared["diff"]
+        == "--- notes.txt\n+++ notes.txt\n@@ -1 +1 @@\n-remember the milk\n+bread\n"
+    )
     assert tools.carry_out("write_file", prepared) == "notes.txt: 6 bytes written"
     assert (tmp_path / "notes.txt").read_text() == "bread\n"
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "src"]
@@ -139,9 +162,13 @@ def test_a_file_keeps_its_mode(tools: Toolbox, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["write_file", "edit_file"])
-def test_a_file_that_changed_since_the_approver_looked_is_left_alone(tools: Toolbox, tmp_path: Path, name: str) -> None:
+def test_a_file_that_changed_since_the_approver_looked_is_left_alone(
+    tools: Toolbox, tmp_path: Path, name: str
+) -> None:
     given = {"write_file": {"content": "bread"}, "edit_file": {"old": "milk", "new": "bread"}}[name]
-    _, prepared = tools.prepared(ToolCall(id="tc", name=name, arguments={"path": "notes.txt", **given}))
+    _, prepared = tools.prepared(
+        ToolCall(id="tc", name=name, arguments={"path": "notes.txt", **given})
+    )
     (tmp_path / "notes.txt").write_text("remember the milk, and the eggs\n")
     with pytest.raises(ToolFailed, match="has changed since the call was proposed"):
         tools.carry_out(name, prepared)
@@ -150,15 +177,21 @@ def test_a_file_that_changed_since_the_approver_looked_is_left_alone(tools: Tool
 
 @pytest.mark.parametrize("name", ["write_file", "edit_file"])
 def test_a_second_try_knows_its_own_work_again(tools: Toolbox, tmp_path: Path, name: str) -> None:
-    given = {"write_file": {"content": "bread"}, "edit_file": {"old": "milk", "new": "milk milk"}}[name]
-    _, prepared = tools.prepared(ToolCall(id="tc", name=name, arguments={"path": "notes.txt", **given}))
+    given = {"write_file": {"content": "bread"}, "edit_file": {"old": "milk", "new": "milk milk"}}[
+        name
+    ]
+    _, prepared = tools.prepared(
+        ToolCall(id="tc", name=name, arguments={"path": "notes.txt", **given})
+    )
     tools.carry_out(name, prepared)
     before = (tmp_path / "notes.txt").read_bytes()
     assert tools.carry_out(name, prepared) == "notes.txt was written already"
     assert (tmp_path / "notes.txt").read_bytes() == before
 
 
-def test_an_edit_must_fit_exactly_one_place_unless_all_are_meant(tools: Toolbox, tmp_path: Path) -> None:
+def test_an_edit_must_fit_exactly_one_place_unless_all_are_meant(
+    tools: Toolbox, tmp_path: Path
+) -> None:
     (tmp_path / "twice.txt").write_text("a a")
     with pytest.raises(ToolFailed, match="2 times"):
         do(tools, "edit_file", path="twice.txt", old="a", new="b")
@@ -168,12 +201,14 @@ def test_an_edit_must_fit_exactly_one_place_unless_all_are_meant(tools: Toolbox,
     assert (tmp_path / "twice.txt").read_text() == "b b"
 
 
-# --- what is offered -------------------------------------------------------------------------------------------------------
+# --- what is offered ------------------------------------------------------------------------------
 
 
 def test_finish_and_ask_are_offered_only_where_they_mean_something() -> None:  # A-R17
     def names(*, pauses: bool, clarify: bool) -> set[str]:
-        offered = toolbox(Setup(model="openai:scripted", clarify=clarify), [], workspace="/", pauses=pauses).tools
+        offered = toolbox(
+            Setup(model="openai:scripted", clarify=clarify), [], workspace="/", pauses=pauses
+        ).tools
         return {tool.name for tool in offered} & {"finish", "ask", "request_human_input"}
 
     assert names(pauses=False, clarify=False) == set()

@@ -18,7 +18,8 @@ def worker(person: Desk) -> Iterator["subprocess.Popen[bytes]"]:
     """Have a worker at work for as long as the block lasts."""
     process = person.start("worker", env=person.environment | {"SECRET_TOKEN": "hunter2"})
     try:
-        until(partial(is_up, person), what="the worker is up")  # before that, --detach leaves a task to a copy of itself
+        # Before that, --detach leaves a task to a copy of itself
+        until(partial(is_up, person), what="the worker is up")
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
@@ -26,17 +27,23 @@ def worker(person: Desk) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def is_up(person: Desk) -> bool:
-    return any(b'"pool"' in lock.read_bytes() for lock in (person.store / "supervisors").glob("*.lock"))
+    return any(
+        b'"pool"' in lock.read_bytes() for lock in (person.store / "supervisors").glob("*.lock")
+    )
 
 
 def warm_parents(pid: int) -> list[int]:
     """Return the fork servers below the worker's own, which is its child."""
-    return [warm for forks in children(pid) for warm in children(forks) if comm(warm) == "adjourn-forks"]
+    return [
+        warm for forks in children(pid) for warm in children(forks) if comm(warm) == "adjourn-forks"
+    ]
 
 
 def children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
     return []
 
 
@@ -56,10 +63,21 @@ def asks(person: Desk, task: str, question: str) -> bool:
 
 
 def test_agents_under_a_worker_work_as_anywhere_cold_and_warm(tmp_path: Path) -> None:
-    """The same task three times: the first is started cold while the parent warms up, the others are forked."""
-    write = ToolUse(name="write_file", arguments={"path": "note.txt", "content": "hello"}, id="write")
-    shown = command("tr '\\0' '\\n' < /proc/self/environ | grep -c SECRET_TOKEN; echo $ADJOURN_CALL_ID", "environ")
-    with desk(tmp_path, use(write, shown), say("Which region?"), finish()) as person, worker(person) as process:
+    """The same task three times.
+
+    The first is started cold while the parent warms up, the others are forked.
+    """
+    write = ToolUse(
+        name="write_file", arguments={"path": "note.txt", "content": "hello"}, id="write"
+    )
+    shown = command(
+        "tr '\\0' '\\n' < /proc/self/environ | grep -c SECRET_TOKEN; echo $ADJOURN_CALL_ID",
+        "environ",
+    )
+    with (
+        desk(tmp_path, use(write, shown), say("Which region?"), finish()) as person,
+        worker(person) as process,
+    ):
         for _ in range(3):
             (tmp_path / "note.txt").unlink(missing_ok=True)
             task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
@@ -86,13 +104,19 @@ def test_an_agent_whose_warm_parent_is_killed_goes_on(tmp_path: Path) -> None:
         until(lambda: len(warm_parents(process.pid)) == 1, what="the warm parent is there")
         os.kill(warm_parents(process.pid)[0], signal.SIGKILL)
         for expected in ("waiting", "succeeded"):
-            (question,) = [ask for ask in person.json("show", task)["asks"] if ask["state"] == "pending"]
+            (question,) = [
+                ask for ask in person.json("show", task)["asks"] if ask["state"] == "pending"
+            ]
             person.adjourn("answer", question["id"], "go on")
             assert done(person, task) == expected
 
 
-def test_an_agent_works_on_a_shared_store_by_hand_and_under_a_worker_cold_and_warm(tmp_path: Path, database: str) -> None:
-    with desk(tmp_path, use(command("echo ran >> log.txt", "tc_1")), finish(), database=database) as person:
+def test_an_agent_works_on_a_shared_store_by_hand_and_under_a_worker_cold_and_warm(
+    tmp_path: Path, database: str
+) -> None:
+    with desk(
+        tmp_path, use(command("echo ran >> log.txt", "tc_1")), finish(), database=database
+    ) as person:
         person.as_told(person.agent_run(expect=10), expect=0)
         with worker(person) as process:
             for _ in range(2):

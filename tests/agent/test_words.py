@@ -1,4 +1,7 @@
-"""What an agent's words are, how its work ends, and what is left of it: the transcript, its forks and restarts."""
+"""What an agent's words are, how its work ends, and what is left of it.
+
+The transcript, its forks and restarts.
+"""
 
 from pathlib import Path
 
@@ -25,21 +28,29 @@ def test_words_can_be_the_end_with_the_gate_still_on(tmp_path: Path) -> None:
 
 def test_questions_are_asked_by_a_tool_only_in_the_clarification_profile(tmp_path: Path) -> None:
     """Row 4 of part 2."""
-    question = ToolUse(name="ask", arguments={"question": "Where?", "choices": ["eu", "us"]}, id="q")
+    question = ToolUse(
+        name="ask", arguments={"question": "Where?", "choices": ["eu", "us"]}, id="q"
+    )
     with desk(tmp_path, use(question), finish()) as person:
         paused = person.agent_run("--option", "clarify=true", expect=10)
-        assert paused["pause_reason"]["questions"] == [{"question_id": "q", "text": "Where?", "choices": ["eu", "us"]}]
+        assert paused["pause_reason"]["questions"] == [
+            {"question_id": "q", "text": "Where?", "choices": ["eu", "us"]}
+        ]
         person.resumed(paused, "eu", expect=0)
     assert person.results() == {"q": "eu"}
 
 
 def test_a_conversation_reads_like_one_and_can_be_had_as_messages(tmp_path: Path) -> None:
-    with desk(tmp_path, use(command("echo '\x1b[2Jhidden'", "tc_1"), text="Let me see."), finish("Seen.")) as person:
+    with desk(
+        tmp_path, use(command("echo '\x1b[2Jhidden'", "tc_1"), text="Let me see."), finish("Seen.")
+    ) as person:
         task = person.as_told(person.agent_run(expect=10), expect=0)["task_id"]
         shown = person.adjourn("show", task, "--transcript").out
         messages = person.transcript(task)
         usage = person.json("show", task, "--transcript")["usage"]
-    assert shown.startswith("person\n  deploy to staging\n\nmodel (scripted)\n  agent │ Let me see.\n  tc_1 run_command\n")
+    assert shown.startswith(
+        "person\n  deploy to staging\n\nmodel (scripted)\n  agent │ Let me see.\n  tc_1 run_command\n"
+    )
     assert "\x1b" not in shown
     assert "result of tc_1 run_command" in shown
     assert [(message["role"], message["v"]) for message in messages] == [
@@ -64,9 +75,13 @@ def test_a_task_can_be_forked_at_any_checkpoint(tmp_path: Path) -> None:
         assert fork["task_id"] != first["task_id"]
         assert fork["agent_message"] == "And now?"
         assert person.resumed(fork, "another way", expect=0)["final_message"] == "The end."
-        assert [message["content"] for message in person.sent() if message["role"] == "user"][-1] == "another way"
+        assert [message["content"] for message in person.sent() if message["role"] == "user"][
+            -1
+        ] == "another way"
         gated = person.json("fork", first["task_id"], "--at", first["checkpoint_id"], expect=10)
-        assert [call["name"] for call in gated["pause_reason"]["pending_tool_calls"]] == ["run_command"]
+        assert [call["name"] for call in gated["pause_reason"]["pending_tool_calls"]] == [
+            "run_command"
+        ]
         assert person.lines("log.txt") == ["ran"]
         person.adjourn("fork", first["task_id"], "--at", "zzz", expect=3)
         other = person.json("run", "--", "true")["task_id"]
@@ -85,10 +100,16 @@ def test_a_restart_begins_anew_and_keeps_what_was(tmp_path: Path) -> None:
 
 
 def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None:
-    """A-R4, and row 1 of part 2: flag, limits and model are inherited; nothing of the old process is needed."""
+    """A-R4, and row 1 of part 2.
+
+    Flag, limits and model are inherited; nothing of the old process is needed.
+    """
     with desk(tmp_path, use(command("true", "a")), use(command("true", "b")), say("no")) as person:
         paused = person.agent_run("--max-steps", "2", expect=10)
-        other = {"ADJOURN_AGENT_MODEL": "anthropic:other", "ADJOURN_AGENT_BASE_URL": "http://127.0.0.1:9/"}
+        other = {
+            "ADJOURN_AGENT_MODEL": "anthropic:other",
+            "ADJOURN_AGENT_BASE_URL": "http://127.0.0.1:9/",
+        }
         again = person.resumed(paused, "--approve", "a", expect=10, env=other)
         assert [call["id"] for call in again["pause_reason"]["pending_tool_calls"]] == ["b"]
         ended = person.resumed(again, "--approve", "b", expect=10, env=other)
@@ -101,7 +122,9 @@ def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: 
         with Terminal(person, "run", "--pause-on-approval", "hello") as terminal:
             assert terminal.ends() == 10
         (said,) = [
-            number for number, line in enumerate(terminal.lines) if line == "out │ Let me \\u{1b}[31mlook\\u{1b}[0m around."
+            number
+            for number, line in enumerate(terminal.lines)
+            if line == "out │ Let me \\u{1b}[31mlook\\u{1b}[0m around."
         ]
         assert terminal.lines[said + 1].startswith("Paused:")
         task = person.json("tasks")["tasks"][0]["task_id"]

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Drives an agent of one answer: it has one call run beside it, stays until that has ended, and leaves."""
+"""Drives an agent of one answer.
+
+It has one call run beside it, stays until that has ended, and leaves.
+"""
 
 import sys
 

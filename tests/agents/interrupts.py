@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Notes down every interrupt that reaches it; leaves at the first one unless it is told to be stubborn."""
+"""Notes down every interrupt that reaches it.
+
+Leaves at the first one unless it is told to be stubborn.
+"""
 
 import signal
 import sys

@@ -1,4 +1,7 @@
-"""Tells everything it knows, in every way it has, and asks for approval: of itself, by a question, and with a traceback."""
+"""Tells everything it knows, in every way it has, and asks for approval.
+
+Of itself, by a question, and with a traceback.
+"""
 
 import json
 import os

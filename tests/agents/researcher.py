@@ -5,7 +5,11 @@ import sys
 import adjourn
 
 answers = adjourn.clarify(
-    ["Which supervision pattern?", adjourn.Question(prompt="One file or many?", key="Q2", choices=("one", "many")), "By when?"],
+    [
+        "Which supervision pattern?",
+        adjourn.Question(prompt="One file or many?", key="Q2", choices=("one", "many")),
+        "By when?",
+    ],
     blocked_at="Supervision pattern selection",
     reason="the log does not say",
     work_state=adjourn.WorkState(
@@ -14,7 +18,9 @@ answers = adjourn.clarify(
         blocked=["Supervision pattern selection (needs Q1 answer)"],
         parallel_work_available=["File watching logic", "Test harness setup"],
     ),
-    context=adjourn.Context(session_context={"user": "ada"}, decisions=["use actors"], files_created=["spec.md"]),
+    context=adjourn.Context(
+        session_context={"user": "ada"}, decisions=["use actors"], files_created=["spec.md"]
+    ),
     next_phase="implementation",
     estimated_remaining_work="15-20 minutes",
     tokens_burned=12543,

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Has an effect that takes a while, and stamps the time every 50 ms: so it can be told until when it lived."""
+"""Has an effect that takes a while, and stamps the time every 50 ms.
+
+So it can be told until when it lived.
+"""
 
 import os
 import sys

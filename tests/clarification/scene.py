@@ -30,7 +30,9 @@ DRAFT = Draft(
         blocked=["Pattern (needs Q1)"],
         parallel_work_available=["Tests"],
     ),
-    context=Context(session_context={"k": 1}, decisions=["d"], files_created=["a.md"], files_modified=["b.md"]),
+    context=Context(
+        session_context={"k": 1}, decisions=["d"], files_created=["a.md"], files_modified=["b.md"]
+    ),
     next_phase="implementation",
     estimated_remaining_work="15-20 minutes",
     tokens_burned=12543,
@@ -133,19 +135,26 @@ class Scene:
         """Answer as `adjourn answer` does."""
         with self.controller.store.read() as view:
             asks = {ask.key: ask.id for ask in view.open_asks_of(self.task.id)}
-        self.controller.decide([Reply(ask_id=asks[key], verb=Verb.ANSWER, text=text) for key, text in answers.items()], by=ADA)
+        self.controller.decide(
+            [Reply(ask_id=asks[key], verb=Verb.ANSWER, text=text) for key, text in answers.items()],
+            by=ADA,
+        )
 
     def answer_by_file(self, content: str | None = None) -> Path:
         """Put a response where it is looked for."""
         path = Path(files.response_path(self.root, self.task.id))
         answers = "".join(f"  - question_id: Q{n}\n    answer: answer {n}\n" for n in (1, 2, 3))
-        path.write_text(content or f"agent_id: {self.task.id}\nresponses:\n{answers}resume_signal: true\n")
+        path.write_text(
+            content or f"agent_id: {self.task.id}\nresponses:\n{answers}resume_signal: true\n"
+        )
         return path
 
     def look(self) -> list[str]:
         """Look for responses as a worker does; return what was refused."""
         refused: list[str] = []
-        exchange.take_responses(self.controller, self.root, refuse=exchange.once(self.root, refused.append))
+        exchange.take_responses(
+            self.controller, self.root, refuse=exchange.once(self.root, refused.append)
+        )
         return refused
 
     def state(self) -> str:

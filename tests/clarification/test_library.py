@@ -23,7 +23,9 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def approved(inside: Inside, arguments: dict[str, object] | None = None, **settings: str) -> str:
-    with inside.approval(proposal_of("Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"))) as value:
+    with inside.approval(
+        proposal_of("Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"))
+    ) as value:
         return value
 
 
@@ -124,7 +126,9 @@ def test_a_call_that_failed_is_asked_again(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("code", "state"), [(0, CallState.DONE), (1, CallState.FAILED)])
-def test_a_call_that_nobody_closed_ends_with_its_run(scene: Scene, code: int, state: CallState) -> None:
+def test_a_call_that_nobody_closed_ends_with_its_run(
+    scene: Scene, code: int, state: CallState
+) -> None:
     ask_first(scene)
     hand_out(scene)
     assert calls(scene) == [CallState.EXECUTING]
@@ -134,9 +138,15 @@ def test_a_call_that_nobody_closed_ends_with_its_run(scene: Scene, code: int, st
 
 @pytest.mark.parametrize(
     ("verdict", "state"),
-    [(Verdict.IT_RAN, CallState.DONE), (Verdict.IT_DID_NOT, CallState.FAILED), (Verdict.RUN_AGAIN, CallState.FAILED)],
+    [
+        (Verdict.IT_RAN, CallState.DONE),
+        (Verdict.IT_DID_NOT, CallState.FAILED),
+        (Verdict.RUN_AGAIN, CallState.FAILED),
+    ],
 )
-def test_a_call_of_a_lost_run_is_uncertain_until_a_person_says(scene: Scene, verdict: Verdict, state: CallState) -> None:
+def test_a_call_of_a_lost_run_is_uncertain_until_a_person_says(
+    scene: Scene, verdict: Verdict, state: CallState
+) -> None:
     ask_first(scene)
     hand_out(scene)
     scene.controller.lose(scene.claimed.run)
@@ -148,8 +158,12 @@ def test_a_call_of_a_lost_run_is_uncertain_until_a_person_says(scene: Scene, ver
     assert calls(scene) == [state]
 
 
-@pytest.mark.parametrize("arguments", [{"x": math.nan}, {"x": object()}, {"x": math.inf}, {"x": {1, object()}}])
-def test_arguments_that_are_not_json_are_refused(scene: Scene, arguments: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [{"x": math.nan}, {"x": object()}, {"x": math.inf}, {"x": {1, object()}}]
+)
+def test_arguments_that_are_not_json_are_refused(
+    scene: Scene, arguments: dict[str, object]
+) -> None:
     with pytest.raises(Misuse):
         approved(scene.begin(), arguments)
 
@@ -179,19 +193,27 @@ def test_what_is_saved_is_there_in_the_next_run_and_gone_after_a_restart(scene: 
     ],
     ids=["ask", "clarify", "approval", "save", "load"],
 )
-def test_outside_a_run_nobody_is_there(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_run_nobody_is_there(
+    call: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("ADJOURN_RUN_ID", raising=False)
     with pytest.raises(adjourn.NotInsideARun, match="nobody is there to ask") as raised:
         call()
     assert raised.value.way_out == "adjourn run -- YOUR-COMMAND"
 
 
-@pytest.mark.parametrize(("questions", "linger"), [([], 60), (["a", "a"], -1), (["a"], math.nan), (["a"], 1e9)])
-def test_a_request_that_makes_no_sense_is_refused(scene: Scene, questions: list[str], linger: float) -> None:
+@pytest.mark.parametrize(
+    ("questions", "linger"), [([], 60), (["a", "a"], -1), (["a"], math.nan), (["a"], 1e9)]
+)
+def test_a_request_that_makes_no_sense_is_refused(
+    scene: Scene, questions: list[str], linger: float
+) -> None:
     from tests.clarification.scene import DRAFT
 
     with pytest.raises(Misuse):
-        scene.begin().clarify([adjourn.Question(prompt=text, key=text) for text in questions], DRAFT, linger=linger)
+        scene.begin().clarify(
+            [adjourn.Question(prompt=text, key=text) for text in questions], DRAFT, linger=linger
+        )
 
 
 def test_parallel_work_goes_on_while_it_waits(scene: Scene) -> None:
@@ -201,5 +223,10 @@ def test_parallel_work_goes_on_while_it_waits(scene: Scene) -> None:
     done: list[str] = []
     inside = scene.begin()
     with pytest.raises(SystemExit):
-        inside.clarify(QUESTIONS, DRAFT, linger=0, meanwhile=[lambda: done.append("tests"), lambda: done.append("docs")])
+        inside.clarify(
+            QUESTIONS,
+            DRAFT,
+            linger=0,
+            meanwhile=[lambda: done.append("tests"), lambda: done.append("docs")],
+        )
     assert done == ["tests", "docs"]

@@ -1,4 +1,7 @@
-"""The protocol's worked timeline, second by second, with a scripted clock; and every wrong response."""
+"""The protocol's worked timeline, second by second, with a scripted clock.
+
+And every wrong response.
+"""
 
 import json
 import os
@@ -18,7 +21,9 @@ ANSWERS = {"Q1": "answer 1", "Q2": "answer 2", "Q3": "answer 3"}
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     scene = Scene(tmp_path)
-    monkeypatch.setattr(log, "say", lambda line, **_: scene.said.append(f"{scene.clock_time()} {line}"))
+    monkeypatch.setattr(
+        log, "say", lambda line, **_: scene.said.append(f"{scene.clock_time()} {line}")
+    )
     return scene
 
 
@@ -49,7 +54,8 @@ def leave(scene: Scene, *, linger: float = 60) -> None:
 def test_the_worked_timeline(scene: Scene, file_looks: list[str]) -> None:
     """B-R1, B-R3, B-R6, B-R18, B-R19, B-R24 to B-R28, B-R30, B-R33 to B-R38, B-R48.
 
-    Asked at 10:00:10, twelve looks, gone at 10:01:10; answered at 10:31:45 and running again within the worker's next look.
+    Asked at 10:00:10, twelve looks, gone at 10:01:10; answered at 10:31:45 and running again within
+    the worker's next look.
     """
     leave(scene)
     agent = scene.task.id
@@ -82,7 +88,9 @@ def test_the_worked_timeline(scene: Scene, file_looks: list[str]) -> None:
     assert scene.end(0).state == "succeeded"
 
 
-def test_by_file_it_goes_on_as_well_and_once_however_often_the_file_is_touched(scene: Scene) -> None:
+def test_by_file_it_goes_on_as_well_and_once_however_often_the_file_is_touched(
+    scene: Scene,
+) -> None:
     """B-R23, B-R29, B-R30, B-R31."""
     leave(scene)
     path = scene.answer_by_file()
@@ -103,10 +111,14 @@ def test_by_file_it_goes_on_as_well_and_once_however_often_the_file_is_touched(s
 
 
 @pytest.mark.parametrize("by", ["command", "file"])
-def test_an_answer_in_time_is_taken_in_the_same_process(scene: Scene, by: str, file_looks: list[str]) -> None:
+def test_an_answer_in_time_is_taken_in_the_same_process(
+    scene: Scene, by: str, file_looks: list[str]
+) -> None:
     """B-R4, B-R5: and what was answered does not start the task again when it has ended."""
     inside = scene.begin()
-    scene.at[12.0] = (lambda: scene.answer_by_command(**ANSWERS)) if by == "command" else scene.answer_by_file
+    scene.at[12.0] = (
+        (lambda: scene.answer_by_command(**ANSWERS)) if by == "command" else scene.answer_by_file
+    )
     assert inside.clarify(QUESTIONS, DRAFT, linger=60) == ANSWERS
     assert scene.seconds == (12 if by == "command" else 15)
     assert len(file_looks) <= 3
@@ -119,12 +131,17 @@ def test_the_short_form(scene: Scene) -> None:
     inside = scene.begin()
     with pytest.raises(SystemExit):
         inside.ask(QUESTIONS[0], linger=30)
-    said = ["10:00:00 [WAITING] Brief poll for quick response...", "10:00:30 [CHECKPOINT] Saving state and exiting"]
+    said = [
+        "10:00:00 [WAITING] Brief poll for quick response...",
+        "10:00:30 [CHECKPOINT] Saving state and exiting",
+    ]
     assert scene.said == said
 
 
 @pytest.mark.parametrize("linger", [0, 1, 30, 60, 300, 1800, 7200, 43_200])
-def test_at_most_twelve_looks_at_the_file_for_any_wait(scene: Scene, file_looks: list[str], linger: float) -> None:
+def test_at_most_twelve_looks_at_the_file_for_any_wait(
+    scene: Scene, file_looks: list[str], linger: float
+) -> None:
     """B-R2, B-R8, B-R9, B-R10."""
     leave(scene, linger=linger)
     assert len(file_looks) <= 12
@@ -151,7 +168,12 @@ def test_the_checkpoint_has_every_field(scene: Scene) -> None:
             "blocked": ["Pattern (needs Q1)"],
             "parallelWorkAvailable": ["Tests"],
         },
-        "context": {"sessionContext": {"k": 1}, "decisions": ["d"], "filesCreated": ["a.md"], "filesModified": ["b.md"]},
+        "context": {
+            "sessionContext": {"k": 1},
+            "decisions": ["d"],
+            "filesCreated": ["a.md"],
+            "filesModified": ["b.md"],
+        },
         "resumeInstructions": {
             "readClarificationFrom": files.response_path(scene.root, scene.task.id),
             "applyResponsesTo": "workState.blocked",
@@ -162,7 +184,9 @@ def test_the_checkpoint_has_every_field(scene: Scene) -> None:
             "totalDuration": "1m 10s",
             "waitStartTime": "2026-01-18T10:00:10.000Z",
             "tokensBurned": 12543,
-            "checkpointSize": f"{round(len(content) / 1024)}KB" if len(content) >= 1024 else f"{len(content)}B",
+            "checkpointSize": f"{round(len(content) / 1024)}KB"
+            if len(content) >= 1024
+            else f"{len(content)}B",
         },
     }
 
@@ -175,7 +199,10 @@ def good(scene: Scene) -> str:
     ("change", "words"),
     [
         (lambda text, _: text.replace("Q3", "Q9"), "no question is called Q9"),
-        (lambda text, _: text.replace("  - question_id: Q3\n    answer: answer 3\n", ""), "no answer to Q3"),
+        (
+            lambda text, _: text.replace("  - question_id: Q3\n    answer: answer 3\n", ""),
+            "no answer to Q3",
+        ),
         (lambda text, _: text.replace("Q3", "Q2"), "more than one answer to Q2"),
         (lambda text, agent: text.replace(agent, "somebody"), "agent_id"),
         (lambda text, _: text.replace("true", "false"), "resume_signal is false"),
@@ -184,7 +211,17 @@ def good(scene: Scene) -> str:
         (lambda text, _: text + "resume_signal: true\n", "twice"),
         (lambda text, _: text + "#" * (50 << 20), "bytes"),
     ],
-    ids=["unknown", "missing", "repeated", "agent", "signal", "bomb", "python", "duplicate", "50 MB"],
+    ids=[
+        "unknown",
+        "missing",
+        "repeated",
+        "agent",
+        "signal",
+        "bomb",
+        "python",
+        "duplicate",
+        "50 MB",
+    ],
 )
 def test_a_wrong_response_is_refused_whole(scene: Scene, change: object, words: str) -> None:
     leave(scene)
@@ -217,7 +254,9 @@ def test_a_pipe_a_link_and_a_directory_are_refused_unread(scene: Scene, tmp_path
     assert scene.state() == "waiting"
 
 
-def test_a_refused_response_is_told_once_and_explained_as_long_as_it_lies_there(scene: Scene) -> None:
+def test_a_refused_response_is_told_once_and_explained_as_long_as_it_lies_there(
+    scene: Scene,
+) -> None:
     leave(scene)
     whole = good(scene)
     path = scene.answer_by_file(whole.replace("Q3", "Q4"))
@@ -237,15 +276,21 @@ def test_a_refused_response_is_told_once_and_explained_as_long_as_it_lies_there(
     assert not os.path.exists(files.refused_path(scene.root, scene.task.id))
 
 
-def test_a_response_that_comes_before_its_question_is_refused_and_taken_when_it_fits(scene: Scene) -> None:
+def test_a_response_that_comes_before_its_question_is_refused_and_taken_when_it_fits(
+    scene: Scene,
+) -> None:
     inside = scene.begin()
     os.mkdir(os.path.dirname(files.response_path(scene.root, scene.task.id)))
     scene.answer_by_file()
     assert len(scene.look()) == 1
-    assert inside.clarify(QUESTIONS, DRAFT, linger=5) == {f"Q{number}": f"answer {number}" for number in (1, 2, 3)}
+    assert inside.clarify(QUESTIONS, DRAFT, linger=5) == {
+        f"Q{number}": f"answer {number}" for number in (1, 2, 3)
+    }
 
 
-def test_a_process_that_lingers_leaves_it_to_others_to_tell_what_is_wrong_with_a_response(scene: Scene) -> None:
+def test_a_process_that_lingers_leaves_it_to_others_to_tell_what_is_wrong_with_a_response(
+    scene: Scene,
+) -> None:
     inside = scene.begin()
     scene.at[1] = lambda: scene.answer_by_file(good(scene).replace("Q3", "Q4"))
     with pytest.raises(SystemExit):
@@ -264,7 +309,9 @@ def test_a_directory_in_the_place_of_a_file_ends_nobody(scene: Scene) -> None:
     assert scene.end(0).state == "succeeded"
 
 
-def test_a_response_that_was_taken_answers_no_later_request_though_its_supervisor_died(scene: Scene) -> None:
+def test_a_response_that_was_taken_answers_no_later_request_though_its_supervisor_died(
+    scene: Scene,
+) -> None:
     """B-R30: by files alone, and with nobody to take the old response away before the run's end is recorded."""
     leave(scene)
     scene.answer_by_file()
@@ -272,7 +319,9 @@ def test_a_response_that_was_taken_answers_no_later_request_though_its_superviso
     scene.begin()
     checkpoint = Path(files.checkpoint_path(scene.root, scene.task.id))
     checkpoint.write_text(checkpoint.read_text().replace("implementation", "tests"))
-    ended = scene.controller.finish(scene.claimed.run, Exit(code=0, left=files.left_by(scene.root, scene.task.id)))
+    ended = scene.controller.finish(
+        scene.claimed.run, Exit(code=0, left=files.left_by(scene.root, scene.task.id))
+    )
     assert ended.state == "waiting"
     assert scene.look() == []
     assert scene.state() == "waiting", "the same questions, and another round"
@@ -307,12 +356,17 @@ def test_a_response_for_an_unknown_or_ended_agent_is_refused(scene: Scene) -> No
     assert "has failed" in scene.look()[0]
 
 
-def test_of_two_who_take_the_same_response_at_once_nobody_is_told_that_it_is_wrong(scene: Scene) -> None:
+def test_of_two_who_take_the_same_response_at_once_nobody_is_told_that_it_is_wrong(
+    scene: Scene,
+) -> None:
     """B-R30: the slower one had looked before the faster one wrote."""
     leave(scene)
     scene.answer_by_file()
     with scene.controller.store.read() as view:
-        replies = [Reply(ask_id=ask.id, verb=Verb.ANSWER, text="x") for ask in view.open_asks_of(scene.task.id)]
+        replies = [
+            Reply(ask_id=ask.id, verb=Verb.ANSWER, text="x")
+            for ask in view.open_asks_of(scene.task.id)
+        ]
     digest = files.response_digest(scene.root, scene.task.id) or b""
     assert scene.look() == []
     assert scene.controller.respond(scene.task.id, replies, digest=digest, by=ADA) == []
@@ -347,14 +401,24 @@ def test_a_second_request_is_not_answered_by_the_first_response(scene: Scene) ->
 
 
 def test_a_foreign_agent_that_knows_the_files_only(scene: Scene) -> None:
-    """B-R15, B-R20, B-R34, B-R36: exit code 0 and a checkpoint without an answer is waiting; with one it is done."""
+    """B-R15, B-R20, B-R34, B-R36.
+
+    Exit code 0 and a checkpoint without an answer is waiting; with one it is done.
+    """
     scene.begin()
     agent = scene.task.id
     for place in (files.needed_path(scene.root, agent), files.checkpoint_path(scene.root, agent)):
         os.makedirs(os.path.dirname(place), exist_ok=True)
-    needed = f"agent_id: {agent}\nquestions:\n" + "".join(f"- question_id: Q{n}\n  text: Why {n}?\n" for n in (1, 2, 3))
+    needed = f"agent_id: {agent}\nquestions:\n" + "".join(
+        f"- question_id: Q{n}\n  text: Why {n}?\n" for n in (1, 2, 3)
+    )
     Path(files.needed_path(scene.root, agent)).write_text(needed)
-    checkpoint = {"agentId": agent, "phase": "waiting_clarification", "extractedContext": {}, "decisions": [1, 2]}
+    checkpoint = {
+        "agentId": agent,
+        "phase": "waiting_clarification",
+        "extractedContext": {},
+        "decisions": [1, 2],
+    }
     Path(files.checkpoint_path(scene.root, agent)).write_text(json.dumps(checkpoint))
     assert scene.end(0).state == "waiting"
     scene.answer_by_file()
@@ -366,12 +430,16 @@ def test_a_foreign_agent_that_knows_the_files_only(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("needed", [None, "questions: []\n", "{", "questions:\n- text: x\n"])
-def test_a_foreign_request_that_cannot_be_read_fails_and_is_never_success(scene: Scene, needed: str | None) -> None:
+def test_a_foreign_request_that_cannot_be_read_fails_and_is_never_success(
+    scene: Scene, needed: str | None
+) -> None:
     scene.begin()
     agent = scene.task.id
     for place in (files.needed_path(scene.root, agent), files.checkpoint_path(scene.root, agent)):
         os.makedirs(os.path.dirname(place), exist_ok=True)
-    Path(files.checkpoint_path(scene.root, agent)).write_text('{"agentId": "a", "phase": "waiting_clarification"}')
+    Path(files.checkpoint_path(scene.root, agent)).write_text(
+        '{"agentId": "a", "phase": "waiting_clarification"}'
+    )
     if needed:
         Path(files.needed_path(scene.root, agent)).write_text(needed)
     ended = scene.end(0)

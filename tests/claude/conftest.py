@@ -26,7 +26,10 @@ def real(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Iterator[Fake]:
-    """Return a scene with a fake Claude Code, which runs everywhere; afterwards no process of it may be left."""
+    """Return a scene with a fake Claude Code, which runs everywhere.
+
+    Afterwards no process of it may be left.
+    """
     scene = Fake(tmp_path)
     yield scene
     assert scene.shell.end() == {}

@@ -1,4 +1,7 @@
-"""A scripted model as Claude Code needs it: messages have names of their own, and a pause leaves no answer to count."""
+"""A scripted model as Claude Code needs it.
+
+Messages have names of their own, and a pause leaves no answer to count.
+"""
 
 import contextlib
 import itertools
@@ -13,7 +16,8 @@ from tests.model.script import Turn
 from tests.model.server import Model, playing
 
 _PIECE = 50_000
-_FILLER = "No response requested."  # what Claude Code puts into the history where a turn was interrupted
+# What Claude Code puts into the history where a turn was interrupted
+_FILLER = "No response requested."
 
 
 class ClaudeMessages(Messages):
@@ -24,8 +28,15 @@ class ClaudeMessages(Messages):
         self._between_blocks = between_blocks
 
     def answers_so_far(self, request: Body) -> int:
-        """Return how many answers came before; a subagent's conversation begins at the turn that its prompt names."""
-        said = [message for message in request["messages"] if message["role"] == "assistant" and not _is_filler(message)]
+        """Return how many answers came before.
+
+        A subagent's conversation begins at the turn that its prompt names.
+        """
+        said = [
+            message
+            for message in request["messages"]
+            if message["role"] == "assistant" and not _is_filler(message)
+        ]
         return len(said) + _first_turn(request)
 
     def whole(self, turn: Turn, request: Body) -> Body:
@@ -49,7 +60,12 @@ def _joined(events: Iterator[Event]) -> Iterator[Event]:
     held: Body | None = None
     for kind, data in events:
         delta = data["delta"] if kind == "content_block_delta" and isinstance(data, dict) else None
-        if delta and held and "partial_json" in delta and len(held["delta"]["partial_json"]) < _PIECE:
+        if (
+            delta
+            and held
+            and "partial_json" in delta
+            and len(held["delta"]["partial_json"]) < _PIECE
+        ):
             held["delta"]["partial_json"] += delta["partial_json"]
             continue
         if held:
@@ -73,7 +89,9 @@ def _first_turn(request: Body) -> int:
 
 
 @contextlib.contextmanager
-def claude_model(turns: Sequence[Turn], *, record: Path | None = None, between_blocks: float = 0.0) -> Iterator[Model]:
+def claude_model(
+    turns: Sequence[Turn], *, record: Path | None = None, between_blocks: float = 0.0
+) -> Iterator[Model]:
     """Play a script to Claude Code for as long as the block lasts."""
     before = server.APIS
     server.APIS = (ClaudeMessages(between_blocks=between_blocks),)

@@ -1,4 +1,7 @@
-"""A person's shell in which Claude Code works: an empty home, a dummy key, and a model that plays a script."""
+"""A person's shell in which Claude Code works.
+
+An empty home, a dummy key, and a model that plays a script.
+"""
 
 import contextlib
 import sys
@@ -26,7 +29,9 @@ QUIET = {
 
 def bash(command: str, *, name: str | None = None) -> ToolUse:
     """Return a call of the shell."""
-    return ToolUse(name="Bash", arguments={"command": command, "description": "it is asked for"}, id=name)
+    return ToolUse(
+        name="Bash", arguments={"command": command, "description": "it is asked for"}, id=name
+    )
 
 
 class Scene(Stage):
@@ -52,7 +57,9 @@ class Scene(Stage):
         """Have the person's policy let these calls pass."""
         config = self.work / ".config" / "adjourn"
         config.mkdir(parents=True)
-        (config / "policy.toml").write_text("".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules))
+        (config / "policy.toml").write_text(
+            "".join(f'[[rule]]\n{rule}\naction = "auto"\n' for rule in rules)
+        )
 
     def session_files(self) -> list[Path]:
         """Return the files of Claude Code's sessions."""
@@ -61,20 +68,34 @@ class Scene(Stage):
 
 def history(request: Any) -> list[bytes]:
     """Return the messages of a request in order, without what marks where a cache ends."""
-    return [msgspec.json.encode(_plain(message), order="sorted") for message in request.body["messages"]]
+    return [
+        msgspec.json.encode(_plain(message), order="sorted") for message in request.body["messages"]
+    ]
 
 
 def blocks(request: Any) -> list[tuple[str, str]]:
     """Return all that was said up to a request, piece by piece: by whom, and what."""
-    said = [(message["role"], block) for message in request.body["messages"] for block in _plain(message)["content"]]
-    return [(role, block["text"].strip() if block["type"] == "text" else str(block)) for role, block in said]
+    said = [
+        (message["role"], block)
+        for message in request.body["messages"]
+        for block in _plain(message)["content"]
+    ]
+    return [
+        (role, block["text"].strip() if block["type"] == "text" else str(block))
+        for role, block in said
+    ]
 
 
 def _plain(message: Document) -> Document:
     content = message["content"]
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    return message | {"content": [{key: value for key, value in block.items() if key != "cache_control"} for block in content]}
+    return message | {
+        "content": [
+            {key: value for key, value in block.items() if key != "cache_control"}
+            for block in content
+        ]
+    }
 
 
 class Fake(Scene):
@@ -82,7 +103,9 @@ class Fake(Scene):
 
     def __init__(self, place: Path) -> None:
         program = place / "claude"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("fake.py")} "$@"\n')
+        program.write_text(
+            f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("fake.py")} "$@"\n'
+        )
         program.chmod(0o700)
         super().__init__(place, str(program))
         self._script = place / "script.json"
@@ -92,7 +115,9 @@ class Fake(Scene):
     def play(self, turns: Sequence[Turn], *, whole: bool = False) -> None:
         """Let the model say this; `whole` has it say it without a stream."""
         self._script.write_bytes(
-            msgspec.json.encode([_fake_turn(turn, number, whole=whole) for number, turn in enumerate(turns)])
+            msgspec.json.encode(
+                [_fake_turn(turn, number, whole=whole) for number, turn in enumerate(turns)]
+            )
         )
 
     def faults(self, fault: str) -> None:
@@ -102,10 +127,17 @@ class Fake(Scene):
     def argv(self) -> list[list[str]]:
         """Return every command line so far, each behind the directory that it was said in."""
         noted = Path(f"{self._script}.argv")
-        return [msgspec.json.decode(line, type=list[str]) for line in noted.read_text().splitlines()] if noted.exists() else []
+        return (
+            [msgspec.json.decode(line, type=list[str]) for line in noted.read_text().splitlines()]
+            if noted.exists()
+            else []
+        )
 
 
 def _fake_turn(turn: Turn, number: int, *, whole: bool) -> Document:
-    calls = [{"id": call.id or f"toolu_{number}", "name": call.name, "input": call.arguments} for call in turn.calls]
+    calls = [
+        {"id": call.id or f"toolu_{number}", "name": call.name, "input": call.arguments}
+        for call in turn.calls
+    ]
     error = "overloaded" if turn.faults else None
     return {"text": turn.text, "calls": calls, "delay": turn.delay, "whole": whole, "error": error}

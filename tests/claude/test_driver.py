@@ -1,4 +1,7 @@
-"""The whole of adjourn around a fake Claude Code: what runs everywhere, and the ways in which things go wrong."""
+"""The whole of adjourn around a fake Claude Code.
+
+What runs everywhere, and the ways in which things go wrong.
+"""
 
 import os
 import shutil
@@ -36,7 +39,10 @@ def test_a_call_waits_and_runs_once_when_approved(fake: Fake) -> None:  # D-R17,
     assert fake.calls() == {"toolu_A": "done"}
 
 
-def test_a_resume_names_its_session_in_one_word_and_says_nothing_where_a_call_waits(fake: Fake) -> None:  # D-R22 to D-R24, D-R62
+# D-R22 to D-R24, D-R62
+def test_a_resume_names_its_session_in_one_word_and_says_nothing_where_a_call_waits(
+    fake: Fake,
+) -> None:
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
@@ -51,10 +57,13 @@ def test_a_resume_names_its_session_in_one_word_and_says_nothing_where_a_call_wa
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_batch_is_held_whole_and_each_decision_counts_once(fake: Fake, *, whole: bool) -> None:  # A-R13
+# A-R13
+def test_a_batch_is_held_whole_and_each_decision_counts_once(fake: Fake, *, whole: bool) -> None:
     others = Turn(text="Others.", calls=made("B", "C", again="2"))
     once_more = Turn(text="Once more.", calls=made("A", again="2"))
-    fake.play([Turn(text="Three.", calls=made("A", "B", "C")), others, once_more, DONE], whole=whole)
+    fake.play(
+        [Turn(text="Three.", calls=made("A", "B", "C")), others, once_more, DONE], whole=whole
+    )
     fake.run()
     assert fake.lines() == []
     assert len(fake.asks()) == 3
@@ -71,13 +80,22 @@ def test_what_the_policy_lets_pass_runs_and_what_it_never_allows_does_not(fake: 
     (config / "policy.toml").write_text(
         'never = "reject"\n[[rule]]\nargs = ["touch", "*"]\naction = "auto"\n[[rule]]\nargs = ["rm", "**"]\naction = "never"\n'
     )
-    fake.play([Turn(text="Both.", calls=(bash("touch here", name="toolu_A"), bash("rm -rf home", name="toolu_B"))), DONE])
+    fake.play(
+        [
+            Turn(
+                text="Both.",
+                calls=(bash("touch here", name="toolu_A"), bash("rm -rf home", name="toolu_B")),
+            ),
+            DONE,
+        ]
+    )
     fake.run(expect=0)
     assert (fake.work / "here").exists()
     assert fake.calls() == {"toolu_A": "done", "toolu_B": "rejected"}
 
 
-def test_without_the_flag_calls_run_and_only_the_forbidden_is_turned_down(fake: Fake) -> None:  # part 2, row 26
+# Part 2, row 26
+def test_without_the_flag_calls_run_and_only_the_forbidden_is_turned_down(fake: Fake) -> None:
     fake.play([ONE, DONE])
     fake.shell.adjourn("run", "--runner", "claude", "do it")
     assert fake.lines() == ["A"]
@@ -88,7 +106,9 @@ def test_an_edited_call_runs_as_the_person_wrote_it_and_the_model_is_told(fake: 
     fake.run()
     ask = fake.asks()[0]["id"]
     editor = fake.shell.script('sed -i "s/echo A/echo edited/" "$1"', name="editor.sh")
-    fake.shell.adjourn("approve", ask, "--edit", env={"EDITOR": str(fake.work / editor), "VISUAL": ""})
+    fake.shell.adjourn(
+        "approve", ask, "--edit", env={"EDITOR": str(fake.work / editor), "VISUAL": ""}
+    )
     fake.resume()
     assert fake.lines() == ["edited"]
 
@@ -107,11 +127,18 @@ def test_a_held_call_that_a_person_changed_is_not_asked_for_again(fake: Fake, sa
     assert fake.calls() == {"toolu_A": "done", "toolu_B": "done"}
 
 
-def test_an_approval_of_a_call_outlasts_a_pause_at_which_another_that_is_the_same_waits_as_well(fake: Fake) -> None:
+def test_an_approval_of_a_call_outlasts_a_pause_at_which_another_that_is_the_same_waits_as_well(
+    fake: Fake,
+) -> None:
     """The model makes them again one by one, and stops at something new in between."""
     same = [made("A", again=f"{number}")[0] for number in range(5)]
     (new,) = made("B")
-    turns = [Turn(text="Thrice.", calls=tuple(same[:3])), Turn(text="And B.", calls=(same[3], new)), Turn(calls=(same[4],)), DONE]
+    turns = [
+        Turn(text="Thrice.", calls=tuple(same[:3])),
+        Turn(text="And B.", calls=(same[3], new)),
+        Turn(calls=(same[4],)),
+        DONE,
+    ]
     fake.play(turns)
     fake.run()
     fake.approve_all()
@@ -125,7 +152,13 @@ def test_an_approval_of_a_call_outlasts_a_pause_at_which_another_that_is_the_sam
 
 def test_of_calls_that_are_the_same_each_is_made_that_was_approved(fake: Fake) -> None:
     thrice = [made("A", again=f"{number}")[0] for number in range(5)]
-    fake.play([Turn(text="Thrice.", calls=tuple(thrice[:3])), Turn(text="Again.", calls=tuple(thrice[3:])), DONE])
+    fake.play(
+        [
+            Turn(text="Thrice.", calls=tuple(thrice[:3])),
+            Turn(text="Again.", calls=tuple(thrice[3:])),
+            DONE,
+        ]
+    )
     fake.run()
     fake.approve_all()
     fake.resume()
@@ -135,7 +168,17 @@ def test_of_calls_that_are_the_same_each_is_made_that_was_approved(fake: Fake) -
 
 def test_a_call_inside_a_subagent_is_denied_and_nobody_is_asked(fake: Fake) -> None:  # trap 3
     fake.play(
-        [Turn(text="Sub.", calls=(ToolUse(name="Bash", id="toolu_S", arguments={"command": "echo sub >> made.txt"}),)), DONE]
+        [
+            Turn(
+                text="Sub.",
+                calls=(
+                    ToolUse(
+                        name="Bash", id="toolu_S", arguments={"command": "echo sub >> made.txt"}
+                    ),
+                ),
+            ),
+            DONE,
+        ]
     )
     text = fake._script.read_text().replace('"id":"toolu_S"', '"id":"toolu_S","agent_id":"a1"')
     fake._script.write_text(text)
@@ -144,10 +187,12 @@ def test_a_call_inside_a_subagent_is_denied_and_nobody_is_asked(fake: Fake) -> N
     assert fake.asks() == []
 
 
-# --- what goes wrong ------------------------------------------------------------------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_a_session_without_its_marker_is_resumed_by_words_and_the_approval_still_counts_once(fake: Fake) -> None:
+def test_a_session_without_its_marker_is_resumed_by_words_and_the_approval_still_counts_once(
+    fake: Fake,
+) -> None:
     fake.play([ONE, Turn(text="Again.", calls=made("A", again="2")), DONE])
     fake.run()
     fake.approve_all()
@@ -157,7 +202,8 @@ def test_a_session_without_its_marker_is_resumed_by_words_and_the_approval_still
     assert fake.argv()[-1][-1].startswith("A person has decided")
 
 
-def test_a_session_that_is_gone_is_an_error_that_names_all_there_is_to_know(fake: Fake) -> None:  # D-R18, D-R25, D-R53, D-R54
+# D-R18, D-R25, D-R53, D-R54
+def test_a_session_that_is_gone_is_an_error_that_names_all_there_is_to_know(fake: Fake) -> None:
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
@@ -186,7 +232,10 @@ def _commits(fake: Fake, commit: str) -> None:
     (heads / "main").write_text(commit * 40 + "\n")
 
 
-def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes(fake: Fake) -> None:  # D-R53
+# D-R53
+def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes(
+    fake: Fake,
+) -> None:
     """And `show` says so, in words and in JSON, together with how far the workspace has moved meanwhile."""
     _commits(fake, "a")
     fake.play([ONE, DONE])
@@ -213,26 +262,37 @@ def test_a_program_that_is_missing_or_too_old_is_refused_before_anything_changes
     shown = fake.shell.adjourn("show", task).out
     assert "it can be resumed" in shown
     assert "it was 2.1.325 when the task left" in shown
-    assert f"commit     {'b' * 12} (refs/heads/main); it was {'a' * 12} (refs/heads/main) when the task left" in shown
+    assert (
+        f"commit     {'b' * 12} (refs/heads/main); it was {'a' * 12} (refs/heads/main) when the task left"
+        in shown
+    )
     fake.resume()
     assert fake.lines() == ["A"]
 
 
 @pytest.mark.one_machine("its store lies in the workspace, and is kept while that goes")
-def test_a_task_whose_workspace_is_gone_cannot_be_resumed(fake: Fake, tmp_path: Path) -> None:  # D-R19, D-R27
+# D-R19, D-R27
+def test_a_task_whose_workspace_is_gone_cannot_be_resumed(fake: Fake, tmp_path: Path) -> None:
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
     task = fake.task
     shutil.move(fake.shell.store, tmp_path / "kept")  # a copy would have to be adopted
     shutil.move(fake.work, tmp_path / "gone")
-    refused = fake.shell.adjourn("resume", "--store", str(tmp_path / "kept"), task, cwd=tmp_path, expect=6)
+    refused = fake.shell.adjourn(
+        "resume", "--store", str(tmp_path / "kept"), task, cwd=tmp_path, expect=6
+    )
     assert f"adjourn restart {task}" in refused.err
     fake.work.mkdir()
 
 
-@pytest.mark.parametrize("ref", ["--continue", "01a2b3c4-5d8a-7a57-9c37-3f4f0a3e7b10"], ids=["an option", "another provider's"])
-def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: str) -> None:  # D-R19, D-R20, D-R24, D-R53
+@pytest.mark.parametrize(
+    "ref",
+    ["--continue", "01a2b3c4-5d8a-7a57-9c37-3f4f0a3e7b10"],
+    ids=["an option", "another provider's"],
+)
+# D-R19, D-R20, D-R24, D-R53
+def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: str) -> None:
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
@@ -250,7 +310,9 @@ def test_a_ref_that_is_not_the_sessions_own_is_never_passed_on(fake: Fake, ref: 
 
 def test_a_new_task_with_no_program_or_too_old_a_one_fails_with_a_sentence(fake: Fake) -> None:
     done = fake.run(expect=1, options=("--option", "program=/nonexistent/claude"))
-    assert "/nonexistent/claude cannot be started: it is not there; npm install" in done.out + done.err
+    assert (
+        "/nonexistent/claude cannot be started: it is not there; npm install" in done.out + done.err
+    )
     assert "--option program=PATH" in done.out
     fake.shell.environment["FAKE_VERSION"] = "2.1.88"
     assert "2.1.88 (Claude Code); it must be Claude Code 2.1.89 or newer" in fake.run(expect=1).out
@@ -261,7 +323,8 @@ def test_a_new_task_with_no_program_or_too_old_a_one_fails_with_a_sentence(fake:
 
 
 @pytest.mark.parametrize("words", ["--continue", "--dangerously-skip-permissions"])
-def test_arguments_that_would_take_the_gate_away_are_refused(fake: Fake, words: str) -> None:  # D-R23
+# D-R23
+def test_arguments_that_would_take_the_gate_away_are_refused(fake: Fake, words: str) -> None:
     refused = fake.run(expect=2, options=("--option", f"arguments={words}"))
     assert "adjourn holds its gate" in refused.err
     assert fake.argv() == []
@@ -290,7 +353,8 @@ def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> 
 
 
 @pytest.mark.parametrize("victim", ["program", "driver"])
-def test_whoever_is_killed_between_two_calls_the_session_goes_on(fake: Fake, victim: str) -> None:  # D-R17
+# D-R17
+def test_whoever_is_killed_between_two_calls_the_session_goes_on(fake: Fake, victim: str) -> None:
     """Whether somebody is at hand or not: nothing starts again by itself."""
     fake.play([Turn(text="I make it.", calls=made("A"), delay=60.0), DONE])
     process = fake.shell.start("run", "--runner", "claude", "do it")
@@ -298,7 +362,10 @@ def test_whoever_is_killed_between_two_calls_the_session_goes_on(fake: Fake, vic
     fake.kill(victim)
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 10
-    by = {"program": "Claude Code ended with signal 9", "driver": "the process that drives it was ended by signal 9"}
+    by = {
+        "program": "Claude Code ended with signal 9",
+        "driver": "the process that drives it was ended by signal 9",
+    }
     assert f"It cannot go on for now: {by[victim]}".encode() in out
     (run,) = fake.shell.runs(fake.task)
     assert (run["state"], run["resumable"]) == ("paused", True)
@@ -314,7 +381,10 @@ def test_a_call_that_a_killed_session_had_not_written_down_is_told_to_it(fake: F
     fake.faults("writes late")
     fake.play([ONE, Turn(text="Slow.", delay=60.0)])
     process = fake.shell.start("run", "--runner", "claude", "do it")
-    until(lambda: fake.newest is not None and fake.calls() == {"toolu_A": "done"}, what="the call was made")
+    until(
+        lambda: fake.newest is not None and fake.calls() == {"toolu_A": "done"},
+        what="the call was made",
+    )
     fake.kill("driver")
     process.communicate(timeout=30)
     assert process.returncode == 10
@@ -327,8 +397,11 @@ def test_a_call_that_a_killed_session_had_not_written_down_is_told_to_it(fake: F
     assert "(toolu_A): it succeeded" in told
 
 
-def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:  # trap 6
-    fake.play([Turn(text="Slow.", calls=(bash("echo began >> made.txt; sleep 9", name="toolu_A"),)), DONE])
+# Trap 6
+def test_a_call_whose_session_died_is_uncertain_and_denied_when_asked_again(fake: Fake) -> None:
+    fake.play(
+        [Turn(text="Slow.", calls=(bash("echo began >> made.txt; sleep 9", name="toolu_A"),)), DONE]
+    )
     fake.run()
     fake.approve_all()
     fake.faults("dies at a tool")
@@ -369,7 +442,8 @@ def test_a_program_that_lingers_at_a_deferral_is_told_to_leave(fake: Fake) -> No
 
 
 @pytest.mark.parametrize("fault", ["", "ignores the signal"])
-def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, fault: str) -> None:  # D-R10 to D-R13, D-R58, D-R59
+# D-R10 to D-R13, D-R58, D-R59
+def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, fault: str) -> None:
     fake.faults(fault)
     fake.play([Turn(text="Slow.", delay=60.0)])
     process = fake.shell.start(*GATED, "--grace", "2", "do it")
@@ -381,15 +455,22 @@ def test_an_interrupt_pauses_whatever_the_program_does_about_it(fake: Fake, faul
     assert f"Restart with: adjourn restart {fake.task}".encode() in out
     assert fake.shell.processes() == {}
     run = fake.shell.runs(fake.task)[0]
-    assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+    assert (run["state"], run["pause_reason"], run["resumable"]) == (
+        "paused",
+        "user_interrupt",
+        True,
+    )
     fake.faults("")
     fake.play([Turn(text="Done.")])
     fake.resume()
     assert fake.argv()[-1][-1].startswith("You were paused")
 
 
-def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake) -> None:  # D-R8, D-R18, D-R47, D-R64
-    program = fake.shell.script('[ "$1" = --version ] && echo "2.1.325 (Claude Code)" || sleep 60', name="slow")
+# D-R8, D-R18, D-R47, D-R64
+def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake) -> None:
+    program = fake.shell.script(
+        '[ "$1" = --version ] && echo "2.1.325 (Claude Code)" || sleep 60', name="slow"
+    )
     process = fake.shell.start(*GATED, "--option", f"program={fake.work / program}", "do it")
     until(lambda: bool(fake.shell.json("tasks")["tasks"]), what="there is a task")
     until(lambda: "provider_session_ref" in fake.shell.runs(fake.task)[0], what="it has a session")
@@ -399,7 +480,13 @@ def test_an_interrupt_before_there_is_a_session_can_only_be_restarted(fake: Fake
     run = fake.shell.runs(fake.task)[0]
     assert (run["state"], run["resumable"]) == ("paused", False)
     refused = fake.resume(expect=6)
-    for part in (fake.task, run["run_id"], "claude", run["provider_session_ref"], f"adjourn restart {fake.task}"):
+    for part in (
+        fake.task,
+        run["run_id"],
+        "claude",
+        run["provider_session_ref"],
+        f"adjourn restart {fake.task}",
+    ):
         assert part in refused.err
 
 
@@ -418,12 +505,17 @@ def test_a_call_whose_files_changed_since_it_was_approved_is_asked_about_again(f
 
 
 def test_a_call_that_another_tool_would_make_than_was_approved_is_asked_about(fake: Fake) -> None:
-    """Whoever writes into the session's file can put another one into its place; other arguments are not taken anyway."""
+    """Whoever writes into the session's file can put another one into its place.
+
+    Other arguments are not taken anyway.
+    """
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
     (file,) = fake.session_files()
-    file.write_text(file.read_text().replace('"name":"Bash"', '"name":"Else"').replace("echo A", "echo B"))
+    file.write_text(
+        file.read_text().replace('"name":"Bash"', '"name":"Else"').replace("echo A", "echo B")
+    )
     fake.resume(expect=10)
     assert fake.lines() == []
     assert "Else" in fake.shown()
@@ -442,7 +534,8 @@ def test_a_pause_while_asks_are_open_asks_again_on_resume(fake: Fake) -> None:
     assert fake.lines() == ["A"]
 
 
-def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(fake: Fake) -> None:  # trap 8
+# Trap 8
+def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(fake: Fake) -> None:
     fake.faults("asks nobody")
     fake.play([ONE, Turn(text="Slow.", delay=30.0), DONE])
     done = fake.run(expect=1)
@@ -450,7 +543,8 @@ def test_a_program_that_runs_a_call_without_asking_is_ended_and_the_task_fails(f
     assert fake.shell.processes() == {}
 
 
-def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: Fake) -> None:  # trap 8
+# Trap 8
+def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: Fake) -> None:
     fake.faults("asks nobody from the start")
     fake.play([Turn(text=ONE.text, calls=ONE.calls, delay=2.0), DONE])
     done = fake.run(expect=1)
@@ -458,7 +552,10 @@ def test_a_program_whose_hooks_are_off_is_ended_before_it_can_make_a_call(fake: 
     assert fake.lines() == []
 
 
-def test_a_call_that_was_rejected_does_not_run_though_hooks_were_switched_off_meanwhile(fake: Fake) -> None:  # traps 7 and 8
+# Traps 7 and 8
+def test_a_call_that_was_rejected_does_not_run_though_hooks_were_switched_off_meanwhile(
+    fake: Fake,
+) -> None:
     """A session that goes on at a call says how it runs only after that call."""
     fake.play([ONE, DONE])
     fake.run()
@@ -474,7 +571,10 @@ def test_a_message_that_never_ends_lets_nothing_through(fake: Fake, fault: str) 
     fake.faults(fault)
     fake.play([ONE, DONE], whole=fault == "keeps no message")
     process = fake.shell.start(*GATED, "do it")
-    until(lambda: any(" _hook" in words for words in fake.shell.processes().values()), what="the hook asks")
+    until(
+        lambda: any(" _hook" in words for words in fake.shell.processes().values()),
+        what="the hook asks",
+    )
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
@@ -483,12 +583,17 @@ def test_a_message_that_never_ends_lets_nothing_through(fake: Fake, fault: str) 
     assert fake.asks() == []
 
 
-def test_a_resume_that_is_stopped_before_it_has_said_anything_can_be_resumed_again(fake: Fake) -> None:  # D-R36, D-R37
+# D-R36, D-R37
+def test_a_resume_that_is_stopped_before_it_has_said_anything_can_be_resumed_again(
+    fake: Fake,
+) -> None:
     fake.play([ONE, DONE])
     fake.run()
     fake.approve_all()
     process = fake.shell.start("resume", fake.task)
-    until((fake.shell.store / "runs" / f"{fake.task}.2" / "shim.json").exists, what="the run is there")
+    until(
+        (fake.shell.store / "runs" / f"{fake.task}.2" / "shim.json").exists, what="the run is there"
+    )
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 10
@@ -505,7 +610,11 @@ def test_a_worker_goes_on_by_itself_when_a_call_is_approved(fake: Fake) -> None:
     fake.run()
     worker = fake.shell.start("worker")
     fake.approve_all()
-    until(lambda: fake.shell.state(fake.task) == "succeeded", what="the worker has it done", seconds=60)
+    until(
+        lambda: fake.shell.state(fake.task) == "succeeded",
+        what="the worker has it done",
+        seconds=60,
+    )
     worker.send_signal(signal.SIGTERM)
     worker.communicate(timeout=60)
     assert fake.lines() == ["A"]

@@ -1,4 +1,7 @@
-"""The hook fails closed: whatever is broken, Claude Code gets exit code 2 and not a word that it could take for a yes."""
+"""The hook fails closed.
+
+Whatever is broken, Claude Code gets exit code 2 and not a word that it could take for a yes.
+"""
 
 import contextlib
 import os
@@ -26,11 +29,20 @@ YES = msgspec.json.encode(hook.allow({"command": "true"}))
 Reply = Callable[[socket.socket], None]
 
 
-def ask(place: Path, *, line: str = options.hook_command(str(ADJOURN)), **env: str) -> "subprocess.CompletedProcess[bytes]":
+def ask(
+    place: Path, *, line: str = options.hook_command(str(ADJOURN)), **env: str
+) -> "subprocess.CompletedProcess[bytes]":
     """Have a shell run the hook's command, as Claude Code does."""
     known = {"ADJOURN_RUN_ID": "task.1", "ADJOURN_STORE": str(place), "PATH": os.environ["PATH"]}
     request = msgspec.json.encode(CALL)
-    return subprocess.run(["sh", "-c", line], input=request, env=known | env, capture_output=True, check=False, timeout=60)
+    return subprocess.run(
+        ["sh", "-c", line],
+        input=request,
+        env=known | env,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
 
 
 @pytest.fixture
@@ -155,7 +167,9 @@ def test_a_hook_that_is_killed_is_a_no(place: Path) -> None:
 
     def kills(line: socket.socket) -> None:
         heard.set()
-        pid = int.from_bytes(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little")
+        pid = int.from_bytes(
+            line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little"
+        )
         os.kill(pid, 9)
 
     with driver(place, kills):

@@ -1,4 +1,7 @@
-"""The parts of the Claude Code runner that need no process: command lines, the stream, batches, questions, sessions."""
+"""The parts of the Claude Code runner that need no process.
+
+Command lines, the stream, batches, questions, sessions.
+"""
 
 import os
 from pathlib import Path
@@ -11,15 +14,38 @@ from adjourn.core.edit.schema import problems, require_schema
 from adjourn.core.errors import AdjournError, CannotResume, Misuse
 from adjourn.runners.claude import options, session
 from adjourn.runners.claude.check import installed_version
-from adjourn.runners.claude.fingerprint import CWD, arguments_in, editable, fingerprint, input_of, reads_only
-from adjourn.runners.claude.options import Setup, plain_ref, read_setup, resume_argv, start_argv, version_of
-from adjourn.runners.claude.protocol import Began, Called, Result, Returned, Said, Stopped, events_of
+from adjourn.runners.claude.fingerprint import (
+    CWD,
+    arguments_in,
+    editable,
+    fingerprint,
+    input_of,
+    reads_only,
+)
+from adjourn.runners.claude.options import (
+    Setup,
+    plain_ref,
+    read_setup,
+    resume_argv,
+    start_argv,
+    version_of,
+)
+from adjourn.runners.claude.protocol import (
+    Began,
+    Called,
+    Result,
+    Returned,
+    Said,
+    Stopped,
+    events_of,
+)
 from adjourn.runners.claude.questions import Asked, Option, questions_in
 from adjourn.runners.claude.turns import LOOK, Turns
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.hook import Request
 
-SESSION = "0f6c0c1e-5d8a-4a57-9c37-3f4f0a3e7b10"  # the same in every process that collects the tests
+# The same in every process that collects the tests
+SESSION = "0f6c0c1e-5d8a-4a57-9c37-3f4f0a3e7b10"
 HOSTILE = [
     "",
     "--continue",
@@ -34,7 +60,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("ref", HOSTILE)
-def test_a_ref_that_is_no_plain_id_is_never_passed_on(ref: str) -> None:  # D-R19, D-R24: another provider's ref, or an option
+# D-R19, D-R24: another provider's ref, or an option
+def test_a_ref_that_is_no_plain_id_is_never_passed_on(ref: str) -> None:
     with pytest.raises(CannotResume):
         plain_ref(ref)
     with pytest.raises(CannotResume):
@@ -58,7 +85,19 @@ def test_a_prompt_that_no_argument_can_hold_goes_another_way() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["-c", "-pc", "-r", "--continue", "--resume=x", "--bare", "--safe-mode", "--", "--settings x", "--cloud"]
+    "words",
+    [
+        "-c",
+        "-pc",
+        "-r",
+        "--continue",
+        "--resume=x",
+        "--bare",
+        "--safe-mode",
+        "--",
+        "--settings x",
+        "--cloud",
+    ],
 )
 def test_what_would_take_the_gate_away_is_refused(words: str) -> None:
     with pytest.raises(Misuse):
@@ -73,14 +112,22 @@ def test_unknown_options_and_open_quotes_are_refused() -> None:
 
 
 def test_nothing_of_an_outer_session_is_handed_down() -> None:
-    inherited = {"CLAUDECODE": "1", "CLAUDE_CODE_SAFE_MODE": "1", "CLAUDE_CODE_RESUME_FROM_SESSION": "x", "HOME": "/h"}
+    inherited = {
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_SAFE_MODE": "1",
+        "CLAUDE_CODE_RESUME_FROM_SESSION": "x",
+        "HOME": "/h",
+    }
     assert options.environment(options.Setup(trust_project=True), inherited) == {
         "HOME": "/h",
         "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     }
 
 
-@pytest.mark.parametrize(("text", "version"), [("2.1.325 (Claude Code)\n", (2, 1, 325)), ("claude", ()), ("", ()), ("2.1.x", ())])
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("2.1.325 (Claude Code)\n", (2, 1, 325)), ("claude", ()), ("", ()), ("2.1.x", ())],
+)
 def test_a_version_is_read_or_unknown(text: str, version: tuple[int, ...]) -> None:
     assert version_of(text) == version
 
@@ -92,14 +139,16 @@ def test_a_program_that_is_another_is_refused() -> None:
         installed_version(["/nonexistent"])
 
 
-# --- the stream -----------------------------------------------------------------------------------------------------------
+# --- the stream -----------------------------------------------------------------------------------
 
 
 def line(**what: object) -> bytes:
     return msgspec.json.encode({"session_id": SESSION, "parent_tool_use_id": None, **what})
 
 
-def called(name: str, *, message: str = "m1", stop: str | None = None, parent: str | None = None) -> bytes:
+def called(
+    name: str, *, message: str = "m1", stop: str | None = None, parent: str | None = None
+) -> bytes:
     block = {"type": "tool_use", "id": name, "name": "Bash", "input": {"command": name}}
     told = {"id": message, "role": "assistant", "content": [block], "stop_reason": stop}
     return line(type="assistant", message=told, parent_tool_use_id=parent)
@@ -110,7 +159,17 @@ def streamed(kind: str, **what: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "noise", [b"", b"hello", b"[]", b"7", b"{", b'{"type":"assistant","message":7}', b"\xff", b'{"type":"new"}']
+    "noise",
+    [
+        b"",
+        b"hello",
+        b"[]",
+        b"7",
+        b"{",
+        b'{"type":"assistant","message":7}',
+        b"\xff",
+        b'{"type":"new"}',
+    ],
 )
 def test_what_is_no_event_tells_nothing(noise: bytes) -> None:
     assert events_of(noise) == []
@@ -123,7 +182,9 @@ def test_events_are_read_as_they_are() -> None:
     text = {"id": "m1", "content": [{"type": "text", "text": "hi"}]}
     assert events_of(line(type="assistant", message=text)) == [Said("hi")]
     block = {"type": "tool_result", "tool_use_id": "A", "content": "made", "is_error": False}
-    assert events_of(line(type="user", message={"content": [block]})) == [Returned("A", is_error=False, content=b'"made"')]
+    assert events_of(line(type="user", message={"content": [block]})) == [
+        Returned("A", is_error=False, content=b'"made"')
+    ]
 
 
 def test_what_a_subagent_calls_is_not_a_call_of_the_message() -> None:
@@ -142,7 +203,7 @@ def test_success_is_only_what_says_so_in_every_field() -> None:
         assert not bad.is_success
 
 
-# --- batches --------------------------------------------------------------------------------------------------------------
+# --- batches --------------------------------------------------------------------------------------
 
 
 def heard(*lines: bytes) -> Turns:
@@ -164,7 +225,10 @@ def test_a_message_that_streams_is_whole_at_its_stop_and_not_before() -> None:  
     assert [each.call for each in whole.calls] == ["A", "B"]
 
 
-def test_a_message_that_does_not_stream_is_whole_when_the_sessions_file_has_it(tmp_path: Path) -> None:  # trap 1
+# Trap 1
+def test_a_message_that_does_not_stream_is_whole_when_the_sessions_file_has_it(
+    tmp_path: Path,
+) -> None:
     told = [called("A", stop="tool_use"), called("B", stop="tool_use")]
     turns = heard(*told)
     turn = turns.turn_of("B")
@@ -172,7 +236,9 @@ def test_a_message_that_does_not_stream_is_whole_when_the_sessions_file_has_it(t
     assert turn.rest() == LOOK
     file = tmp_path / f"{SESSION}.jsonl"
     blocks = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in "ABC"]
-    whole = line(type="assistant", message={"id": "m1", "content": blocks, "stop_reason": "tool_use"})
+    whole = line(
+        type="assistant", message={"id": "m1", "content": blocks, "stop_reason": "tool_use"}
+    )
     for content, known in ((b"", 0), (whole[:-9], 0), (told[0], 1), (whole, 3)):
         file.write_bytes(b'{"type":"user"}\n' + content)
         calls = session.calls_of("m1", [str(file)])
@@ -198,7 +264,12 @@ def test_a_call_that_comes_after_its_message_was_judged_never_counts() -> None:
 
 def test_the_name_of_a_call_means_nothing_in_the_next_message() -> None:
     turns = Turns()
-    for event in (Began("msg_1"), Called("msg_1", "call_0", "Read", {}, is_whole=False), Stopped(), Began("msg_2")):
+    for event in (
+        Began("msg_1"),
+        Called("msg_1", "call_0", "Read", {}, is_whole=False),
+        Stopped(),
+        Began("msg_2"),
+    ):
         turns.hear(event)
     assert turns.turn_of("call_0") is None
     turns.hear(Called("msg_2", "call_0", "Bash", {}, is_whole=False))
@@ -219,7 +290,11 @@ def test_two_calls_of_one_message_that_go_by_one_name_never_count() -> None:
 
 
 def test_a_message_that_broke_off_never_counts() -> None:
-    turns = heard(streamed("message_start", message={"id": "m1"}), called("A"), streamed("message_start", message={"id": "m2"}))
+    turns = heard(
+        streamed("message_start", message={"id": "m1"}),
+        called("A"),
+        streamed("message_start", message={"id": "m2"}),
+    )
     turn = turns.turn_of("A")
     assert turn is not None
     assert turn.is_abandoned
@@ -231,22 +306,33 @@ def test_what_a_run_used_is_told_by_the_account_or_else_by_the_messages() -> Non
         return line(type="assistant", message={"id": name, "usage": usage, "content": []}) + b"\n"
 
     def account(cost: float, tokens: int) -> bytes:
-        models = {"opus": {"inputTokens": tokens, "outputTokens": 10}, "haiku": {"inputTokens": 1, "cacheReadInputTokens": 1}}
+        models = {
+            "opus": {"inputTokens": tokens, "outputTokens": 10},
+            "haiku": {"inputTokens": 1, "cacheReadInputTokens": 1},
+        }
         return line(type="cost-state", totalCostUSD=cost, modelUsage=models) + b"\n"
 
     first = spoken("m1") + spoken("m1") + account(0.5, 200)
     assert used_since(b"", first) == Used(input_tokens=202, output_tokens=10, cost=0.5)
     killed = first + spoken("m2") + spoken("m3")[:-20] + b"\n"
     assert used_since(first, killed) == Used(input_tokens=105, output_tokens=10, cost=None)
-    assert used_since(first, killed + account(0.75, 230)) == Used(input_tokens=105, output_tokens=10, cost=0.25)
+    assert used_since(first, killed + account(0.75, 230)) == Used(
+        input_tokens=105, output_tokens=10, cost=0.25
+    )
     assert used_since(first, first) == used_since(b"", b"") == Used()
 
 
-# --- calls, questions, sessions -------------------------------------------------------------------------------------------
+# --- calls, questions, sessions -------------------------------------------------------------------
 
 
 def request(**what: object) -> Request:
-    told = {"session_id": SESSION, "cwd": "/w", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "A"}
+    told = {
+        "session_id": SESSION,
+        "cwd": "/w",
+        "tool_name": "Bash",
+        "tool_input": {"command": "ls"},
+        "tool_use_id": "A",
+    }
     return msgspec.convert(told | what, Request)
 
 
@@ -264,7 +350,10 @@ def test_a_directory_that_is_not_the_workspace_is_shown_and_not_run() -> None:
 
 
 def test_a_person_may_change_what_is_there_and_nothing_else() -> None:
-    shown = arguments_in(request(cwd="/elsewhere", tool_input={"command": "ls", "timeout": 5, "why": None}), workspace="/w")
+    shown = arguments_in(
+        request(cwd="/elsewhere", tool_input={"command": "ls", "timeout": 5, "why": None}),
+        workspace="/w",
+    )
     schema = msgspec.json.decode(editable(shown))
     require_schema(schema)
     assert list(problems(shown, schema)) == []
@@ -275,9 +364,17 @@ def test_a_person_may_change_what_is_there_and_nothing_else() -> None:
 
 def test_an_answer_is_a_number_a_label_or_words() -> None:
     asked = Asked("Which?", options=[Option("Red"), Option("Blue", "the sky")])
-    assert [asked.meaning(reply) for reply in ("1", " blue ", "3", "green")] == ["Red", "Blue", "3", "green"]
+    assert [asked.meaning(reply) for reply in ("1", " blue ", "3", "green")] == [
+        "Red",
+        "Blue",
+        "3",
+        "green",
+    ]
     several = Asked("Which?", multi_select=True, options=asked.options)
-    assert [several.meaning(reply) for reply in ("1, blue", "1, green")] == ["Red, Blue", "1, green"]
+    assert [several.meaning(reply) for reply in ("1, blue", "1, green")] == [
+        "Red, Blue",
+        "1, green",
+    ]
     assert "2. Blue -- the sky" in asked.prompt()
 
 
@@ -288,23 +385,37 @@ def test_what_is_no_question_is_refused(arguments: dict[str, object]) -> None:
 
 
 def test_a_session_is_resumable_when_what_the_person_said_is_in_it(tmp_path: Path) -> None:  # D-R37
-    said = msgspec.json.encode({"type": "user", "sessionId": SESSION, "message": {"content": "do it"}})
+    said = msgspec.json.encode(
+        {"type": "user", "sessionId": SESSION, "message": {"content": "do it"}}
+    )
     assert session.is_resumable(SESSION, b'{"type":"queue"}\n' + said + b'\n{"type":"assi')
-    for broken in (b"", b'{"type":"queue"}\n', said[:-5], said.replace(SESSION.encode(), str(uuid4()).encode())):
+    for broken in (
+        b"",
+        b'{"type":"queue"}\n',
+        said[:-5],
+        said.replace(SESSION.encode(), str(uuid4()).encode()),
+    ):
         assert not session.is_resumable(SESSION, broken)
     place = tmp_path / ".claude" / "projects" / "-w"
     place.mkdir(parents=True)
     (place / f"{SESSION}.jsonl").write_bytes(said)
     assert session.read(SESSION, session.files_of(SESSION, {"HOME": str(tmp_path)})) == said
-    assert session.files_of(SESSION, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "x")}) == []
+    assert (
+        session.files_of(SESSION, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "x")})
+        == []
+    )
 
 
 def test_what_stands_in_the_place_of_a_session_and_is_no_file_is_no_session(tmp_path: Path) -> None:
-    """A link that leads nowhere, a directory, a pipe that nobody writes to: the copy in the store takes their place."""
+    """A link that leads nowhere, a directory, a pipe that nobody writes to.
+
+    The copy in the store takes their place.
+    """
     for name in ("-link", "-directory", "-pipe"):
         (tmp_path / ".claude" / "projects" / name).mkdir(parents=True)
     link, directory, pipe = (
-        tmp_path / ".claude" / "projects" / name / f"{SESSION}.jsonl" for name in ("-link", "-directory", "-pipe")
+        tmp_path / ".claude" / "projects" / name / f"{SESSION}.jsonl"
+        for name in ("-link", "-directory", "-pipe")
     )
     link.symlink_to("/nowhere")
     directory.mkdir()
@@ -313,7 +424,9 @@ def test_what_stands_in_the_place_of_a_session_and_is_no_file_is_no_session(tmp_
 
 
 def _reads(place: Path, tool: str, **given: object) -> bool:
-    asked = Request(session_id=SESSION, cwd=str(place), tool_name=tool, tool_input=given, tool_use_id="toolu_1")
+    asked = Request(
+        session_id=SESSION, cwd=str(place), tool_name=tool, tool_input=given, tool_use_id="toolu_1"
+    )
     return reads_only(asked, workspace=str(place))
 
 

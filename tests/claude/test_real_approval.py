@@ -18,7 +18,9 @@ def test_a_call_waits_for_a_person_and_runs_once_when_approved(real: Scene, tmp_
         assert real.lines() == []
         assert [ask["tool_call_id"] for ask in real.asks()] == ["toolu_A"]
         real.approve_all()
-        done = real.shell.adjourn("resume", "--store", str(real.shell.store), real.task, cwd=tmp_path / "elsewhere")
+        done = real.shell.adjourn(
+            "resume", "--store", str(real.shell.store), real.task, cwd=tmp_path / "elsewhere"
+        )
     assert real.lines() == ["hi"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert done.out == "All done.\n"
@@ -32,14 +34,25 @@ def test_a_call_waits_for_a_person_and_runs_once_when_approved(real: Scene, tmp_
 
 
 def _batch(suffix: str = "") -> tuple[ToolUse, ...]:
-    return tuple(bash(line, name=f"toolu_{name}{suffix}") for name, line in zip("ABC", LINES, strict=True))
+    return tuple(
+        bash(line, name=f"toolu_{name}{suffix}") for name, line in zip("ABC", LINES, strict=True)
+    )
 
 
-def test_nothing_of_a_batch_runs_before_all_of_it_is_decided_and_then_what_was_approved(real: Scene) -> None:
-    """A-R13, A-R47, part 2 rows 7 and 9, trap 1 and 2: it streams slowly, and its first call would pass by itself."""
+def test_nothing_of_a_batch_runs_before_all_of_it_is_decided_and_then_what_was_approved(
+    real: Scene,
+) -> None:
+    """A-R13, A-R47, part 2 rows 7 and 9, trap 1 and 2.
+
+    It streams slowly, and its first call would pass by itself.
+    """
     real.let_pass('args = ["touch", "*"]')
     allowed, _, approved = _batch("2")
-    turns = [Turn(text="Three.", calls=_batch()), Turn(text="Again.", calls=(allowed, approved)), DONE]
+    turns = [
+        Turn(text="Three.", calls=_batch()),
+        Turn(text="Again.", calls=(allowed, approved)),
+        DONE,
+    ]
     with real.model(turns, between_blocks=0.7) as model:
         real.run()
         assert not (real.work / "here").exists()
@@ -53,14 +66,23 @@ def test_nothing_of_a_batch_runs_before_all_of_it_is_decided_and_then_what_was_a
     assert all(f'"id":"toolu_{name}"'.encode() in final for name in ("A", "B", "C", "A2", "C2"))
 
 
-def test_nothing_of_a_batch_that_does_not_stream_runs_before_all_of_it_is_decided(real: Scene) -> None:
-    """Trap 1: defer is ignored there. Trap 2: it is told call by call; a long one in between makes the others come late."""
+def test_nothing_of_a_batch_that_does_not_stream_runs_before_all_of_it_is_decided(
+    real: Scene,
+) -> None:
+    """Trap 1: defer is ignored there.
+
+    Trap 2: it is told call by call; a long one in between makes the others come late.
+    """
     real.let_pass('args = ["touch", "*"]')
     content = {"file_path": str(real.work / "long.txt"), "content": "x" * 400_000}
 
     def batch(suffix: str) -> tuple[ToolUse, ...]:
         long = ToolUse(name="Write", arguments=content, id=f"toolu_B{suffix}")
-        return bash("touch here", name=f"toolu_A{suffix}"), long, bash("echo C >> made.txt", name=f"toolu_C{suffix}")
+        return (
+            bash("touch here", name=f"toolu_A{suffix}"),
+            long,
+            bash("echo C >> made.txt", name=f"toolu_C{suffix}"),
+        )
 
     first = Turn(text="Three.", calls=batch(""), faults=(Fault(status=404),))
     with real.model([first, Turn(text="Again.", calls=batch("2")), DONE]):

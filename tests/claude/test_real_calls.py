@@ -1,4 +1,7 @@
-"""Calls and faults that only the real Claude Code can show: other tools, long prompts, an API that is not there."""
+"""Calls and faults that only the real Claude Code can show.
+
+Other tools, long prompts, an API that is not there.
+"""
 
 from tests.claude.scene import Scene, bash, blocks, history
 from tests.model.script import ToolUse, Turn
@@ -11,8 +14,12 @@ def write(name: str, *, call: str) -> ToolUse:
     return ToolUse(name="Write", arguments={"file_path": name, "content": f"{name}\n"}, id=call)
 
 
-def test_files_are_written_once_each_though_the_hook_spells_their_paths_otherwise(real: Scene) -> None:
-    first = Turn(text="Two files.", calls=(write("a.txt", call="toolu_A"), write("b.txt", call="toolu_B")))
+def test_files_are_written_once_each_though_the_hook_spells_their_paths_otherwise(
+    real: Scene,
+) -> None:
+    first = Turn(
+        text="Two files.", calls=(write("a.txt", call="toolu_A"), write("b.txt", call="toolu_B"))
+    )
     again = Turn(text="The other.", calls=(write("b.txt", call="toolu_C"),))
     with real.model([first, again, DONE]):
         real.run()
@@ -26,13 +33,16 @@ def test_files_are_written_once_each_though_the_hook_spells_their_paths_otherwis
 
 
 def test_a_prompt_that_no_argument_can_hold_reaches_the_model_whole(real: Scene) -> None:
-    prompt = "word " * 24_000 + "the end"  # of 120 kB: more than we put into an argument, less than adjourn itself can be given
+    # Of 120 kB: more than we put into an argument, less than adjourn itself can be given
+    prompt = "word " * 24_000 + "the end"
     with real.model([DONE]) as model:
         real.run(prompt, expect=0)
     assert any(said == prompt for _, said in blocks(model.asked[0]))
 
 
-def test_an_api_that_cannot_be_reached_pauses_the_task_which_goes_on_when_it_is_back(real: Scene) -> None:
+def test_an_api_that_cannot_be_reached_pauses_the_task_which_goes_on_when_it_is_back(
+    real: Scene,
+) -> None:
     real.shell.environment["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
     left = real.run()
     assert "Claude Code ended with api_error" in left.err
@@ -53,7 +63,9 @@ def test_a_call_waits_though_its_name_is_that_of_one_that_needed_nobody(real: Sc
     (real.work / "notes.txt").write_text("remember\n")
     reads = ToolUse(name="Read", arguments={"file_path": str(real.work / "notes.txt")}, id="call_0")
     makes = bash("echo hi >> made.txt", name="call_0")
-    with real.model([Turn(text="I read.", calls=(reads,)), Turn(text="I make it.", calls=(makes,)), DONE]):
+    with real.model(
+        [Turn(text="I read.", calls=(reads,)), Turn(text="I make it.", calls=(makes,)), DONE]
+    ):
         real.run()
         assert real.lines() == []
         assert [ask["kind"] for ask in real.asks()] == ["approval"]
@@ -67,7 +79,9 @@ def test_a_file_is_read_unasked_only_if_it_is_in_the_workspace_when_it_is_read(r
     (real.home / "secret.txt").write_text("nobody's business\n")
     real.let_pass('args = ["ln", "**"]')
     links = bash(f"ln -s {real.home}/secret.txt notes.txt", name="toolu_A")
-    reads = ToolUse(name="Read", arguments={"file_path": str(real.work / "notes.txt")}, id="toolu_B")
+    reads = ToolUse(
+        name="Read", arguments={"file_path": str(real.work / "notes.txt")}, id="toolu_B"
+    )
     with real.model([Turn(text="Both.", calls=(links, reads)), DONE]) as model:
         real.run(expect=0)
     assert (real.work / "notes.txt").is_symlink()

@@ -1,4 +1,7 @@
-"""The real Claude Code where something is not what it was: a tool that is gone at the resume, and a store that machines share."""
+"""The real Claude Code where something is not what it was.
+
+A tool that is gone at the resume, and a store that machines share.
+"""
 
 import sys
 from pathlib import Path
@@ -13,12 +16,25 @@ DONE = Turn(text="All done.")
 
 
 def test_a_call_whose_tool_is_gone_at_the_resume_waits_until_it_is_back(real: Scene) -> None:
-    """It is a tool of an MCP server: `tool_deferred_unavailable`. The session stays as it is, and nothing runs unapproved."""
+    """It is a tool of an MCP server: `tool_deferred_unavailable`.
+
+    The session stays as it is, and nothing runs unapproved.
+    """
     server = real.work / "server.py"
-    config = {"mcpServers": {"traces": {"command": sys.executable, "args": [str(server), str(real.work / "made.txt")]}}}
+    config = {
+        "mcpServers": {
+            "traces": {
+                "command": sys.executable,
+                "args": [str(server), str(real.work / "made.txt")],
+            }
+        }
+    }
     (real.work / "mcp.json").write_bytes(msgspec.json.encode(config))
     server.write_bytes(SERVER.read_bytes())
-    writes = Turn(text="I write.", calls=(ToolUse(name="mcp__traces__write", arguments={"x": "1"}, id="toolu_A"),))
+    writes = Turn(
+        text="I write.",
+        calls=(ToolUse(name="mcp__traces__write", arguments={"x": "1"}, id="toolu_A"),),
+    )
     with real.model([writes, DONE]) as model:
         real.run(options=("--option", f"arguments=--mcp-config {real.work / 'mcp.json'}"))
         server.rename(real.work / "gone.py")
@@ -33,9 +49,13 @@ def test_a_call_whose_tool_is_gone_at_the_resume_waits_until_it_is_back(real: Sc
     assert b"did write" in history(model.asked[-1])[-1]
 
 
-def test_a_session_waits_and_goes_on_in_a_store_that_machines_share(real: Scene, database: str) -> None:
+def test_a_session_waits_and_goes_on_in_a_store_that_machines_share(
+    real: Scene, database: str
+) -> None:
     real.shell.share(database)
-    with real.model([Turn(text="I make it.", calls=(bash("echo hi >> made.txt", name="toolu_A"),)), DONE]):
+    with real.model(
+        [Turn(text="I make it.", calls=(bash("echo hi >> made.txt", name="toolu_A"),)), DONE]
+    ):
         real.run()
         assert real.lines() == []
         task = real.task

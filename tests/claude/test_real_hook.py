@@ -18,7 +18,8 @@ DONE = Turn(text="All done.")
 ALLOWS = '{"permissions": {"allow": ["Bash"]}, "disableAllHooks": true}'
 YES = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'
 
-# What happens in the place of `adjourn _hook`, all of it where Claude Code's own settings allow the call. These fail.
+# What happens in the place of `adjourn _hook`, all of it where Claude Code's own settings allow the
+# call. These fail.
 FAILS = {
     "exits 1": "exit 1",
     "exits 1 and says yes": f"echo '{YES}'; exit 1",
@@ -33,7 +34,8 @@ FAILS = {
     "complains": "echo broken >&2; exit 1",
     "prints garbage and fails": "head -c 100000 /dev/urandom; exit 1",
 }
-# These end well and say nothing that means anything: so does an adjourn that is cut off in the midst of an upgrade.
+# These end well and say nothing that means anything: so does an adjourn that is cut off in the
+# midst of an upgrade.
 SAYS = {
     "says nothing": "exit 0",
     "says an empty line": "echo",
@@ -52,7 +54,10 @@ SAYS = {
 def _broken(place: Path, kinds: Mapping[str, str]) -> str:
     """Return an adjourn that is broken in another way for each call, and notes which way it was."""
     numbered = enumerate(kinds.items())
-    cases = [f"*'\"tool_use_id\":\"toolu_{at}\"'*) echo '{kind}' >> {place}/asked; {text};;\n" for at, (kind, text) in numbered]
+    cases = [
+        f"*'\"tool_use_id\":\"toolu_{at}\"'*) echo '{kind}' >> {place}/asked; {text};;\n"
+        for at, (kind, text) in numbered
+    ]
     program = place / "broken adjourn"
     program.write_text(f"#!/bin/sh\ncase $(cat) in\n{''.join(cases)}esac\n")
     program.chmod(0o700)
@@ -67,14 +72,23 @@ def _run(real: Scene, hook: str, turn: Turn) -> list[dict[str, object]]:
         environment = options.environment(options.Setup(), real.shell.environment)
         argv = [environment["ADJOURN_CLAUDE"], *words[1:]]
         subprocess.run(
-            argv, cwd=real.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=90
+            argv,
+            cwd=real.work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=90,
         )
         content = model.asked[-1].body["messages"][-1]["content"]
     return [block for block in content if block["type"] == "tool_result"]
 
 
 def _calls(kinds: Iterable[str]) -> Turn:
-    calls = tuple(bash(f"echo '{kind}' >> made.txt", name=f"toolu_{number}") for number, kind in enumerate(kinds))
+    calls = tuple(
+        bash(f"echo '{kind}' >> made.txt", name=f"toolu_{number}")
+        for number, kind in enumerate(kinds)
+    )
     return Turn(text="All of them.", calls=calls)
 
 
@@ -85,7 +99,9 @@ def _allows(real: Scene) -> None:
 
 
 @pytest.mark.parametrize("kinds", [FAILS, SAYS], ids=["fails", "says nothing of meaning"])
-def test_whatever_is_broken_about_a_hook_it_lets_no_call_through(real: Scene, tmp_path: Path, kinds: dict[str, str]) -> None:
+def test_whatever_is_broken_about_a_hook_it_lets_no_call_through(
+    real: Scene, tmp_path: Path, kinds: dict[str, str]
+) -> None:
     _allows(real)
     told = _run(real, _broken(tmp_path, kinds), _calls(kinds))
     assert real.lines() == []
@@ -93,8 +109,12 @@ def test_whatever_is_broken_about_a_hook_it_lets_no_call_through(real: Scene, tm
     assert [block["is_error"] for block in told] == [True] * len(kinds)
 
 
-@pytest.mark.parametrize("mode", [None, 0o600, 0o700], ids=["is no program", "cannot be executed", "is empty"])
-def test_a_hook_that_cannot_be_started_lets_no_call_through(real: Scene, tmp_path: Path, mode: int | None) -> None:
+@pytest.mark.parametrize(
+    "mode", [None, 0o600, 0o700], ids=["is no program", "cannot be executed", "is empty"]
+)
+def test_a_hook_that_cannot_be_started_lets_no_call_through(
+    real: Scene, tmp_path: Path, mode: int | None
+) -> None:
     _allows(real)
     if mode:
         (tmp_path / "broken adjourn").touch(mode)
@@ -103,14 +123,18 @@ def test_a_hook_that_cannot_be_started_lets_no_call_through(real: Scene, tmp_pat
     assert told["is_error"] is True
 
 
-@pytest.mark.parametrize(("options", "code"), [((), 1), (("--pause-on-approval",), 10)], ids=["ungated", "gated"])
+@pytest.mark.parametrize(
+    ("options", "code"), [((), 1), (("--pause-on-approval",), 10)], ids=["ungated", "gated"]
+)
 def test_a_driver_whose_socket_is_gone_lets_nothing_through_and_does_not_call_it_done(
     real: Scene, options: tuple[str, ...], code: int
 ) -> None:
     """A model that cannot make its calls says sooner or later that it is done."""
     slowly = Turn(text=RAN.text, calls=RAN.calls, delay=2.0)
     with real.model([slowly, DONE, DONE]) as model:
-        process = real.shell.start("run", "--runner", "claude", *options, "do it", stderr=subprocess.PIPE)
+        process = real.shell.start(
+            "run", "--runner", "claude", *options, "do it", stderr=subprocess.PIPE
+        )
         until(lambda: len(model.asked) == 1, what="the model was asked")
         os.unlink(real.shell.store / "runs" / f"{real.task}.1" / "driver" / "hook.sock")
         _, said = process.communicate(timeout=60)

@@ -1,4 +1,7 @@
-"""kill -9 of any part of adjourn at any write of a pause or resume: the real Claude Code makes an approved call at most once."""
+"""kill -9 of any part of adjourn at any write of a pause or resume.
+
+The real Claude Code makes an approved call at most once.
+"""
 
 import collections
 import functools
@@ -18,7 +21,10 @@ from tests.model.script import Turn
 
 Step = Callable[[Scene, Range], Process]
 
-TURNS = (Turn(text="I make it.", calls=(bash("echo A >> made.txt; sleep 0.5", name="toolu_A"),)), Turn(text="All done."))
+TURNS = (
+    Turn(text="I make it.", calls=(bash("echo A >> made.txt; sleep 0.5", name="toolu_A"),)),
+    Turn(text="All done."),
+)
 POINTS = {"ci": 1, "full": 8}  # of each victim
 KILLS = (Mode.BEFORE, Mode.AFTER, Mode.TORN)
 VICTIMS = {  # the name of the process, and which one of that name
@@ -27,7 +33,8 @@ VICTIMS = {  # the name of the process, and which one of that name
     "driver": ("adjourn", 1),
     "hook": ("adjourn", 2),
 }
-LEAST = {"supervisor": 60, "shim": 8, "driver": 60}  # writes that each of them surely makes: CI does not count them first
+# Writes that each of them surely makes: CI does not count them first
+LEAST = {"supervisor": 60, "shim": 8, "driver": 60}
 ENDS = {0, 1, 4, 6, 10}
 
 
@@ -43,7 +50,7 @@ def butts(real: Scene, tools: Tools) -> Iterator[Range]:
         yield Range(real, tools.library)
 
 
-# --- the steps ------------------------------------------------------------------------------------------------------------
+# --- the steps ------------------------------------------------------------------------------------
 
 
 def stops_at_a_call(_: Scene, butts: Range) -> Process:
@@ -64,7 +71,9 @@ def goes_on_under_a_worker(_: Scene, butts: Range) -> Process:
 def is_interrupted(scene: Scene, butts: Range) -> Process:
     """Press Ctrl+C while the approved call runs."""
     process = goes_on(scene, butts)
-    until(lambda: scene.lines() != [] or process.poll() is not None, what="the call runs", seconds=60)
+    until(
+        lambda: scene.lines() != [] or process.poll() is not None, what="the call runs", seconds=60
+    )
     process.send_signal(signal.SIGINT)
     return process
 
@@ -77,11 +86,14 @@ STEPS: dict[Step, str] = {  # and who is killed in CI's share
 }
 
 
-# --- what must be true ----------------------------------------------------------------------------------------------------
+# --- what must be true ----------------------------------------------------------------------------
 
 
 def _look(scene: Scene, *, approved: bool) -> str:
-    """Look at a call after the crash: what ran was approved, and what ran or may have run is known to have."""
+    """Look at a call after the crash.
+
+    What ran was approved, and what ran or may have run is known to have.
+    """
     ran, state = scene.lines(), scene.calls().get("toolu_A")
     assert len(ran) <= (1 if approved else 0), (ran, state)
     if ran:
@@ -94,7 +106,10 @@ def _look(scene: Scene, *, approved: bool) -> str:
 
 
 def _go_on(scene: Scene) -> int:
-    """Settle and approve as a person would, then resume twice at once; return the exit code that tells how it went on."""
+    """Settle and approve as a person would, then resume twice at once.
+
+    Return the exit code that tells how it went on.
+    """
     for ask in scene.asks():
         if ask["kind"] == "uncertain":
             scene.shell.adjourn("settle", ask["id"], "it-ran" if scene.lines() else "it-did-not")
@@ -123,11 +138,18 @@ def _ends(scene: Scene) -> None:
 
 
 def _shots(scene: Scene, butts: Range, step: Step, victim: str, *, sweep: str) -> Iterator[Shot]:
-    """Play a step again and again, and kill a victim at one of its writes; the full sweep counts them first."""
+    """Play a step again and again, and kill a victim at one of its writes.
+
+    The full sweep counts them first.
+    """
     role, instance = VICTIMS[victim]
     play = functools.partial(step, scene, butts)
     chance, points = random.Random(f"{step.__name__} {victim}"), POINTS[sweep]
-    calls = butts.shoot(play, Aim(role=role, instance=instance)).calls if sweep == "full" else LEAST[victim]
+    calls = (
+        butts.shoot(play, Aim(role=role, instance=instance)).calls
+        if sweep == "full"
+        else LEAST[victim]
+    )
     assert calls >= LEAST.get(victim, 1), f"the {victim} makes {calls} writes"
     for number in range(points):
         at = 1 + int((number + chance.random()) * calls / points)

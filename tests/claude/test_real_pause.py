@@ -34,12 +34,19 @@ def asked(model: Model, count: int) -> None:
     until(lambda: len(model.asked) >= count, what=f"the model was asked {count} times")
 
 
-def test_a_pause_while_the_model_thinks_is_resumed_with_an_unbroken_history(real: Scene) -> None:  # D-R8, D-R14, D-R17, D-R59
-    """Reading needs nobody. Cost and usage are told of each run; what `show` says of the session, its JSON says, too."""
+# D-R8, D-R14, D-R17, D-R59
+def test_a_pause_while_the_model_thinks_is_resumed_with_an_unbroken_history(real: Scene) -> None:
+    """Reading needs nobody.
+
+    Cost and usage are told of each run; what `show` says of the session, its JSON says, too.
+    """
     notes = real.work / "notes.txt"
     notes.write_text("remember\n")
     makes = Turn(text="I make it.", calls=(bash("echo hi >> made.txt", name="toolu_A"),))
-    reads = Turn(text="I read.", calls=(ToolUse(name="Read", arguments={"file_path": str(notes)}, id="toolu_B"),))
+    reads = Turn(
+        text="I read.",
+        calls=(ToolUse(name="Read", arguments={"file_path": str(notes)}, id="toolu_B"),),
+    )
     with real.model([makes, reads, Turn(text="Slowly.", delay=20.0)]) as model:
         real.run()
         real.approve_all()
@@ -50,7 +57,11 @@ def test_a_pause_while_the_model_thinks_is_resumed_with_an_unbroken_history(real
         assert f"adjourn resume {real.task}" in said
         assert real.shell.processes() == {}
         run = real.shell.runs(real.task)[-1]
-        assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+        assert (run["state"], run["pause_reason"], run["resumable"]) == (
+            "paused",
+            "user_interrupt",
+            True,
+        )
         assert run["provider_session_ref"] == real.session_files()[0].stem
         _is_told_alike(real)
         model.script = model.script.__class__(turns=(makes, reads, DONE))
@@ -58,7 +69,10 @@ def test_a_pause_while_the_model_thinks_is_resumed_with_an_unbroken_history(real
     before, after = blocks(model.asked[2]), blocks(model.asked[-1])
     assert "remember" in before[-1][1]
     assert after[: len(before)] == before
-    assert [said.partition(" and")[0] for _, said in after[len(before) :]] == ["No response requested.", "You were paused"]
+    assert [said.partition(" and")[0] for _, said in after[len(before) :]] == [
+        "No response requested.",
+        "You were paused",
+    ]
     _is_counted(real)
 
 
@@ -83,7 +97,9 @@ def _is_counted(real: Scene) -> None:
     assert float(total["cost"]) == pytest.approx(sum(float(each["cost"]) for each in used))
 
 
-def test_a_pause_in_the_midst_of_a_tool_kills_it_and_never_says_that_a_person_rejected_it(real: Scene) -> None:
+def test_a_pause_in_the_midst_of_a_tool_kills_it_and_never_says_that_a_person_rejected_it(
+    real: Scene,
+) -> None:
     """It ignores signals, and has a daemon that does so, too."""
     stubborn = "trap '' INT TERM HUP; (setsid sh -c 'trap \"\" INT TERM; sleep 60' &); echo began >> made.txt; sleep 60; sleep 60"
     with real.model([Turn(text="I wait.", calls=(bash(stubborn, name="toolu_A"),)), DONE]) as model:
@@ -101,7 +117,8 @@ def test_a_pause_in_the_midst_of_a_tool_kills_it_and_never_says_that_a_person_re
     assert b"doesn't want to proceed" not in b"".join(history(model.asked[-1]))
 
 
-def test_a_pause_before_the_session_is_on_disk_can_only_be_restarted(real: Scene) -> None:  # D-R18, D-R47, D-R53, D-R64
+# D-R18, D-R47, D-R53, D-R64
+def test_a_pause_before_the_session_is_on_disk_can_only_be_restarted(real: Scene) -> None:
     with real.model([Turn(text="Never.", delay=5.0)]):
         process = begin(real)
         until(lambda: bool(real.shell.json("tasks")["tasks"]), what="there is a task")

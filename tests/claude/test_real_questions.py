@@ -1,4 +1,7 @@
-"""What the real Claude Code asks a person is answered through adjourn; what its subagents want is never lost in silence."""
+"""What the real Claude Code asks a person is answered through adjourn.
+
+What its subagents want is never lost in silence.
+"""
 
 import pytest
 
@@ -6,11 +9,23 @@ from tests.claude.scene import Scene, bash, history
 from tests.model.script import Fault, ToolUse, Turn
 
 DONE = Turn(text="All done.")
-OPTIONS = [{"label": "Postgres", "description": "a server"}, {"label": "SQLite", "description": "a file"}]
+OPTIONS = [
+    {"label": "Postgres", "description": "a server"},
+    {"label": "SQLite", "description": "a file"},
+]
 ASKS = ToolUse(
     id="toolu_Q",
     name="AskUserQuestion",
-    arguments={"questions": [{"question": "Which database?", "header": "Database", "multiSelect": False, "options": OPTIONS}]},
+    arguments={
+        "questions": [
+            {
+                "question": "Which database?",
+                "header": "Database",
+                "multiSelect": False,
+                "options": OPTIONS,
+            }
+        ]
+    },
 )
 
 
@@ -27,7 +42,9 @@ def test_a_question_is_answered_by_the_number_of_an_option(real: Scene) -> None:
 def test_a_question_beside_a_call_waits_with_it_and_keeps_its_answer(real: Scene) -> None:
     both = (bash("echo A >> made.txt", name="toolu_A"), ASKS)
     repeated = ToolUse(id="toolu_Q2", name="AskUserQuestion", arguments=ASKS.arguments)
-    with real.model([Turn(text="Two things.", calls=both), Turn(text="Again.", calls=(repeated,)), DONE]) as model:
+    with real.model(
+        [Turn(text="Two things.", calls=both), Turn(text="Again.", calls=(repeated,)), DONE]
+    ) as model:
         real.run()
         assert sorted(ask["kind"] for ask in real.asks()) == ["approval", "question"]
         approval, question = sorted(real.asks(), key=lambda ask: str(ask["kind"]))
@@ -38,10 +55,18 @@ def test_a_question_beside_a_call_waits_with_it_and_keeps_its_answer(real: Scene
     assert b"neither, use a map" in history(model.asked[-1])[-1]
 
 
-@pytest.mark.parametrize("faults", [(), (Fault(status=404),)], ids=["that streams", "that does not stream"])
-def test_what_was_answered_beside_a_call_is_told_though_nobody_asks_again(real: Scene, faults: tuple[Fault, ...]) -> None:
+@pytest.mark.parametrize(
+    "faults", [(), (Fault(status=404),)], ids=["that streams", "that does not stream"]
+)
+def test_what_was_answered_beside_a_call_is_told_though_nobody_asks_again(
+    real: Scene, faults: tuple[Fault, ...]
+) -> None:
     """In a message that does not stream the session cannot stop at a question, and goes on with words of ours."""
-    calls = (ASKS, bash("echo A >> made.txt", name="toolu_A")) if faults else (bash("echo A >> made.txt", name="toolu_A"), ASKS)
+    calls = (
+        (ASKS, bash("echo A >> made.txt", name="toolu_A"))
+        if faults
+        else (bash("echo A >> made.txt", name="toolu_A"), ASKS)
+    )
     with real.model([Turn(text="Two things.", calls=calls, faults=faults), DONE]) as model:
         real.run()
         approval, question = sorted(real.asks(), key=lambda ask: str(ask["kind"]))
@@ -51,11 +76,21 @@ def test_what_was_answered_beside_a_call_is_told_though_nobody_asks_again(real: 
     assert b"The answer is: neither, use a map" in b"".join(history(model.asked[-1]))
 
 
-def test_a_held_call_that_was_approved_is_told_of_whatever_the_session_stopped_at(real: Scene) -> None:
-    """At a question that was answered, and at a call that was rejected: else the model would not make it again."""
+def test_a_held_call_that_was_approved_is_told_of_whatever_the_session_stopped_at(
+    real: Scene,
+) -> None:
+    """At a question that was answered, and at a call that was rejected.
+
+    Else the model would not make it again.
+    """
     calls = [bash("echo A >> made.txt", name=f"toolu_A{number}") for number in range(3)]
     other = bash("echo B >> made.txt", name="toolu_B")
-    turns = [Turn(text="Two things.", calls=(ASKS, calls[0])), Turn(calls=(other, calls[1])), Turn(calls=(calls[2],)), DONE]
+    turns = [
+        Turn(text="Two things.", calls=(ASKS, calls[0])),
+        Turn(calls=(other, calls[1])),
+        Turn(calls=(calls[2],)),
+        DONE,
+    ]
     with real.model(turns) as model:
         real.run()
         approval, question = sorted(real.asks(), key=lambda ask: str(ask["kind"]))
@@ -64,12 +99,15 @@ def test_a_held_call_that_was_approved_is_told_of_whatever_the_session_stopped_a
         real.resume(expect=10)
         real.shell.adjourn("reject", real.asks()[0]["id"])
         real.resume()
-    told = [str(request.body["messages"]).count("approved: make it again") for request in model.asked]
+    told = [
+        str(request.body["messages"]).count("approved: make it again") for request in model.asked
+    ]
     assert told == [0, 1, 2, 2]
     assert real.lines() == ["A"]
 
 
-def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Scene) -> None:  # trap 3
+# Trap 3
+def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Scene) -> None:
     turns = [
         Turn(text="I have it looked at.", calls=(_delegates("toolu_T", turn=2),)),
         DONE,
@@ -82,12 +120,20 @@ def test_a_subagents_call_is_never_deferred_but_denied_with_a_sentence(real: Sce
         real.resume()
     assert real.lines() == []
     assert real.asks() == []
-    denied = [request for request in model.asked if b"nobody can be asked from inside a subagent" in b"".join(history(request))]
+    denied = [
+        request
+        for request in model.asked
+        if b"nobody can be asked from inside a subagent" in b"".join(history(request))
+    ]
     assert denied
 
 
 def _delegates(name: str, *, turn: int) -> ToolUse:
-    what = {"description": "look", "prompt": f"begin at turn {turn} and look around", "subagent_type": "general-purpose"}
+    what = {
+        "description": "look",
+        "prompt": f"begin at turn {turn} and look around",
+        "subagent_type": "general-purpose",
+    }
     return ToolUse(id=name, name="Task", arguments=what)
 
 
@@ -96,7 +142,10 @@ def test_subagents_and_theirs_do_what_the_policy_lets_pass(real: Scene) -> None:
     turns = [
         Turn(text="I have it done.", calls=(_delegates("toolu_T", turn=2),)),
         DONE,
-        Turn(text="I do it.", calls=(bash("touch here", name="toolu_S"), _delegates("toolu_U", turn=4))),
+        Turn(
+            text="I do it.",
+            calls=(bash("touch here", name="toolu_S"), _delegates("toolu_U", turn=4)),
+        ),
         Turn(text="Done below."),
         Turn(text="I, too.", calls=(bash("touch deeper", name="toolu_V"),)),
         Turn(text="Done at the bottom."),

@@ -1,4 +1,7 @@
-"""The session of the real Claude Code: found again, kept in the store, resumed elsewhere, and never guessed."""
+"""The session of the real Claude Code.
+
+Found again, kept in the store, resumed elsewhere, and never guessed.
+"""
 
 import os
 import signal
@@ -16,9 +19,16 @@ MAKES = Turn(text="I make it.", calls=(bash("echo hi >> made.txt && echo made", 
 DONE = Turn(text="All done.")
 
 
-def test_a_session_whose_file_is_lost_goes_on_from_the_copy_in_the_store(real: Scene, tmp_path: Path) -> None:
-    """At first it is cut off; then the person works from another home, in which Claude Code has never been."""
-    twice = Turn(text="Once more.", calls=(bash("echo hi >> made.txt && echo made", name="toolu_B"),))
+def test_a_session_whose_file_is_lost_goes_on_from_the_copy_in_the_store(
+    real: Scene, tmp_path: Path
+) -> None:
+    """At first it is cut off.
+
+    Then the person works from another home, in which Claude Code has never been.
+    """
+    twice = Turn(
+        text="Once more.", calls=(bash("echo hi >> made.txt && echo made", name="toolu_B"),)
+    )
     with real.model([MAKES, twice, DONE]) as model:
         real.run()
         (file,) = real.session_files()
@@ -34,7 +44,8 @@ def test_a_session_whose_file_is_lost_goes_on_from_the_copy_in_the_store(real: S
     assert (second[: len(first)], third[: len(second)]) == (first, second)
 
 
-def test_a_restart_begins_a_new_session_and_keeps_the_old_run(real: Scene) -> None:  # D-R28, D-R31, D-R32, D-R65
+# D-R28, D-R31, D-R32, D-R65
+def test_a_restart_begins_a_new_session_and_keeps_the_old_run(real: Scene) -> None:
     again = Turn(text="Anew.")
     with real.model([MAKES, DONE]) as model:
         real.run()
@@ -61,7 +72,8 @@ def test_two_resumes_at_once_run_an_approved_call_once(real: Scene) -> None:  # 
     assert real.calls() == {"toolu_A": "done"}
 
 
-def test_a_call_whose_session_died_is_uncertain_and_does_not_run_again(real: Scene) -> None:  # trap 6
+# Trap 6
+def test_a_call_whose_session_died_is_uncertain_and_does_not_run_again(real: Scene) -> None:
     slow = Turn(text="I wait.", calls=(bash("echo began >> made.txt; sleep 20", name="toolu_A"),))
     with real.model([slow, DONE]) as model:
         real.run()
@@ -86,7 +98,10 @@ def _was_asked(model: Model, times: int) -> bool:
     return [request.turn for request in model.requests].count(1) == times
 
 
-def test_whoever_is_killed_between_two_calls_the_session_goes_on_with_all_that_was_said(real: Scene) -> None:  # D-R17
+# D-R17
+def test_whoever_is_killed_between_two_calls_the_session_goes_on_with_all_that_was_said(
+    real: Scene,
+) -> None:
     with real.model([MAKES, Turn(text="All done.", delay=8.0)]) as model:
         process = real.shell.start("run", "--runner", "claude", "do it")
         for times, victim in enumerate(("program", "driver"), start=1):
@@ -106,7 +121,9 @@ def test_whoever_is_killed_between_two_calls_the_session_goes_on_with_all_that_w
     assert real.lines() == ["hi"]
 
 
-def test_a_deferred_call_of_two_megabytes_is_held_and_runs_when_it_is_made_again(real: Scene) -> None:
+def test_a_deferred_call_of_two_megabytes_is_held_and_runs_when_it_is_made_again(
+    real: Scene,
+) -> None:
     content = "x" * 2_000_000
     write = {"file_path": str(real.work / "large.txt"), "content": content}
     first = Turn(text="I write.", calls=(bash_write(write, name="toolu_A"),))
@@ -123,8 +140,12 @@ def test_what_a_model_has_said_names_no_file_that_claude_code_reads_unasked(real
     """A call that is too large to be deferred is resumed by words of ours, and these tell of the calls that were held."""
     (real.home / "secret.txt").write_text("nobody's business\n")
     mention = f" @{real.home}/secret.txt "
-    large = bash_write({"file_path": str(real.work / "large.txt"), "content": "x" * 1_000_000}, name="toolu_A")
-    with real.model([Turn(text="I write.", calls=(large, bash(f"true{mention}", name="toolu_B"))), DONE]) as model:
+    large = bash_write(
+        {"file_path": str(real.work / "large.txt"), "content": "x" * 1_000_000}, name="toolu_A"
+    )
+    with real.model(
+        [Turn(text="I write.", calls=(large, bash(f"true{mention}", name="toolu_B"))), DONE]
+    ) as model:
         real.run()
         real.approve_all()
         real.resume()
@@ -137,7 +158,9 @@ def bash_write(arguments: dict[str, str], *, name: str) -> ToolUse:
     return ToolUse(name="Write", arguments=arguments, id=name)
 
 
-def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_session(real: Scene, tmp_path: Path) -> None:
+def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_session(
+    real: Scene, tmp_path: Path
+) -> None:
     installed = Upgradable("claude", tmp_path)
     real.shell.environment["ADJOURN_CLAUDE"] = str(installed.path)
     with real.model([MAKES, DONE]) as model:

@@ -18,10 +18,15 @@ TASKS = {"ci": 1, "full": 25}
 
 def _turns() -> list[Turn]:
     steps = [
-        Turn(text=f"Step {number}.", calls=(bash(f"echo {number} >> steps; sleep 0.2", name=f"toolu_{number}"),), delay=0.3)
+        Turn(
+            text=f"Step {number}.",
+            calls=(bash(f"echo {number} >> steps; sleep 0.2", name=f"toolu_{number}"),),
+            delay=0.3,
+        )
         for number in range(STEPS)
     ]
-    return [*steps, *[Turn(text="All done.")] * (PAUSES + 1)]  # paused after its last words, it is asked for them again
+    # Paused after its last words, it is asked for them again
+    return [*steps, *[Turn(text="All done.")] * (PAUSES + 1)]
 
 
 def _begun(real: Scene, *words: str) -> "subprocess.Popen[bytes]":
@@ -73,4 +78,7 @@ def test_tasks_that_are_paused_at_random_finish_and_double_no_step(real: Scene, 
         assert max(counted.values(), default=0) <= 1, counted
         assert (code, real.shell.state(real.task)) == (0, "succeeded")
         assert real.shell.processes() == {}
-        print(f"task {number}: {len(real.shell.runs(real.task))} runs, {len(counted)} steps", flush=True)
+        print(
+            f"task {number}: {len(real.shell.runs(real.task))} runs, {len(counted)} steps",
+            flush=True,
+        )

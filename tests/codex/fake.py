@@ -56,7 +56,15 @@ class Fake:
     def do_list_hooks(self, _: Json) -> Json:
         key = "/<session-flags>/config.toml:pre_tool_use:0:0"
         trust = self.play.get("trust", "trusted")
-        return {"data": [{"hooks": [{"key": key, "command": self.hook, "enabled": True, "trustStatus": trust}]}]}
+        return {
+            "data": [
+                {
+                    "hooks": [
+                        {"key": key, "command": self.hook, "enabled": True, "trustStatus": trust}
+                    ]
+                }
+            ]
+        }
 
     def do_thread_start(self, _: Json) -> Json:
         self.thread = str(uuid.uuid4())
@@ -73,7 +81,10 @@ class Fake:
         return self._opened()
 
     def _opened(self) -> Json:
-        return {"thread": {"id": self.thread, "path": str(self.rollout)}, "sandbox": {"type": "workspaceWrite"}}
+        return {
+            "thread": {"id": self.thread, "path": str(self.rollout)},
+            "sandbox": {"type": "workspaceWrite"},
+        }
 
     def do_thread_inject_items(self, params: Json) -> Json:
         for item in params["items"]:
@@ -87,14 +98,18 @@ class Fake:
         return {"turn": {"id": "turn"}}
 
     def do_command_exec(self, params: Json) -> Json:
-        done = subprocess.run(params["command"], cwd=params["cwd"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            params["command"], cwd=params["cwd"], capture_output=True, text=True, check=False
+        )
         return {"exitCode": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
-    # --- the model -------------------------------------------------------------------------------------------------
+    # --- the model --------------------------------------------------------------------------------
 
     def turn(self) -> None:
         said = self.history()
-        while (number := sum(line["type"] == "token_usage_record" for line in self.lines())) < len(self.play["turns"]):
+        while (number := sum(line["type"] == "token_usage_record" for line in self.lines())) < len(
+            self.play["turns"]
+        ):
             with (HOME / "told.jsonl").open("a") as file:
                 file.write(json.dumps(said) + "\n")
             steps = self.play["turns"][number]
@@ -110,13 +125,25 @@ class Fake:
     def begin(self, step: Json) -> None:
         if "run" in step:
             arguments = json.dumps({"cmd": step["run"]})
-            call = {"type": "function_call", "name": "exec_command", "call_id": step["id"], "arguments": arguments}
+            call = {
+                "type": "function_call",
+                "name": "exec_command",
+                "call_id": step["id"],
+                "arguments": arguments,
+            }
             self.write("response_item", call)
         if "write" in step:
             content = [{"type": "output_text", "text": step["write"]}]
-            self.write("response_item", {"type": "message", "role": "assistant", "content": content})
+            self.write(
+                "response_item", {"type": "message", "role": "assistant", "content": content}
+            )
         if "ask" in step:
-            call = {"type": "function_call", "name": "request_user_input", "call_id": step["id"], "arguments": "{}"}
+            call = {
+                "type": "function_call",
+                "name": "request_user_input",
+                "call_id": step["id"],
+                "arguments": "{}",
+            }
             self.write("response_item", call)
 
     def act(self, step: Json) -> None:
@@ -130,7 +157,12 @@ class Fake:
         if "request" in step:
             self.request(step["request"], {})
         if "say" in step:
-            self.item("agentMessage", step.get("id", "msg"), text=step["say"], questions=step.get("questions"))
+            self.item(
+                "agentMessage",
+                step.get("id", "msg"),
+                text=step["say"],
+                questions=step.get("questions"),
+            )
         if "run" in step:
             self.run(step)
         if "ask" in step:
@@ -138,7 +170,9 @@ class Fake:
 
     def trouble(self, step: Json) -> None:
         for _ in range(step.get("trouble", 0)):
-            self.notify("error", error={"message": "Reconnecting... waiting for network"}, willRetry=True)
+            self.notify(
+                "error", error={"message": "Reconnecting... waiting for network"}, willRetry=True
+            )
         if "fail" in step:
             error = {"message": "too long, or too much", "codexErrorInfo": step["fail"]}
             self.notify("turn/completed", turn={"id": "turn", "status": "failed", "error": error})
@@ -148,27 +182,47 @@ class Fake:
         if not step.get("unasked") and not self.passes(step):
             self.output(step["id"], "Command blocked by PreToolUse hook")
             return
-        if step.get("asks") and self.request("item/commandExecution/requestApproval", step["asks"])["decision"] != "accept":
+        if (
+            step.get("asks")
+            and self.request("item/commandExecution/requestApproval", step["asks"])["decision"]
+            != "accept"
+        ):
             self.item("commandExecution", step["id"], command=step["run"], status="declined")
             self.output(step["id"], "rejected by user")
             return
-        done = subprocess.run(["bash", "-lc", step["run"]], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["bash", "-lc", step["run"]], capture_output=True, text=True, check=False
+        )
         line = f"/bin/bash -lc '{step['run']}'"
-        self.item("commandExecution", step["id"], command=line, exitCode=done.returncode, aggregatedOutput=done.stdout)
-        self.output(step["id"], f"Process exited with code {done.returncode}\nOutput:\n{done.stdout}")
+        self.item(
+            "commandExecution",
+            step["id"],
+            command=line,
+            exitCode=done.returncode,
+            aggregatedOutput=done.stdout,
+        )
+        self.output(
+            step["id"], f"Process exited with code {done.returncode}\nOutput:\n{done.stdout}"
+        )
 
     def passes(self, step: Json) -> bool:
-        about = {"session_id": step.get("thread", self.thread), "cwd": os.getcwd(), "tool_name": step.get("tool", "Bash")}
+        about = {
+            "session_id": step.get("thread", self.thread),
+            "cwd": os.getcwd(),
+            "tool_name": step.get("tool", "Bash"),
+        }
         given = {"tool_input": {"command": step["run"]}, "tool_use_id": step["id"]}
         words = ["sh", "-c", self.hook]
-        done = subprocess.run(words, input=json.dumps(about | given), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            words, input=json.dumps(about | given), capture_output=True, text=True, check=False
+        )
         return done.returncode == 0  # silence is a yes, as it is to the real one
 
     def question(self, step: Json) -> None:
         asked = {"itemId": step["id"], "questions": step["ask"], "isBlocking": False}
         self.output(step["id"], json.dumps(self.request("item/tool/requestUserInput", asked)))
 
-    # --- what it writes and says -----------------------------------------------------------------------------------
+    # --- what it writes and says ------------------------------------------------------------------
 
     def request(self, method: str, params: Json) -> Json:
         say({"method": method, "id": 7, "params": {"threadId": self.thread, **params}})
@@ -180,20 +234,28 @@ class Fake:
         sys.exit(0)
 
     def item(self, kind: str, name: str, **fields: object) -> None:
-        self.notify("item/completed", item={"id": name, "type": kind, "status": "completed"} | fields)
+        self.notify(
+            "item/completed", item={"id": name, "type": kind, "status": "completed"} | fields
+        )
 
     def notify(self, method: str, **fields: object) -> None:
         say({"method": method, "params": {"threadId": self.thread, **fields}})
 
     def output(self, call: str, text: str) -> None:
-        self.write("response_item", {"type": "function_call_output", "call_id": call, "output": text})
+        self.write(
+            "response_item", {"type": "function_call_output", "call_id": call, "output": text}
+        )
 
     def write(self, kind: str, payload: Json) -> None:
         with self.rollout.open("a") as file:
             file.write(json.dumps({"type": kind, "payload": payload}) + "\n")
 
     def lines(self) -> list[Json]:
-        return [json.loads(line) for line in self.rollout.read_text().splitlines()] if self.rollout.is_file() else []
+        return (
+            [json.loads(line) for line in self.rollout.read_text().splitlines()]
+            if self.rollout.is_file()
+            else []
+        )
 
     def history(self) -> list[Json]:
         return [line["payload"] for line in self.lines() if line["type"] == "response_item"]

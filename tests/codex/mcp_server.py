@@ -1,4 +1,7 @@
-"""An MCP server on stdin and stdout with one tool that writes and one that says it only reads; both leave a trace."""
+"""An MCP server on stdin and stdout with one tool that writes and one that says it only reads.
+
+Both leave a trace.
+"""
 
 import sys
 from pathlib import Path
@@ -9,7 +12,12 @@ import msgspec
 SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}}
 TOOLS = [
     {"name": "write", "description": "writes", "inputSchema": SCHEMA},
-    {"name": "look", "description": "reads", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}},
+    {
+        "name": "look",
+        "description": "reads",
+        "inputSchema": SCHEMA,
+        "annotations": {"readOnlyHint": True},
+    },
 ]
 
 
@@ -17,7 +25,11 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     match method:
         case "initialize":
             about = {"name": "traces", "version": "1"}
-            return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
+            return {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": about,
+            }
         case "tools/list":
             return {"tools": TOOLS}
         case "tools/call":
@@ -31,5 +43,9 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
 for line in sys.stdin:
     message = msgspec.json.decode(line)
     if "id" in message:
-        reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer(message["method"], message.get("params") or {})}
+        reply = {
+            "jsonrpc": "2.0",
+            "id": message["id"],
+            "result": answer(message["method"], message.get("params") or {}),
+        }
         print(msgspec.json.encode(reply).decode(), flush=True)

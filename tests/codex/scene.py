@@ -1,4 +1,7 @@
-"""A person's shell in which Codex works: an empty home, a dummy key, and a model that plays a script."""
+"""A person's shell in which Codex works.
+
+An empty home, a dummy key, and a model that plays a script.
+"""
 
 import contextlib
 import subprocess
@@ -15,7 +18,8 @@ from tests.stage import Stage
 
 GATED = ("run", "--runner", "codex", "--pause-on-approval")
 SERVER = Path(__file__).parent / "mcp_server.py"
-PLAIN_MODEL, SCRIPTING_MODEL = "gpt-5.5", "gpt-6-sol"  # one calls tools, the other writes scripts that do
+# One calls tools, the other writes scripts that do
+PLAIN_MODEL, SCRIPTING_MODEL = "gpt-5.5", "gpt-6-sol"
 
 _CONFIG = """
 model = "{model}"
@@ -40,7 +44,9 @@ def shell(command: str, *, name: str | None = None, **more: object) -> ToolUse:
 
 def patch(text: str, *, name: str | None = None) -> ToolUse:
     """Return a call that changes files."""
-    return ToolUse(name="apply_patch", arguments=f"*** Begin Patch\n{text}\n*** End Patch\n", id=name)
+    return ToolUse(
+        name="apply_patch", arguments=f"*** Begin Patch\n{text}\n*** End Patch\n", id=name
+    )
 
 
 def script(text: str, *, name: str | None = None) -> ToolUse:
@@ -54,9 +60,14 @@ def tool(name: str, text: str, *, name_of_call: str | None = None) -> ToolUse:
 
 
 def traces(scene: "Scene", *, approves: bool = False) -> str:
-    """Return the settings of an MCP server that leaves traces; Codex asks about its tools, or approves them all by itself."""
+    """Return the settings of an MCP server that leaves traces.
+
+    Codex asks about its tools, or approves them all by itself.
+    """
     mode = (
-        'default_tools_approval_mode = "approve"\n[mcp_servers.traces.tools.look]\napproval_mode = "approve"' if approves else ""
+        'default_tools_approval_mode = "approve"\n[mcp_servers.traces.tools.look]\napproval_mode = "approve"'
+        if approves
+        else ""
     )
     trace = scene.work / "trace.txt"
     return f'[mcp_servers.traces]\ncommand = "{sys.executable}"\nargs = ["{SERVER}", "{trace}"]\n{mode}\n'
@@ -67,11 +78,22 @@ def install_plugin(scene: "Scene") -> None:
     market, codex = scene.home / "market", scene.shell.environment["ADJOURN_CODEX"]
     plugin = market / "plugins" / "tracer"
     server = {"command": sys.executable, "args": [str(SERVER), str(scene.work / "trace.txt")]}
-    offered = {"name": "tracer", "source": {"source": "local", "path": "./plugins/tracer"}, "category": "Productivity"}
+    offered = {
+        "name": "tracer",
+        "source": {"source": "local", "path": "./plugins/tracer"},
+        "category": "Productivity",
+    }
     policy = {"installation": "AVAILABLE", "authentication": "ON_INSTALL"}
     files = {
-        market / ".agents/plugins/marketplace.json": {"name": "local", "plugins": [offered | {"policy": policy}]},
-        plugin / ".codex-plugin/plugin.json": {"name": "tracer", "version": "1.0.0", "mcpServers": "./.mcp.json"},
+        market / ".agents/plugins/marketplace.json": {
+            "name": "local",
+            "plugins": [offered | {"policy": policy}],
+        },
+        plugin / ".codex-plugin/plugin.json": {
+            "name": "tracer",
+            "version": "1.0.0",
+            "mcpServers": "./.mcp.json",
+        },
         plugin / ".mcp.json": {"mcpServers": {"traces": server}},
     }
     for path, content in files.items():
@@ -79,7 +101,14 @@ def install_plugin(scene: "Scene") -> None:
         path.write_bytes(msgspec.json.encode(content))
     for words in (("marketplace", "add", str(market)), ("add", "tracer@local")):
         argv = [codex, "plugin", *words]
-        subprocess.run(argv, env=scene.shell.environment, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+        subprocess.run(
+            argv,
+            env=scene.shell.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
 
 
 class Scene(Stage):
@@ -90,12 +119,18 @@ class Scene(Stage):
 
     def __init__(self, place: Path, program: str) -> None:
         super().__init__(place)
-        self.shell.environment |= {"ADJOURN_CODEX": program, "DUMMY_KEY": "dummy", "ADJOURN_STORE": str(self.shell.store)}
+        self.shell.environment |= {
+            "ADJOURN_CODEX": program,
+            "DUMMY_KEY": "dummy",
+            "ADJOURN_STORE": str(self.shell.store),
+        }
         for name in ("CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"):
             self.shell.environment.pop(name, None)
 
     @contextlib.contextmanager
-    def model(self, turns: Sequence[Turn], *, model: str = PLAIN_MODEL, more: str = "") -> Iterator[Model]:
+    def model(
+        self, turns: Sequence[Turn], *, model: str = PLAIN_MODEL, more: str = ""
+    ) -> Iterator[Model]:
         """Let a model play these turns."""
         with playing(turns) as playing_model:
             self.configure(playing_model.openai, model=model, more=more)
@@ -125,7 +160,9 @@ class Scene(Stage):
         """Return what a run of the newest task said of itself."""
         store = self.shell.open_store()
         with contextlib.closing(store), store.read() as view:
-            return msgspec.json.decode(view.document(self.task, f"report:{run}") or b"{}", type=Document)
+            return msgspec.json.decode(
+                view.document(self.task, f"report:{run}") or b"{}", type=Document
+            )
 
     def shims(self) -> list[Path]:
         """Return the traces of all runs that ever got a process."""
@@ -140,8 +177,14 @@ def said(request: Request) -> list[Document]:
 
 def outputs(request: Request) -> dict[str, str]:
     """Return what the model was told of its calls, by their names."""
-    return {item["call_id"]: _text(item["output"]) for item in said(request) if item.get("type", "").endswith("_call_output")}
+    return {
+        item["call_id"]: _text(item["output"])
+        for item in said(request)
+        if item.get("type", "").endswith("_call_output")
+    }
 
 
 def _text(output: str | list[Document]) -> str:
-    return output if isinstance(output, str) else "".join(str(part.get("text", "")) for part in output)
+    return (
+        output if isinstance(output, str) else "".join(str(part.get("text", "")) for part in output)
+    )

@@ -1,4 +1,7 @@
-"""What the driver of Codex makes of whatever a Codex says; a fake says it, so these run everywhere."""
+"""What the driver of Codex makes of whatever a Codex says.
+
+A fake says it, so these run everywhere.
+"""
 
 import contextlib
 import sys
@@ -27,11 +30,20 @@ class FakeScene(Scene):
         (self.codex_home / "fake.json").write_bytes(msgspec.json.encode({"turns": turns, **more}))
 
     def told(self) -> list[list[dict[str, Any]]]:
-        return [msgspec.json.decode(line) for line in (self.codex_home / "told.jsonl").read_bytes().splitlines()]
+        return [
+            msgspec.json.decode(line)
+            for line in (self.codex_home / "told.jsonl").read_bytes().splitlines()
+        ]
 
     def output(self, call: str) -> str:
         """Return what the model was told last of a call."""
-        return str([item["output"] for item in self.told()[-1] if item.get("call_id") == call and "output" in item][-1])
+        return str(
+            [
+                item["output"]
+                for item in self.told()[-1]
+                if item.get("call_id") == call and "output" in item
+            ][-1]
+        )
 
 
 @pytest.fixture
@@ -42,7 +54,8 @@ def fake(tmp_path: Path) -> FakeScene:
     return FakeScene(tmp_path, str(program))
 
 
-def test_a_call_waits_and_runs_once_when_approved(fake: FakeScene) -> None:  # D-R14, D-R17, D-R36, D-R37
+# D-R14, D-R17, D-R36, D-R37
+def test_a_call_waits_and_runs_once_when_approved(fake: FakeScene) -> None:
     fake.play(MAKES, AGAIN, DONE)
     fake.run()
     assert fake.lines() == []
@@ -72,13 +85,16 @@ def test_a_rejection_is_the_output_of_the_call(fake: FakeScene) -> None:
 
 
 def test_a_question_is_asked_and_answered(fake: FakeScene) -> None:
-    fake.play([{"ask": [{"id": "db", "question": "Which?", "options": None}], "id": "call_Q"}], DONE)
+    fake.play(
+        [{"ask": [{"id": "db", "question": "Which?", "options": None}], "id": "call_Q"}], DONE
+    )
     fake.run()
     fake.resume("SQLite")
     assert fake.output("call_Q") == '{"answers":{"db":{"answers":["SQLite"]}}}'
 
 
-def test_another_thread_in_the_place_of_the_named_one_is_refused(fake: FakeScene) -> None:  # D-R24, D-R25
+# D-R24, D-R25
+def test_another_thread_in_the_place_of_the_named_one_is_refused(fake: FakeScene) -> None:
     fake.play(MAKES, DONE)
     fake.run()
     fake.approve_all()
@@ -88,7 +104,8 @@ def test_another_thread_in_the_place_of_the_named_one_is_refused(fake: FakeScene
     assert fake.lines() == []
 
 
-def test_a_thread_that_codex_does_not_find_is_not_begun_anew(fake: FakeScene) -> None:  # D-R25, D-R30, D-R54
+# D-R25, D-R30, D-R54
+def test_a_thread_that_codex_does_not_find_is_not_begun_anew(fake: FakeScene) -> None:
     fake.play(MAKES, DONE)
     fake.run()
     fake.approve_all()
@@ -104,16 +121,27 @@ def test_doctor_says_what_is_installed_and_what_it_can_do(fake: FakeScene) -> No
     for program, words in (("/no/such/codex", "is not there"), ("/bin/true", "it must be Codex")):
         fake.shell.environment["ADJOURN_CODEX"] = program
         says = {
-            each["check"]: each["says"] for each in fake.shell.adjourn("doctor", "--output", "json", expect=None).doc["findings"]
+            each["check"]: each["says"]
+            for each in fake.shell.adjourn("doctor", "--output", "json", expect=None).doc[
+                "findings"
+            ]
         }
         assert words in says["codex"]
 
 
-def test_a_thread_that_somebody_else_has_open_can_be_resumed_when_they_have_left(fake: FakeScene) -> None:
+def test_a_thread_that_somebody_else_has_open_can_be_resumed_when_they_have_left(
+    fake: FakeScene,
+) -> None:
     fake.play(MAKES, AGAIN, DONE)
     fake.run()
     fake.approve_all()
-    fake.play(MAKES, AGAIN, DONE, refuses=["thread/resume"], refusal="thread x already has an active writer")
+    fake.play(
+        MAKES,
+        AGAIN,
+        DONE,
+        refuses=["thread/resume"],
+        refusal="thread x already has an active writer",
+    )
     assert "another process has Codex thread" in fake.resume(expect=10).out
     fake.play(MAKES, AGAIN, DONE)
     fake.resume()
@@ -133,7 +161,9 @@ def test_a_ref_that_is_not_the_one_that_was_kept_is_refused(fake: FakeScene, ref
     assert fake.lines() == []
 
 
-def test_what_became_of_the_program_since_the_pause_is_said_before_anything_starts(fake: FakeScene) -> None:
+def test_what_became_of_the_program_since_the_pause_is_said_before_anything_starts(
+    fake: FakeScene,
+) -> None:
     fake.play(MAKES, AGAIN, DONE)
     fake.run()
     fake.approve_all()
@@ -148,19 +178,26 @@ def test_what_became_of_the_program_since_the_pause_is_said_before_anything_star
     assert "Codex 0.130.0 is too old" in fake.resume(expect=6).err
     assert len(fake.shell.runs(fake.task)) == 1
     fake.play(MAKES, AGAIN, DONE, version="0.200.0")
-    assert f"{program}; it was 0.166.0 when the task left; its version is checked when it starts" in fake.shown()
+    assert (
+        f"{program}; it was 0.166.0 when the task left; its version is checked when it starts"
+        in fake.shown()
+    )
     fake.resume()
     assert fake.lines() == ["hi"]
 
 
-def test_a_resume_works_in_its_workspace_wherever_it_is_said_and_not_without_it(fake: FakeScene) -> None:  # D-R19, D-R26, D-R27
+# D-R19, D-R26, D-R27
+def test_a_resume_works_in_its_workspace_wherever_it_is_said_and_not_without_it(
+    fake: FakeScene,
+) -> None:
     fake.play(MAKES, AGAIN, [{"run": "pwd >> where.txt", "id": "call_C"}], DONE)
     fake.run()
     fake.approve_all()
     task = fake.task
     store = fake.shell.environment["ADJOURN_STORE"]
     away = fake.work.rename(fake.home / "away")
-    fake.shell.environment["ADJOURN_STORE"] = store.replace(f"{fake.work}/", f"{away}/")  # a file goes with its workspace
+    # A file goes with its workspace
+    fake.shell.environment["ADJOURN_STORE"] = store.replace(f"{fake.work}/", f"{away}/")
     refused = fake.shell.adjourn("resume", task, expect=6, cwd=fake.home).err
     assert f"{fake.work} is not there any more" in refused
     away.rename(fake.work)
@@ -170,11 +207,16 @@ def test_a_resume_works_in_its_workspace_wherever_it_is_said_and_not_without_it(
     assert f'cwd: "{fake.work}"' in fake.shown()
 
 
-def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_restarted(fake: FakeScene) -> None:
+def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_restarted(
+    fake: FakeScene,
+) -> None:
     """D-R13, D-R18, D-R47, D-R53: with the app-server up, and no thread yet."""
     fake.play(DONE, slow={"thread/start": 60})
     process = fake.shell.start("run", "--runner", "codex", "--output", "json", "do it")
-    until(lambda: any("app-server" in words for words in fake.shell.processes().values()), what="the app-server is there")
+    until(
+        lambda: any("app-server" in words for words in fake.shell.processes().values()),
+        what="the app-server is there",
+    )
     process.send_signal(2)
     out, _ = process.communicate(timeout=30)
     manifest = msgspec.json.decode(out)
@@ -185,7 +227,14 @@ def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_rest
     assert run["resumable"] is False
     assert "provider_session_ref" not in run
     refused = fake.resume(expect=6).err
-    for named in (fake.task, run["run_id"], "codex", "no session", "not saved yet", f"adjourn restart {fake.task}"):
+    for named in (
+        fake.task,
+        run["run_id"],
+        "codex",
+        "no session",
+        "not saved yet",
+        f"adjourn restart {fake.task}",
+    ):
         assert named in refused
     assert (
         f"Paused. It cannot be resumed: its agent had saved nothing yet.\nRestart with: adjourn restart {fake.task}"
@@ -206,7 +255,9 @@ def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_rest
         ({"refuses": ["hooks/list"]}, "refused hooks/list"),
     ],
 )
-def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(fake: FakeScene, says: dict[str, Any], words: str) -> None:
+def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(
+    fake: FakeScene, says: dict[str, Any], words: str
+) -> None:
     fake.play(MAKES, DONE, **says)
     done = fake.run(expect=1)
     assert words in done.err
@@ -223,14 +274,20 @@ def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(fake: FakeScene, 
         ({"fail": "contextWindowExceeded"}, "too long"),
     ],
 )
-def test_what_makes_no_sense_ends_the_run_with_a_reason(fake: FakeScene, step: dict[str, Any], words: str) -> None:
+def test_what_makes_no_sense_ends_the_run_with_a_reason(
+    fake: FakeScene, step: dict[str, Any], words: str
+) -> None:
     fake.play([step], DONE)
     done = fake.run(expect=0 if not words else 1, options=("--option", "silence=2"))
     assert words in done.err
 
 
-@pytest.mark.parametrize(("trouble", "words"), [(20, "times in a row: Reconnecting"), (0, "said nothing for 2 s")])
-def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(fake: FakeScene, trouble: int, words: str) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "words"), [(20, "times in a row: Reconnecting"), (0, "said nothing for 2 s")]
+)
+def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(
+    fake: FakeScene, trouble: int, words: str
+) -> None:
     fake.play([{"trouble": trouble}, {"wait": 30}], DONE)
     patience = ("--option", "silence=2")
     assert words in fake.shell.adjourn("run", "--runner", "codex", *patience, "do it", expect=1).err
@@ -241,7 +298,10 @@ def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(f
 
 
 @pytest.mark.parametrize("victim", ["program", "driver"])
-def test_whoever_is_killed_between_two_calls_the_thread_goes_on(fake: FakeScene, victim: str) -> None:  # D-R17
+# D-R17
+def test_whoever_is_killed_between_two_calls_the_thread_goes_on(
+    fake: FakeScene, victim: str
+) -> None:
     """Whether somebody is at hand or not: nothing starts again by itself."""
     fake.play([{"wait": 60}], DONE)
     process = fake.shell.start("run", "--runner", "codex", "do it")
@@ -253,7 +313,10 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on(fake: FakeScene,
         "program": "Codex left before its turn ended, by signal 9",
         "driver": "the process that drives it was ended by signal 9",
     }
-    assert f"It cannot go on for now: {by[victim]}\nPaused. Resume with: adjourn resume {fake.task}".encode() in out
+    assert (
+        f"It cannot go on for now: {by[victim]}\nPaused. Resume with: adjourn resume {fake.task}".encode()
+        in out
+    )
     (run,) = fake.shell.runs(fake.task)
     assert (run["state"], run["resumable"]) == ("paused", True)
     assert fake.shell.processes() == {}
@@ -261,18 +324,28 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on(fake: FakeScene,
     assert [item["content"][0]["text"] for item in fake.told()[-1]] == ["do it"]
 
 
-def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_asked_again(fake: FakeScene) -> None:
+def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_asked_again(
+    fake: FakeScene,
+) -> None:
     fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
     process = fake.shell.start("run", "--runner", "codex", "do it")
-    until(lambda: any("All done." in file.read_text() for file in fake.session_files()), what="the last words are written")
+    until(
+        lambda: any("All done." in file.read_text() for file in fake.session_files()),
+        what="the last words are written",
+    )
     process.send_signal(2)
     process.communicate(timeout=30)
     assert fake.resume().out == "All done.\n"
     assert len(fake.told()) == 1
 
 
-@pytest.mark.parametrize("method", ["item/permissions/requestApproval", "applyPatchApproval", "item/tool/call", "no/such"])
-def test_a_request_that_nobody_knows_is_refused_and_codex_goes_on(fake: FakeScene, method: str) -> None:
+@pytest.mark.parametrize(
+    "method",
+    ["item/permissions/requestApproval", "applyPatchApproval", "item/tool/call", "no/such"],
+)
+def test_a_request_that_nobody_knows_is_refused_and_codex_goes_on(
+    fake: FakeScene, method: str
+) -> None:
     fake.play([{"request": method}], DONE)
     assert fake.run(expect=0).out == "All done.\n"
 
@@ -283,7 +356,16 @@ def test_what_codex_did_without_asking_ends_the_run(fake: FakeScene) -> None:
 
 
 def test_a_call_of_another_thread_is_refused(fake: FakeScene) -> None:
-    fake.play([{"run": "touch made.txt", "id": "call_A", "thread": "01a1e2ed-bb69-7b21-b740-fb01ae121ed9"}], DONE)
+    fake.play(
+        [
+            {
+                "run": "touch made.txt",
+                "id": "call_A",
+                "thread": "01a1e2ed-bb69-7b21-b740-fb01ae121ed9",
+            }
+        ],
+        DONE,
+    )
     fake.run(expect=0)
     assert not (fake.work / "made.txt").exists()
 
@@ -304,7 +386,9 @@ def test_a_second_request_for_what_was_let_through_is_granted(fake: FakeScene) -
     assert (fake.work / "made.txt").exists()
 
 
-def test_a_call_of_two_megabytes_is_held_shown_rejected_and_never_executed_in_one_word(fake: FakeScene) -> None:
+def test_a_call_of_two_megabytes_is_held_shown_rejected_and_never_executed_in_one_word(
+    fake: FakeScene,
+) -> None:
     fake.play([{"run": f"true {'x' * 2_000_000}; echo hi >> made.txt", "id": "call_A"}], DONE)
     fake.run()
     assert len(fake.shown()) > 2_000_000

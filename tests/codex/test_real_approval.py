@@ -13,7 +13,10 @@ DONE = Turn(text="All done.")
 
 
 def test_a_call_waits_for_a_person_and_runs_once_for_one_approval(real: Scene) -> None:
-    """D-R17, D-R20, D-R21, D-R45, D-R61, A-R47: a second repetition is asked about, and the model reads why it may not be."""
+    """D-R17, D-R20, D-R21, D-R45, D-R61, A-R47.
+
+    A second repetition is asked about, and the model reads why it may not be.
+    """
     with real.model([MAKES, AGAIN, TWICE, DONE]) as model:
         assert "in its own words:\n  agent │ I make it.\n" in real.run().out
         assert real.lines() == []
@@ -29,7 +32,11 @@ def test_a_call_waits_for_a_person_and_runs_once_for_one_approval(real: Scene) -
     assert real.calls() == {"call_A": "done", "call_C": "rejected"}
     first, second, third = real.shell.runs(real.task)
     assert first["provider"] == second["provider"] == "codex"
-    assert first["provider_session_ref"] == second["provider_session_ref"] == third["provider_session_ref"]
+    assert (
+        first["provider_session_ref"]
+        == second["provider_session_ref"]
+        == third["provider_session_ref"]
+    )
     assert second["resumed_from_run_id"] == first["run_id"]
     before, after, last, end = (said(request) for request in model.asked)
     assert after[: len(before)] == before
@@ -40,19 +47,32 @@ def test_a_call_waits_for_a_person_and_runs_once_for_one_approval(real: Scene) -
     assert outputs(model.asked[3])["call_C"] == "TOOL_CALL_REJECTED\nnot today"
 
 
-def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(real: Scene) -> None:
-    """A command, an edited one, one that stays in the sandbox, one that leaves it, and a patch: all without the model."""
-    inside, outside = real.work / ".git" / "inside", real.work / ".git" / "outside"  # the sandbox keeps .git from being written
+def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(
+    real: Scene,
+) -> None:
+    """A command, an edited one, one that stays in the sandbox, one that leaves it, and a patch.
+
+    All without the model.
+    """
+    # The sandbox keeps .git from being written
+    inside, outside = real.work / ".git" / "inside", real.work / ".git" / "outside"
     inside.parent.mkdir()
     leaves = shell(f"touch {outside}", name="call_D", sandbox_permissions="require_escalated")
-    stays, edited = shell(f"touch {inside}", name="call_B"), shell("echo bad >> made.txt", name="call_C")
+    stays, edited = (
+        shell(f"touch {inside}", name="call_B"),
+        shell("echo bad >> made.txt", name="call_C"),
+    )
     adds = patch("*** Add File: new.txt\n+hello", name="call_E")
-    with real.model([Turn(calls=(*MAKES.calls, stays, edited, leaves)), Turn(calls=(adds,)), DONE]) as model:
+    with real.model(
+        [Turn(calls=(*MAKES.calls, stays, edited, leaves)), Turn(calls=(adds,)), DONE]
+    ) as model:
         real.run(options=EXECUTE)
         shown, asks = real.shown(), {ask["tool_call_id"]: ask["id"] for ask in real.asks()}
         assert 'sandbox: "none"' in shown
         assert 'sandbox: "workspace-write"' in shown
-        real.shell.adjourn("approve", asks.pop("call_C"), "--set", "command=echo edited >> made.txt")
+        real.shell.adjourn(
+            "approve", asks.pop("call_C"), "--set", "command=echo edited >> made.txt"
+        )
         real.shell.adjourn("approve", *asks.values())
         assert real.lines() == []
         real.resume(expect=10)
@@ -72,14 +92,26 @@ def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(
     assert "Success" in told["call_E"]
 
 
-# --- questions -------------------------------------------------------------------------------------------------------------
+# --- questions ------------------------------------------------------------------------------------
 
 
-def test_a_question_of_the_model_is_asked_and_its_answer_goes_in_as_codex_writes_it(real: Scene) -> None:
+def test_a_question_of_the_model_is_asked_and_its_answer_goes_in_as_codex_writes_it(
+    real: Scene,
+) -> None:
     """D-R15: and the same question twice is asked twice."""
-    options = [{"label": "SQLite", "description": "small"}, {"label": "Postgres", "description": "big"}]
-    asked = {"questions": [{"id": "db", "header": "Database", "question": "Which database?", "options": options}]}
-    turns = [Turn(calls=(ToolUse(name="request_user_input", arguments=asked, id=f"call_{n}"),)) for n in "QR"]
+    options = [
+        {"label": "SQLite", "description": "small"},
+        {"label": "Postgres", "description": "big"},
+    ]
+    asked = {
+        "questions": [
+            {"id": "db", "header": "Database", "question": "Which database?", "options": options}
+        ]
+    }
+    turns = [
+        Turn(calls=(ToolUse(name="request_user_input", arguments=asked, id=f"call_{n}"),))
+        for n in "QR"
+    ]
     with real.model([*turns, DONE]) as model:
         real.run()
         assert "Which database?" in real.asks()[0]["prompt"]
@@ -101,14 +133,17 @@ def test_a_question_for_whose_answer_the_model_does_not_wait_is_not_lost(real: S
     assert "Answer: SQLite" in str(said(model.asked[-1])[-1])
 
 
-# --- several at once -------------------------------------------------------------------------------------------------------
+# --- several at once ------------------------------------------------------------------------------
 
 
 def test_of_a_batch_nothing_runs_before_the_last_decision(real: Scene) -> None:
     """Approved, edited or rejected; a patch comes after the commands beside it."""
     change = "*** Add File: new.txt\n+hello"
     calls = tuple(shell(f"echo {n} >> made.txt", name=f"call_{n}") for n in range(3))
-    again = (shell("echo 0 >> made.txt", name="again_0"), shell("echo edited >> made.txt", name="again_2"))
+    again = (
+        shell("echo 0 >> made.txt", name="again_0"),
+        shell("echo edited >> made.txt", name="again_2"),
+    )
     patches = [Turn(calls=(patch(change, name=name),)) for name in ("call_P", "again_P")]
     with real.model([Turn(calls=calls), Turn(calls=again), *patches, DONE]) as model:
         real.run()
@@ -147,7 +182,10 @@ def test_an_approval_is_kept_while_another_call_is_asked_about(real: Scene) -> N
 
 def test_calls_that_are_the_same_have_an_approval_each(real: Scene) -> None:
     """Two of them run twice, and the third is asked about."""
-    turns = [Turn(calls=tuple(shell("echo hi >> made.txt", name=name) for name in names)) for names in ("AB", "CD", "E")]
+    turns = [
+        Turn(calls=tuple(shell("echo hi >> made.txt", name=name) for name in names))
+        for names in ("AB", "CD", "E")
+    ]
     with real.model([*turns, DONE]):
         real.run()
         real.approve_all()
@@ -160,7 +198,9 @@ def test_an_approval_that_the_model_has_not_used_yet_outlives_another_pause(real
     """It was told that it may repeat both, and asks for a third before the second."""
     one, two, three = (f"echo {n} >> made.txt" for n in (1, 2, 3))
     both = Turn(calls=(shell(one, name="A"), shell(two, name="B")))
-    with real.model([both, *(Turn(calls=(shell(line),)) for line in (one, three, three, two)), DONE]):
+    with real.model(
+        [both, *(Turn(calls=(shell(line),)) for line in (one, three, three, two)), DONE]
+    ):
         real.run()
         real.approve_all()
         real.resume(expect=10)
@@ -170,13 +210,25 @@ def test_an_approval_that_the_model_has_not_used_yet_outlives_another_pause(real
     assert real.lines() == ["1", "3", "2"]
 
 
-APPLIES = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\nEOF\n"
+APPLIES = (
+    "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\nEOF\n"
+)
 
 
-@pytest.mark.parametrize("options", [(), EXECUTE, ("--option", "way=exec")], ids=["repeat", "execute", "exec"])
-def test_a_patch_that_is_written_as_a_command_is_applied_once_it_is_approved(real: Scene, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "options", [(), EXECUTE, ("--option", "way=exec")], ids=["repeat", "execute", "exec"]
+)
+def test_a_patch_that_is_written_as_a_command_is_applied_once_it_is_approved(
+    real: Scene, options: tuple[str, ...]
+) -> None:
     """Codex asks about a command, and then about a change of files."""
-    with real.model([Turn(calls=(shell(APPLIES, name="call_A"),)), Turn(calls=(shell(APPLIES, name="call_B"),)), DONE]):
+    with real.model(
+        [
+            Turn(calls=(shell(APPLIES, name="call_A"),)),
+            Turn(calls=(shell(APPLIES, name="call_B"),)),
+            DONE,
+        ]
+    ):
         real.run(options=options)
         assert "hello" in real.shown()
         assert not (real.work / "new.txt").exists()
@@ -186,7 +238,7 @@ def test_a_patch_that_is_written_as_a_command_is_applied_once_it_is_approved(rea
     assert real.calls() == {"call_A": "done"}
 
 
-# --- commands that run on while the model goes on --------------------------------------------------------------------------
+# --- commands that run on while the model goes on -------------------------------------------------
 
 
 def _left_running(line: str) -> Turn:
@@ -197,7 +249,9 @@ RUNS_ON = '[[rule]]\ntool = "shell"\nargs = ["./slow.sh", "**"]\naction = "auto"
 
 
 @pytest.mark.parametrize("way", ["app-server", "exec"])
-def test_a_command_that_still_runs_may_end_before_codex_leaves_for_a_person(real: Scene, way: str) -> None:
+def test_a_command_that_still_runs_may_end_before_codex_leaves_for_a_person(
+    real: Scene, way: str
+) -> None:
     real.allow(RUNS_ON)
     real.shell.script("sleep 3; echo slow >> made.txt", name="slow.sh")
     with real.model([_left_running("./slow.sh"), MAKES, AGAIN, DONE]):
@@ -222,15 +276,20 @@ def test_one_that_does_not_end_is_ended_and_the_model_hears_of_it(real: Scene, w
 
 
 @pytest.mark.parametrize("way", ["app-server", "exec"])
-def test_one_that_runs_when_codex_is_done_ends_with_it_and_the_task_is_done(real: Scene, way: str) -> None:
+def test_one_that_runs_when_codex_is_done_ends_with_it_and_the_task_is_done(
+    real: Scene, way: str
+) -> None:
     with real.model([_left_running("sleep 60"), DONE]):
         done = real.shell.adjourn("run", "--runner", "codex", "--option", f"way={way}", "do it")
     assert done.out == "All done.\n"
     assert real.calls() == {"call_Z": "failed"}
-    assert "`sleep 60`: Ended with the run: this command was still running when Codex was done" in done.err
+    assert (
+        "`sleep 60`: Ended with the run: this command was still running when Codex was done"
+        in done.err
+    )
 
 
-# --- scripts that make calls of their own ----------------------------------------------------------------------------------
+# --- scripts that make calls of their own ---------------------------------------------------------
 
 SCRIPT = """
 const one = await tools.exec_command({cmd: "./record.sh one"});
@@ -241,12 +300,23 @@ text("second done");
 
 
 @pytest.mark.parametrize("options", [(), EXECUTE], ids=["repeat", "execute"])
-def test_a_script_stops_at_the_call_and_the_approver_sees_what_it_has_run(real: Scene, options: tuple[str, ...]) -> None:
+def test_a_script_stops_at_the_call_and_the_approver_sees_what_it_has_run(
+    real: Scene, options: tuple[str, ...]
+) -> None:
     real.shell.script('echo "$1" >> made.txt; echo "recorded $1"', name="record.sh")
-    # Codex does not tell where a script's own calls run, nor whether they leave the sandbox: the rule must be meant for both.
+    # Codex does not tell where a script's own calls run, nor whether they leave the sandbox: the
+    # rule must be meant for both.
     anywhere = 'dirs = ["/**"]\noutside_sandbox = true\n'
-    real.allow(f'[[rule]]\ntool = "shell"\nargs = ["./record.sh", "one"]\naction = "auto"\n{anywhere}')
-    again = Turn(calls=(script('text((await tools.exec_command({cmd: "./record.sh two"})).output);', name="call_T"),))
+    real.allow(
+        f'[[rule]]\ntool = "shell"\nargs = ["./record.sh", "one"]\naction = "auto"\n{anywhere}'
+    )
+    again = Turn(
+        calls=(
+            script(
+                'text((await tools.exec_command({cmd: "./record.sh two"})).output);', name="call_T"
+            ),
+        )
+    )
     turns = [Turn(calls=(script(SCRIPT, name="call_S"),)), *([] if options else [again]), DONE]
     with real.model(turns, model=SCRIPTING_MODEL) as model:
         real.run(options=options)
@@ -264,8 +334,16 @@ def test_a_script_stops_at_the_call_and_the_approver_sees_what_it_has_run(real: 
 
 def test_several_calls_of_one_script_are_asked_about_together(real: Scene) -> None:
     both = 'await Promise.all([1, 2].map(n => tools.exec_command({cmd: `echo ${n} >> made.txt`}))); text("end");'
-    again = [script(f'await tools.exec_command({{cmd: "echo {n} >> made.txt"}});', name=f"call_{n}") for n in (1, 2)]
-    turns = [Turn(calls=(script(both, name="call_S"),)), Turn(calls=(again[0],)), Turn(calls=(again[1],)), DONE]
+    again = [
+        script(f'await tools.exec_command({{cmd: "echo {n} >> made.txt"}});', name=f"call_{n}")
+        for n in (1, 2)
+    ]
+    turns = [
+        Turn(calls=(script(both, name="call_S"),)),
+        Turn(calls=(again[0],)),
+        Turn(calls=(again[1],)),
+        DONE,
+    ]
     with real.model(turns, model=SCRIPTING_MODEL):
         real.run()
         assert len(real.asks()) == 2

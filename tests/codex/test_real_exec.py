@@ -1,4 +1,7 @@
-"""Where there is no app-server, `codex exec` does: its calls wait at the hook alone, and decisions are told in words."""
+"""Where there is no app-server, `codex exec` does.
+
+Its calls wait at the hook alone, and decisions are told in words.
+"""
 
 from tests.codex.scene import Scene, said, shell
 from tests.codex.test_real_pause import interrupted, started
@@ -11,7 +14,10 @@ AGAIN = Turn(calls=(shell("echo hi >> made.txt; echo made", name="call_B"),))
 DONE = Turn(text="All done.")
 
 
-def test_a_codex_without_an_app_server_is_run_by_exec_and_a_call_runs_once_when_approved(real: Scene) -> None:  # D-R21
+# D-R21
+def test_a_codex_without_an_app_server_is_run_by_exec_and_a_call_runs_once_when_approved(
+    real: Scene,
+) -> None:
     program = real.home / "codex"
     true_one = real.shell.environment["ADJOURN_CODEX"]
     program.write_text(
@@ -35,8 +41,18 @@ def test_a_codex_without_an_app_server_is_run_by_exec_and_a_call_runs_once_when_
 
 def test_the_reason_of_a_rejection_and_the_answer_to_a_question_are_told(real: Scene) -> None:
     options = [{"label": "SQLite", "description": "small"}]
-    asked = {"questions": [{"id": "db", "header": "Database", "question": "Which database?", "options": options}]}
-    with real.model([MAKES, Turn(calls=(ToolUse(name="request_user_input", arguments=asked, id="call_Q"),)), DONE]) as model:
+    asked = {
+        "questions": [
+            {"id": "db", "header": "Database", "question": "Which database?", "options": options}
+        ]
+    }
+    with real.model(
+        [
+            MAKES,
+            Turn(calls=(ToolUse(name="request_user_input", arguments=asked, id="call_Q"),)),
+            DONE,
+        ]
+    ) as model:
         real.run(options=EXEC)
         real.shell.adjourn("reject", real.asks()[0]["id"], "--reason", "not today")
         real.resume(expect=10)
@@ -47,7 +63,9 @@ def test_the_reason_of_a_rejection_and_the_answer_to_a_question_are_told(real: S
 
 
 def test_ctrl_c_pauses_and_the_thread_goes_on(real: Scene) -> None:
-    slow = Turn(calls=(shell("echo one >> made.txt; sleep 60; echo two >> made.txt", name="call_A"),))
+    slow = Turn(
+        calls=(shell("echo one >> made.txt; sleep 60; echo two >> made.txt", name="call_A"),)
+    )
     with real.model([slow, DONE]) as model:
         process = started(real, *EXEC)
         until(lambda: real.lines() == ["one"], what="the command runs")

@@ -16,8 +16,12 @@ from tests.e2e.shell import until
 from tests.model.script import Fault, ToolUse, Turn, Usage
 from tests.model.server import Model
 
-MAKES = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), usage=Usage(input=100, output=10))
-AGAIN = Turn(calls=(shell("echo hi >> made.txt", name="call_B"),), usage=Usage(input=200, output=20))
+MAKES = Turn(
+    calls=(shell("echo hi >> made.txt", name="call_A"),), usage=Usage(input=100, output=10)
+)
+AGAIN = Turn(
+    calls=(shell("echo hi >> made.txt", name="call_B"),), usage=Usage(input=200, output=20)
+)
 DONE = Turn(text="All done.", usage=Usage(input=300, output=30))
 
 
@@ -33,8 +37,15 @@ def test_an_api_that_is_not_there_ends_the_run_with_a_reason(real: Scene) -> Non
     assert len(done.err) > 10
 
 
-def test_an_api_that_fails_pauses_the_task_with_a_reason_and_the_thread_goes_on(real: Scene) -> None:
-    for fault in (Fault(status=500), Fault(status=401), Fault(drop_after=1), Fault(garbage="<html>")):
+def test_an_api_that_fails_pauses_the_task_with_a_reason_and_the_thread_goes_on(
+    real: Scene,
+) -> None:
+    for fault in (
+        Fault(status=500),
+        Fault(status=401),
+        Fault(drop_after=1),
+        Fault(garbage="<html>"),
+    ):
         with real.model([Turn(text="At last.", faults=(fault,) * 4)]):
             assert "It cannot go on for now: " in real.run().out
     with real.model([Turn(text="At last.")]):
@@ -44,13 +55,24 @@ def test_an_api_that_fails_pauses_the_task_with_a_reason_and_the_thread_goes_on(
 
 
 @pytest.mark.parametrize("way", ["app-server", "exec"])
-def test_a_call_that_codex_itself_refuses_has_not_run_and_nobody_is_asked_about_it(real: Scene, way: str) -> None:
+def test_a_call_that_codex_itself_refuses_has_not_run_and_nobody_is_asked_about_it(
+    real: Scene, way: str
+) -> None:
     """A patch that does not fit, and a terminal, which would let the model type what nobody has seen."""
-    real.allow('[[rule]]\ntool = "apply_patch"\naction = "auto"\n[[rule]]\ntool = "shell"\nargs = ["cat"]\naction = "auto"\n')
+    real.allow(
+        '[[rule]]\ntool = "apply_patch"\naction = "auto"\n[[rule]]\ntool = "shell"\nargs = ["cat"]\naction = "auto"\n'
+    )
     (real.work / "made.txt").write_text("one\n")
     unfit = patch("*** Update File: made.txt\n@@\n-two\n+three", name="call_A")
-    types = ToolUse(name="write_stdin", arguments={"session_id": 1, "chars": "typed\n"}, id="call_C")
-    turns = [Turn(calls=(unfit,)), Turn(calls=(shell("cat", name="call_B", tty=True),)), Turn(calls=(types,)), DONE]
+    types = ToolUse(
+        name="write_stdin", arguments={"session_id": 1, "chars": "typed\n"}, id="call_C"
+    )
+    turns = [
+        Turn(calls=(unfit,)),
+        Turn(calls=(shell("cat", name="call_B", tty=True),)),
+        Turn(calls=(types,)),
+        DONE,
+    ]
     with real.model(turns) as model:
         real.run(expect=0, options=("--option", f"way={way}"))
     assert real.calls() == {"call_A": "failed", "call_B": "failed"}
@@ -61,9 +83,19 @@ def test_a_call_that_codex_itself_refuses_has_not_run_and_nobody_is_asked_about_
 
 
 def test_calls_of_two_megabytes_are_asked_about_and_made_or_refused_in_time(real: Scene) -> None:
-    """A change of files is made; a command of that length no kernel takes, which the model reads."""
-    change, line = "*** Add File: made.txt\n" + "\n".join(["+a line"] * 290_000), f": {'x' * 2_000_000}"
-    turns = [Turn(calls=(call,)) for n in "AB" for call in (patch(change, name=f"patch_{n}"), shell(line, name=f"line_{n}"))]
+    """A change of files is made.
+
+    A command of that length no kernel takes, which the model reads.
+    """
+    change, line = (
+        "*** Add File: made.txt\n" + "\n".join(["+a line"] * 290_000),
+        f": {'x' * 2_000_000}",
+    )
+    turns = [
+        Turn(calls=(call,))
+        for n in "AB"
+        for call in (patch(change, name=f"patch_{n}"), shell(line, name=f"line_{n}"))
+    ]
     with real.model([turns[0], turns[2], turns[1], turns[3], DONE]) as model:
         real.run()
         real.approve_all()
@@ -82,18 +114,24 @@ def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
 
 
 def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
-    done = real.shell.adjourn("run", "--runner", "codex", "--option", "program=/no/such/codex", "do it", expect=1)
+    done = real.shell.adjourn(
+        "run", "--runner", "codex", "--option", "program=/no/such/codex", "do it", expect=1
+    )
     assert "/no/such/codex" in done.err
     assert "@openai/codex" in done.err
 
 
 @pytest.mark.parametrize("setting", ["this is not TOML", 'approval_policy = "untrusted"'])
-def test_settings_that_codex_does_not_take_are_named_as_it_names_them(real: Scene, setting: str) -> None:
+def test_settings_that_codex_does_not_take_are_named_as_it_names_them(
+    real: Scene, setting: str
+) -> None:
     with real.model([DONE]) as model:
         file = real.codex_home / "config.toml"
         file.write_text(f"{setting}\n{file.read_text()}")
         told = real.run(expect=1).err
-    assert ("config.toml:1:6" if "TOML" in setting else "no longer supported; remove this setting") in told
+    assert (
+        "config.toml:1:6" if "TOML" in setting else "no longer supported; remove this setting"
+    ) in told
     assert "without asking the hook" not in told
     assert model.requests == []
 
@@ -153,7 +191,10 @@ def _was_asked(model: Model, times: int) -> bool:
     return [request.turn for request in model.requests].count(1) == times
 
 
-def test_whoever_is_killed_between_two_calls_the_thread_goes_on_as_if_nothing_had_happened(real: Scene) -> None:  # D-R17
+# D-R17
+def test_whoever_is_killed_between_two_calls_the_thread_goes_on_as_if_nothing_had_happened(
+    real: Scene,
+) -> None:
     with real.model([MAKES, Turn(text="All done.", delay=6.0)]) as model:
         process = started(real)
         for times, victim in enumerate(("program", "driver"), start=1):
@@ -167,7 +208,9 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on_as_if_nothing_ha
             assert real.shell.end() == {}
             process = real.shell.start("resume", real.task)
         assert process.communicate(timeout=60)[0] == b"All done.\n"
-        first, *others = [without_noise(request.body) for request in model.requests if request.turn == 1]
+        first, *others = [
+            without_noise(request.body) for request in model.requests if request.turn == 1
+        ]
     assert others == [first, first]
     assert real.lines() == ["hi"]
 
@@ -188,7 +231,9 @@ for line in sys.stdin.buffer:
 """
 
 
-def test_an_answer_is_told_in_the_next_run_where_codex_dies_before_it_has_heard_it(real: Scene) -> None:
+def test_an_answer_is_told_in_the_next_run_where_codex_dies_before_it_has_heard_it(
+    real: Scene,
+) -> None:
     program, mark = real.home / "codex", real.home / "dies"
     codex = real.shell.environment["ADJOURN_CODEX"]
     program.write_text(_DIES.format(python=sys.executable, codex=codex, mark=mark))
@@ -204,7 +249,9 @@ def test_an_answer_is_told_in_the_next_run_where_codex_dies_before_it_has_heard_
     assert "Answer: SQLite" in str(said(model.asked[-1])[-1])
 
 
-def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scene, tmp_path: Path) -> None:
+def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(
+    real: Scene, tmp_path: Path
+) -> None:
     """Nothing runs that cannot be written down; with room again, the thread goes on."""
     with small_disk(tmp_path / "disk", kilobytes=4_000) as disk:
         real.shell.store = disk / "store"
@@ -219,7 +266,10 @@ def test_a_full_disk_under_the_store_costs_the_run_and_not_the_thread(real: Scen
             assert f"/store is full: free some space; task {real.task} is kept" in err.decode()
             assert f"  try: adjourn show {real.task}" in err.decode()
             assert real.lines() == []
-            assert "It cannot go on for now: the store could not be written to while it ran" in real.shown()
+            assert (
+                "It cannot go on for now: the store could not be written to while it ran"
+                in real.shown()
+            )
             real.resume()
         assert real.lines() == ["hi"]
 
@@ -228,7 +278,15 @@ def test_a_thread_name_that_is_none_is_never_handed_to_codex(tmp_path: Path) -> 
     from adjourn.core.errors import CannotResume
     from adjourn.runners.codex.program import require_thread
 
-    for name in ("--last", "-c", "", "my thread", "01A1E2ED-BB69-7B21-B740-FB01AE121ED9", str(tmp_path), "../x"):
+    for name in (
+        "--last",
+        "-c",
+        "",
+        "my thread",
+        "01A1E2ED-BB69-7B21-B740-FB01AE121ED9",
+        str(tmp_path),
+        "../x",
+    ):
         with pytest.raises(CannotResume):
             require_thread(name)
     require_thread("01a1e2ed-bb69-7b21-b740-fb01ae121ed9")

@@ -94,7 +94,10 @@ def _executable(place: Path, text: bytes) -> None:
 def _turns(kinds: Sequence[str]) -> list[Turn]:
     """Return a turn for each kind: a command and a tool of an MCP server, side by side."""
     calls = [
-        (shell(f"echo '{kind}' >> made.txt", name=f"sh_{number}"), tool("write", kind, name_of_call=f"mcp_{number}"))
+        (
+            shell(f"echo '{kind}' >> made.txt", name=f"sh_{number}"),
+            tool("write", kind, name_of_call=f"mcp_{number}"),
+        )
         for number, kind in enumerate(kinds)
     ]
     return [*(Turn(calls=both) for both in calls), DONE]
@@ -113,10 +116,27 @@ def _before_each(model: Model, kinds: Sequence[str], prepare: Callable[[str], No
 def _codex(scene: Scene, program: str) -> None:
     """Run `codex exec` with our hook's line around another program, where Codex itself allows everything."""
     setting = hook.override(hook.hook_command(program, SEAL))
-    words = ["exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", "-c", setting, "do it"]
+    words = [
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        "-s",
+        "danger-full-access",
+        "-c",
+        setting,
+        "do it",
+    ]
     argv = [scene.shell.environment["ADJOURN_CODEX"], *words]
     environment, nothing = scene.shell.environment, subprocess.DEVNULL
-    subprocess.run(argv, cwd=scene.work, env=environment, stdin=nothing, capture_output=True, check=True, timeout=100)
+    subprocess.run(
+        argv,
+        cwd=scene.work,
+        env=environment,
+        stdin=nothing,
+        capture_output=True,
+        check=True,
+        timeout=100,
+    )
 
 
 def _require_nothing_ran(scene: Scene, model: Model, kinds: Sequence[str]) -> None:
@@ -128,7 +148,8 @@ def _require_nothing_ran(scene: Scene, model: Model, kinds: Sequence[str]) -> No
     assert all("blocked by PreToolUse hook" in each for each in told.values()), told
 
 
-def test_whatever_is_in_the_place_of_the_hook_nothing_runs(real: Scene) -> None:  # 33 kinds of breakage
+# 33 kinds of breakage
+def test_whatever_is_in_the_place_of_the_hook_nothing_runs(real: Scene) -> None:
     kinds, broken = [*BROKEN, *UNFIT], real.home / "broken adjourn"
     with real.model(_turns(kinds), more=traces(real, approves=True)) as model:
         _before_each(model, kinds, lambda kind: _install(broken, kind))
@@ -143,13 +164,17 @@ def test_whatever_the_driver_does_that_is_no_sealed_yes_nothing_runs(
     kinds, place = list(DRIVERS), real.work / "runs" / "task.1" / "driver"
     place.mkdir(parents=True)
     real.shell.environment |= {"ADJOURN_RUN_ID": "task.1", "ADJOURN_STORE": str(real.work)}
-    with real.model(_turns(kinds), more=traces(real, approves=True)) as model, _driver(place) as play:
+    with (
+        real.model(_turns(kinds), more=traces(real, approves=True)) as model,
+        _driver(place) as play,
+    ):
         _before_each(model, kinds, lambda kind: play(DRIVERS[kind]))
         _codex(real, str(ADJOURN))
         _require_nothing_ran(real, model, kinds)
 
 
-def test_codex_waits_for_the_hook_far_longer_than_the_hook_for_its_driver() -> None:  # a hook that takes too long is a yes
+# A hook that takes too long is a yes
+def test_codex_waits_for_the_hook_far_longer_than_the_hook_for_its_driver() -> None:
     assert hook.SECONDS > 10 * wire.PATIENCE
 
 
@@ -164,7 +189,10 @@ def test_a_sealed_yes_lets_the_call_run(real: Scene) -> None:  # else the tests 
 
 @contextlib.contextmanager
 def _driver(place: Path) -> Iterator[Callable[[bytes | None], None]]:
-    """Play a driver that answers each hook with the same words, until it is told others; None means that it is not there."""
+    """Play a driver that answers each hook with the same words, until it is told others.
+
+    None means that it is not there.
+    """
     said: list[bytes] = [b""]
     with socket.socket(socket.AF_UNIX) as listener, contextlib.chdir(place):
         listener.bind(wire.SOCKET)
@@ -173,7 +201,9 @@ def _driver(place: Path) -> Iterator[Callable[[bytes | None], None]]:
 
         def play(answer: bytes | None) -> None:
             (place / wire.SOCKET).rename(place / "away") if answer is None else None
-            (place / "away").rename(place / wire.SOCKET) if answer is not None and (place / "away").exists() else None
+            (place / "away").rename(place / wire.SOCKET) if answer is not None and (
+                place / "away"
+            ).exists() else None
             said[0] = answer or b""
 
         yield play
@@ -189,7 +219,7 @@ def _serve(listener: socket.socket, said: list[bytes]) -> None:
                 line.sendall(said[0])
 
 
-# --- Codex does not ask the hook, or does not hear it ---------------------------------------------------------------------
+# --- Codex does not ask the hook, or does not hear it ---------------------------------------------
 
 OFF = "[features]\nhooks = false\n"
 DISABLED = '[hooks.state."/<session-flags>/config.toml:pre_tool_use:0:0"]\nenabled = false\n'
@@ -206,12 +236,18 @@ def test_a_codex_that_does_not_ask_the_hook_is_not_run(real: Scene, way: tuple[s
     assert real.lines() == []
 
 
-def test_where_the_shell_of_the_hook_is_broken_codex_itself_asks_and_nothing_runs_unasked(real: Scene) -> None:
+def test_where_the_shell_of_the_hook_is_broken_codex_itself_asks_and_nothing_runs_unasked(
+    real: Scene,
+) -> None:
     broken = real.home / "environment"
     broken.write_text("exit 0\n")
     real.shell.environment["BASH_ENV"] = str(broken)  # every hook ends well now, and says nothing
-    turns = [Turn(calls=(tool(name, "x", name_of_call=f"call_{name}"),)) for name in ("write", "look")]
-    again = [Turn(calls=(tool(name, "x", name_of_call=f"again_{name}"),)) for name in ("write", "look")]
+    turns = [
+        Turn(calls=(tool(name, "x", name_of_call=f"call_{name}"),)) for name in ("write", "look")
+    ]
+    again = [
+        Turn(calls=(tool(name, "x", name_of_call=f"again_{name}"),)) for name in ("write", "look")
+    ]
     both = [turns[0], again[0], turns[1], again[1], DONE]
     with real.model(both, more=traces(real, approves=True)) as model:
         real.run()
@@ -229,7 +265,9 @@ def test_where_the_shell_of_the_hook_is_broken_codex_itself_asks_and_nothing_run
         assert len(model.asked) == len(both)
 
 
-def test_a_tool_that_a_plugin_brings_waits_at_the_hook_and_is_not_to_be_had_where_that_is_broken(real: Scene) -> None:
+def test_a_tool_that_a_plugin_brings_waits_at_the_hook_and_is_not_to_be_had_where_that_is_broken(
+    real: Scene,
+) -> None:
     """Codex itself does not ask about one that calls itself read-only, and cannot be made to."""
     looks = [Turn(calls=(tool("look", "x", name_of_call=f"call_{number}"),)) for number in range(2)]
     with real.model([*looks, DONE]) as model:
@@ -247,9 +285,13 @@ def test_a_tool_that_a_plugin_brings_waits_at_the_hook_and_is_not_to_be_had_wher
         assert real.lines("trace.txt") == ["look x"]
 
 
-def test_a_model_that_calls_two_calls_by_one_name_gets_no_second_one_for_one_approval(real: Scene) -> None:
+def test_a_model_that_calls_two_calls_by_one_name_gets_no_second_one_for_one_approval(
+    real: Scene,
+) -> None:
     """A tool of a plugin is asked about at the hook alone, so that nothing else would tell them apart."""
-    with real.model([*(Turn(calls=(tool("look", "x", name_of_call=name),)) for name in "ABB"), DONE]):
+    with real.model(
+        [*(Turn(calls=(tool("look", "x", name_of_call=name),)) for name in "ABB"), DONE]
+    ):
         install_plugin(real)
         real.run()
         real.approve_all()
@@ -257,7 +299,8 @@ def test_a_model_that_calls_two_calls_by_one_name_gets_no_second_one_for_one_app
         assert real.lines("trace.txt") == ["look x"]
 
 
-def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) -> None:  # though nobody has to be asked
+# Though nobody has to be asked
+def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) -> None:
     slowly = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), delay=1.5)
     with real.model([slowly, DONE]) as model:
         for number in (0, 2):
@@ -268,7 +311,8 @@ def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) ->
             if number:
                 real.shell.store.rename(real.home / "away")
             process.communicate(timeout=60)
-            assert process.returncode == (1 if number else 0)  # a store that is away is not written to
+            # A store that is away is not written to
+            assert process.returncode == (1 if number else 0)
     assert real.lines() == []
 
 

@@ -1,4 +1,7 @@
-"""kill -9 of adjourn at any write of a pause and of a resume with the real Codex: an approved call runs at most once."""
+"""kill -9 of adjourn at any write of a pause and of a resume with the real Codex.
+
+An approved call runs at most once.
+"""
 
 import functools
 import random
@@ -27,7 +30,8 @@ DEATHS = {  # at each step, of each that there is
     "ci": {DRIVER: 2, SUPERVISOR: 1, SHIM: 1, HOOK: 1},
     "full": {DRIVER: 1000, SUPERVISOR: 25, SHIM: 25, HOOK: 25},
 }
-WRITES = {DRIVER: 110, SUPERVISOR: 75, SHIM: 20, HOOK: 1}  # at least so many; a hook that is left waiting has but asked
+# At least so many; a hook that is left waiting has but asked
+WRITES = {DRIVER: 110, SUPERVISOR: 75, SHIM: 20, HOOK: 1}
 AFTER_IT = frozenset({"succeeded", "failed"})
 
 
@@ -43,7 +47,15 @@ def _aims(victim: tuple[str, int], calls: int, *, share: int, seed: str) -> list
     role, instance = victim
     chance = random.Random(seed)
     moments = sorted(chance.sample(range(1, calls + 1), min(share, calls)))
-    return [Aim(at=at, mode=chance.choice([Mode.BEFORE, Mode.AFTER, Mode.TORN]), role=role, instance=instance) for at in moments]
+    return [
+        Aim(
+            at=at,
+            mode=chance.choice([Mode.BEFORE, Mode.AFTER, Mode.TORN]),
+            role=role,
+            instance=instance,
+        )
+        for at in moments
+    ]
 
 
 def _end(scene: Scene) -> str:
@@ -77,22 +89,40 @@ def _decide(scene: Scene, ask: str, kind: str) -> None:
 def _played(scene: Scene, butts: Range, words: tuple[str, ...]) -> Process:
     process = butts.start(*words)
     if words == PAUSE:
-        until(lambda: scene.lines() != [] or process.poll() is not None, what="the command runs", seconds=60)
+        until(
+            lambda: scene.lines() != [] or process.poll() is not None,
+            what="the command runs",
+            seconds=60,
+        )
         process.send_signal(signal.SIGINT)
     return process
 
 
-def _swept(scene: Scene, butts: Range, words: tuple[str, ...], *, sweep: str, but: tuple[str, int] | None = None) -> None:
+def _swept(
+    scene: Scene,
+    butts: Range,
+    words: tuple[str, ...],
+    *,
+    sweep: str,
+    but: tuple[str, int] | None = None,
+) -> None:
     butts.keep()
     play = functools.partial(_played, scene, butts, words)
     for victim, share in DEATHS[sweep].items():
         if victim == but:
             continue
-        calls = WRITES[victim] if sweep == "ci" else butts.shoot(play, Aim(role=victim[0], instance=victim[1])).calls
+        calls = (
+            WRITES[victim]
+            if sweep == "ci"
+            else butts.shoot(play, Aim(role=victim[0], instance=victim[1])).calls
+        )
         assert calls >= WRITES[victim]
         aims = _aims(victim, calls, share=share, seed=f"{words[0]} {victim}")
         killed = [_killed(scene, butts, words, aim) for aim in aims]
-        print(f"{words[0]} {victim}: {sum(killed)} of {len(aims)} killed, of {calls} writes", flush=True)
+        print(
+            f"{words[0]} {victim}: {sum(killed)} of {len(aims)} killed, of {calls} writes",
+            flush=True,
+        )
         assert sum(killed) >= len(aims) // 2
 
 
@@ -108,7 +138,9 @@ def _killed(scene: Scene, butts: Range, words: tuple[str, ...], aim: Aim) -> boo
     return bool(shot.killed)
 
 
-def test_whoever_is_killed_while_codex_pauses_nothing_runs_unapproved(real: Scene, butts: Range, sweep: str) -> None:
+def test_whoever_is_killed_while_codex_pauses_nothing_runs_unapproved(
+    real: Scene, butts: Range, sweep: str
+) -> None:
     with real.model([MAKES, AGAIN, DONE, *SPARE]):
         _swept(real, butts, (*GATED, "do it"), sweep=sweep)
 
@@ -124,7 +156,9 @@ def test_whoever_is_killed_while_codex_goes_on_the_call_runs_at_most_once(
         _swept(real, butts, ("resume", real.task), sweep=sweep, but=HOOK if options else None)
 
 
-def test_whoever_is_killed_during_a_pause_by_ctrl_c_the_command_is_not_begun_again(real: Scene, butts: Range, sweep: str) -> None:
+def test_whoever_is_killed_during_a_pause_by_ctrl_c_the_command_is_not_begun_again(
+    real: Scene, butts: Range, sweep: str
+) -> None:
     slow = Turn(calls=(shell("echo hi >> made.txt; sleep 60", name="call_A"),))
     with real.model([slow, DONE, *SPARE]):
         _swept(real, butts, PAUSE, sweep=sweep)

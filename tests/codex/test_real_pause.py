@@ -30,10 +30,14 @@ def interrupted(process: "subprocess.Popen[bytes]") -> str:
     return out.decode()
 
 
-def test_ctrl_c_during_a_model_call_leaves_the_request_as_it_was(real: Scene) -> None:  # D-R1, D-R8, D-R59
+# D-R1, D-R8, D-R59
+def test_ctrl_c_during_a_model_call_leaves_the_request_as_it_was(real: Scene) -> None:
     with real.model([SLOW]) as model:
         process = started(real)
-        until(lambda: len(model.requests) > 0 and model.requests[-1].turn == 0, what="the model is asked")
+        until(
+            lambda: len(model.requests) > 0 and model.requests[-1].turn == 0,
+            what="the model is asked",
+        )
         time.sleep(0.3)
         said_so = interrupted(process)
         assert "adjourn resume" in said_so
@@ -52,7 +56,10 @@ def test_what_a_command_printed_is_not_told_again_after_a_pause(real: Scene) -> 
     prints = Turn(calls=(shell("echo merge aborted", name="call_A"),))
     with real.model([prints, SLOW]) as model:
         process = started(real)
-        until(lambda: model.requests[-1:] != [] and model.requests[-1].turn == 1, what="the model is asked again")
+        until(
+            lambda: model.requests[-1:] != [] and model.requests[-1].turn == 1,
+            what="the model is asked again",
+        )
         until(real.is_saved, what="the thread is on disk")
         interrupted(process)
         real.resume()
@@ -65,8 +72,15 @@ def without_noise(body: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in body.items() if key != "client_metadata"}
 
 
-def test_ctrl_c_during_a_command_ends_it_and_says_that_it_may_have_run_in_part(real: Scene) -> None:  # D-R5, D-R11
-    slow = Turn(calls=(shell("echo one >> made.txt; echo begun; sleep 60; echo two >> made.txt", name="call_A"),))
+# D-R5, D-R11
+def test_ctrl_c_during_a_command_ends_it_and_says_that_it_may_have_run_in_part(real: Scene) -> None:
+    slow = Turn(
+        calls=(
+            shell(
+                "echo one >> made.txt; echo begun; sleep 60; echo two >> made.txt", name="call_A"
+            ),
+        )
+    )
     with real.model([slow, DONE]) as model:
         process = started(real)
         until(lambda: real.lines() == ["one"], what="the command runs")
@@ -94,7 +108,9 @@ def test_a_paused_task_moved_to_another_home_goes_on(real: Scene, tmp_path: Path
         shutil.rmtree(real.home)
         real.shell.environment["HOME"] = str(elsewhere)
         assert "the copy in the store takes its place" in real.shown()
-        without_key = real.shell.adjourn("resume", real.task, expect=5, env={"ADJOURN_STORE_KEY": ""})
+        without_key = real.shell.adjourn(
+            "resume", real.task, expect=5, env={"ADJOURN_STORE_KEY": ""}
+        )
         assert "adjourn store adopt" in without_key.err
         real.resume()
     assert real.lines() == ["hi"]
@@ -114,8 +130,12 @@ def test_a_session_file_that_was_cut_off_or_spoilt_is_put_back(real: Scene) -> N
     assert outputs(model.asked[-1])["call_A"] == "TOOL_CALL_REJECTED"
 
 
-def test_where_the_session_file_cannot_be_put_back_that_is_said_and_the_task_goes_on_later(real: Scene) -> None:
-    makes, again = (Turn(calls=(shell("echo hi >> made.txt", name=name),)) for name in ("call_A", "call_B"))
+def test_where_the_session_file_cannot_be_put_back_that_is_said_and_the_task_goes_on_later(
+    real: Scene,
+) -> None:
+    makes, again = (
+        Turn(calls=(shell("echo hi >> made.txt", name=name),)) for name in ("call_A", "call_B")
+    )
     with real.model([makes, again, DONE]) as model:
         real.run()
         real.approve_all()
@@ -139,9 +159,18 @@ def test_a_call_that_codex_closed_itself_is_decided_in_words(
         real.run()
         (file,) = real.session_files()
         ordinal = len(file.read_bytes().splitlines())
-        closed = {"type": "function_call_output", "call_id": "call_A", "output": "aborted by user after 1.0s"}
+        closed = {
+            "type": "function_call_output",
+            "call_id": "call_A",
+            "output": "aborted by user after 1.0s",
+        }
         with file.open("ab") as more:
-            line = {"timestamp": "2026-01-01T00:00:00.000Z", "ordinal": ordinal, "type": "response_item", "payload": closed}
+            line = {
+                "timestamp": "2026-01-01T00:00:00.000Z",
+                "ordinal": ordinal,
+                "type": "response_item",
+                "payload": closed,
+            }
             more.write(msgspec.json.encode(line) + b"\n")
         real.approve_all()
         real.resume()
@@ -150,7 +179,8 @@ def test_a_call_that_codex_closed_itself_is_decided_in_words(
     assert "Repeat the identical call" in str(said(model.asked[1])[-1])
 
 
-def test_without_the_file_and_without_a_copy_the_task_is_not_resumed(real: Scene) -> None:  # D-R19, D-R24, D-R25, D-R54, D-R64
+# D-R19, D-R24, D-R25, D-R54, D-R64
+def test_without_the_file_and_without_a_copy_the_task_is_not_resumed(real: Scene) -> None:
     makes = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),))
     with real.model([makes, DONE]) as model:
         real.run()
@@ -163,7 +193,14 @@ def test_without_the_file_and_without_a_copy_the_task_is_not_resumed(real: Scene
         real.approve_all()
         refused = real.resume(expect=6)
         (run,) = real.shell.runs(real.task)
-        for named in (real.task, run["run_id"], "codex", run["provider_session_ref"], "no copy", f"adjourn restart {real.task}"):
+        for named in (
+            real.task,
+            run["run_id"],
+            "codex",
+            run["provider_session_ref"],
+            "no copy",
+            f"adjourn restart {real.task}",
+        ):
             assert named in refused.err  # D-R53
         assert "it cannot be resumed" in real.shown()
         assert len(model.asked) == 1
@@ -188,7 +225,8 @@ def test_of_two_who_resume_at_once_one_goes_on_and_the_call_runs_once(real: Scen
     assert codes[0] == 0
 
 
-def test_a_dead_supervisor_costs_nothing_and_the_run_is_taken_over(real: Scene) -> None:  # kill -9 of adjourn while it runs
+# Kill -9 of adjourn while it runs
+def test_a_dead_supervisor_costs_nothing_and_the_run_is_taken_over(real: Scene) -> None:
     makes = Turn(calls=(shell("echo hi >> made.txt; sleep 2", name="call_A"),))
     with real.model([makes, DONE]):
         process = started(real)
@@ -202,7 +240,15 @@ def test_a_dead_supervisor_costs_nothing_and_the_run_is_taken_over(real: Scene) 
 
 def test_the_launcher_of_npm_is_seen_through(real: Scene) -> None:
     package = real.home / "node_modules" / "@openai" / "codex"
-    vendored = real.home / "node_modules" / "@openai" / "codex-linux-x64" / "vendor" / "some-triple" / "bin"
+    vendored = (
+        real.home
+        / "node_modules"
+        / "@openai"
+        / "codex-linux-x64"
+        / "vendor"
+        / "some-triple"
+        / "bin"
+    )
     (package / "bin").mkdir(parents=True)
     vendored.mkdir(parents=True)
     (package / "package.json").write_text("{}")
@@ -214,10 +260,14 @@ def test_the_launcher_of_npm_is_seen_through(real: Scene) -> None:
         real.run(expect=0, options=("--option", f"program={launcher}"))
 
 
-def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_thread(real: Scene, tmp_path: Path) -> None:
+def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_thread(
+    real: Scene, tmp_path: Path
+) -> None:
     installed = Upgradable("codex", tmp_path)
     real.shell.environment["ADJOURN_CODEX"] = str(installed.path)
-    makes, again = (Turn(calls=(shell("echo hi >> made.txt", name=name),)) for name in ("call_A", "call_B"))
+    makes, again = (
+        Turn(calls=(shell("echo hi >> made.txt", name=name),)) for name in ("call_A", "call_B")
+    )
     with real.model([makes, again, DONE]) as model:
         real.run()
         installed.upgrade()

@@ -1,4 +1,7 @@
-"""The real Codex is paused at random moments, again and again: every task ends, no step is doubled, no process is left."""
+"""The real Codex is paused at random moments, again and again.
+
+Every task ends, no step is doubled, no process is left.
+"""
 
 import random
 import signal
@@ -17,8 +20,14 @@ PAUSES = 3
 
 @pytest.mark.serial
 @pytest.mark.timeout(1500)
-def test_a_task_that_is_paused_at_random_ends_and_no_step_is_doubled(real: Scene, sweep: str) -> None:  # D-R44, D-R58
-    turns = [Turn(calls=(shell(f"./step.sh {number}", name=f"call_{number}"),), delay=0.2) for number in range(STEPS)]
+# D-R44, D-R58
+def test_a_task_that_is_paused_at_random_ends_and_no_step_is_doubled(
+    real: Scene, sweep: str
+) -> None:
+    turns = [
+        Turn(calls=(shell(f"./step.sh {number}", name=f"call_{number}"),), delay=0.2)
+        for number in range(STEPS)
+    ]
     real.shell.script('sleep 0.2; echo "$1" >> made.txt', name="step.sh")
     with real.model([*turns, Turn(text="All done.")]):
         for number in range(25 if sweep == "full" else 2):
@@ -44,7 +53,10 @@ def _play(scene: Scene, chance: random.Random) -> None:
 
 
 def _begun(scene: Scene, *words: str) -> "subprocess.Popen[bytes]":
-    """Start adjourn, and return when its run has a process: before that there is nothing to pause."""
+    """Start adjourn, and return when its run has a process.
+
+    Before that there is nothing to pause.
+    """
     before = len(scene.shims())
     process = scene.shell.start(*words)
     until(lambda: len(scene.shims()) > before, what="the shim is there")

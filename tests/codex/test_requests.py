@@ -21,5 +21,8 @@ def test_a_command_line_has_the_words_that_a_shell_would_see(text: str) -> None:
 def test_a_command_of_megabytes_is_read_at_once() -> None:
     text = 'it\'s "long" \\\\ ' * 200_000
     began = time.process_time()
-    assert shell_arguments(shlex.join(["/bin/bash", "-lc", text])) == {"command": text, "shell": ["/bin/bash", "-lc"]}
+    assert shell_arguments(shlex.join(["/bin/bash", "-lc", text])) == {
+        "command": text,
+        "shell": ["/bin/bash", "-lc"],
+    }
     assert time.process_time() - began < 10

@@ -1,4 +1,7 @@
-"""What the file of a Codex thread says: what is open in it, whether it can be resumed, and how it is put back."""
+"""What the file of a Codex thread says.
+
+What is open in it, whether it can be resumed, and how it is put back.
+"""
 
 from pathlib import Path
 
@@ -11,14 +14,21 @@ from adjourn.core.states import CallState
 from adjourn.runners.codex.memory import Usage, memory_of
 from adjourn.runners.codex.session import Rollout, put_back
 
-CALL = {"type": "function_call", "name": "exec_command", "call_id": "call_A", "arguments": '{"cmd": "ls"}'}
+CALL = {
+    "type": "function_call",
+    "name": "exec_command",
+    "call_id": "call_A",
+    "arguments": '{"cmd": "ls"}',
+}
 CELL = {"type": "custom_tool_call", "name": "exec", "call_id": "call_S", "input": "text(1)"}
 PROMPT = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do it"}]}
 USED = {"usage": {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}}
 
 
 def line(payload: object, kind: str = "response_item") -> bytes:
-    return msgspec.json.encode({"timestamp": "2026-01-01", "type": kind, "payload": payload}) + b"\n"
+    return (
+        msgspec.json.encode({"timestamp": "2026-01-01", "type": kind, "payload": payload}) + b"\n"
+    )
 
 
 def rollout(tmp_path: Path, *lines: bytes) -> Rollout:
@@ -35,17 +45,31 @@ def test_a_thread_without_the_prompt_cannot_be_resumed(tmp_path: Path) -> None: 
 
 def test_a_call_is_open_until_it_has_an_output(tmp_path: Path) -> None:
     closed = {"type": "function_call_output", "call_id": "call_A", "output": "x"}
-    assert [call.id for call in rollout(tmp_path, line(PROMPT), line(CALL)).open_calls] == ["call_A"]
+    assert [call.id for call in rollout(tmp_path, line(PROMPT), line(CALL)).open_calls] == [
+        "call_A"
+    ]
     assert rollout(tmp_path, line(PROMPT), line(CALL), line(closed)).open_calls == []
 
 
-ABORTED = ("aborted", "aborted by user", "Wall time: 0.6 seconds\naborted by user", "aborted by user after 1.0s")
-ENDED = ("Process exited with code 0\nOutput:\nmerge aborted\n", "aborted by user after 3s, it printed", "not aborted", None)
+ABORTED = (
+    "aborted",
+    "aborted by user",
+    "Wall time: 0.6 seconds\naborted by user",
+    "aborted by user after 1.0s",
+)
+ENDED = (
+    "Process exited with code 0\nOutput:\nmerge aborted\n",
+    "aborted by user after 3s, it printed",
+    "not aborted",
+    None,
+)
 IN_PARTS = [{"type": "input_text", "text": "aborted by user after 3s"}]
 
 
 @pytest.mark.parametrize("output", [*ABORTED, IN_PARTS, *ENDED])
-def test_a_call_that_codex_closed_when_it_was_stopped_is_known(tmp_path: Path, output: object) -> None:
+def test_a_call_that_codex_closed_when_it_was_stopped_is_known(
+    tmp_path: Path, output: object
+) -> None:
     """A call that ended by itself is not taken for one, whatever it printed."""
     closed = {"type": "function_call_output", "call_id": "call_A", "output": output}
     expected = set() if output in ENDED else {"call_A"}
@@ -74,7 +98,9 @@ def test_a_line_that_is_cut_off_or_broken_is_passed_over(tmp_path: Path) -> None
     assert [call.id for call in found.read_on().open_calls] == ["call_A", "call_S"]
 
 
-def test_a_copy_takes_the_place_of_what_is_gone_or_damaged_and_of_nothing_else(tmp_path: Path) -> None:
+def test_a_copy_takes_the_place_of_what_is_gone_or_damaged_and_of_nothing_else(
+    tmp_path: Path,
+) -> None:
     path, copy = tmp_path / "a" / "b" / "rollout.jsonl", line(PROMPT) + line(CALL)
     put_back(str(path), copy, prompt="do it")
     assert path.read_bytes() == copy
@@ -106,7 +132,14 @@ def test_an_approved_call_is_to_be_repeated() -> None:
 
     body = tool_body("shell", {"command": "ls", "cwd": "/", "sandbox": "none"})
     call = Call(
-        task_id="t", number=1, tool="shell", body=body, digest="", nonce="", state=CallState.APPROVED, approved_by="uid:0"
+        task_id="t",
+        number=1,
+        tool="shell",
+        body=body,
+        digest="",
+        nonce="",
+        state=CallState.APPROVED,
+        approved_by="uid:0",
     )
     assert words.line_of(call) == "`ls`"
     assert "Repeat the identical call" in words.call_told(Held(call=call))

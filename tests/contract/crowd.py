@@ -1,4 +1,7 @@
-"""One of many processes that decide and start at once: `python -m tests.contract.crowd GATE NAME`."""
+"""One of many processes that decide and start at once.
+
+`python -m tests.contract.crowd GATE NAME`.
+"""
 
 import fcntl
 import subprocess
@@ -56,7 +59,12 @@ class Crowd:
         self._gate = (place / "gate").open("w")
         command = [sys.executable, "-m", "tests.contract.crowd", str(place / "gate")]
         self._members = [
-            subprocess.Popen([*command, f"member-{number}"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            subprocess.Popen(
+                [*command, f"member-{number}"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
             for number in range(size)
         ]
 
@@ -101,7 +109,10 @@ def main(gate: str, name: str) -> None:
 
 
 def obey(order: Order, *, gate: str, name: str) -> Report:
-    """Decide and take the task together with all the others; where there is no task, make the store with them."""
+    """Decide and take the task together with all the others.
+
+    Where there is no task, make the store with them.
+    """
     if order.task:
         return decide_and_start(order, gate=gate, name=name)
     pass_gate(gate)
@@ -124,7 +135,10 @@ def decide_and_start(order: Order, *, gate: str, name: str) -> Report:
 
 
 def where_everybody_may(root: str) -> Controller:
-    """Return a controller of the store for people of all names: whose process it is does not matter here."""
+    """Return a controller of the store for people of all names.
+
+    Whose process it is does not matter here.
+    """
     return Controller(
         SqliteStore(root),
         clock=now,

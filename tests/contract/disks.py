@@ -15,7 +15,9 @@ def small_disk(place: Path, *, kilobytes: int) -> Iterator[Path]:
     """Mount a filesystem of that size for a while."""
     place.mkdir()
     options = ["-t", "tmpfs", "-o", f"size={kilobytes}k,mode=0700", "tmpfs"]
-    if subprocess.run([needs("mount"), *options, place], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        [needs("mount"), *options, place], capture_output=True, check=False
+    ).returncode:
         missing("the right to mount a filesystem")
     try:
         yield place

@@ -121,7 +121,10 @@ def everything(store: Store, *task_ids: str) -> Any:
             view.open_asks(limit=1000),
             view.count_open_asks(),
             view.trail(),
-            [(view.runs(name), view.calls(name), view.asks(name), view.events(name)) for name in task_ids],
+            [
+                (view.runs(name), view.calls(name), view.asks(name), view.events(name))
+                for name in task_ids
+            ],
         )
 
 

@@ -59,9 +59,14 @@ class Office:
         return self.controller.start(a_spec(**words), by=self.me)
 
     def start_inside(self, run: Run, *, leaves: bool = True) -> Task:
-        """Start a task in a run; the run hears that it is not done and will leave for it, or does not care."""
+        """Start a task in a run.
+
+        The run hears that it is not done and will leave for it, or does not care.
+        """
         spec = a_spec(parent_run=run.id)
-        child = self.controller.start(spec, by=Principal(name="uid:1000", inside_run=run.id), key="run:child")
+        child = self.controller.start(
+            spec, by=Principal(name="uid:1000", inside_run=run.id), key="run:child"
+        )
         if leaves:
             self.controller.leave_open(run.id, child)
         return child
@@ -91,7 +96,9 @@ class Office:
         asked: dict[str, Any] = {"prompt": f"Which {key}?", "key": key, **words}
         return self.controller.ask(run.id, Question(**asked))
 
-    def reply(self, ask: Ask, verb: Verb, text: str | None = None, *, by: Principal | None = None) -> Task:
+    def reply(
+        self, ask: Ask, verb: Verb, text: str | None = None, *, by: Principal | None = None
+    ) -> Task:
         self.controller.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=by or self.me)
         return self.task(ask.task_id)
 

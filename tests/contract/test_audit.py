@@ -38,7 +38,9 @@ def lived(store: Store, *, waiting: int = 0) -> list[str]:
     office.controller.forget(office.run(office.start(), DONE).id, by=ME)
     office.run(office.start(), INTERRUPTED)
     _, ask = office.waiting()
-    recorded = office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name="uid:1000"))
+    recorded = office.controller.decide(
+        [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name="uid:1000")
+    )
     for _ in range(waiting):
         office.waiting()
     return [receipt.token for receipt in office.controller.receipts(recorded)]
@@ -69,9 +71,10 @@ def test_the_head_is_what_the_next_receipt_builds_on(store: Store) -> None:
     assert audited(store, [f"{place}:{seal.hex()}"]).is_whole
 
 
-# --- edits -------------------------------------------------------------------------------------------------------------
+# --- edits ----------------------------------------------------------------------------------------
 
-Edit = Callable[[Any, random.Random, int], str | None]  # database, chance and last place in; what was done out, or None
+# Database, chance and last place in; what was done out, or None
+Edit = Callable[[Any, random.Random, int], str | None]
 
 
 def one(db: Any, statement: str, *values: object) -> tuple[Any, ...]:
@@ -86,7 +89,12 @@ def change_body(db: Any, chance: random.Random, last: int) -> str | None:
         return None
     fields = msgspec.msgpack.decode(body)
     which = chance.randrange(4)
-    fields[which] = ["made_up", "uid:0", fields[2] + chance.choice([-1, 1]), {**fields[3], "call": 99}][which]
+    fields[which] = [
+        "made_up",
+        "uid:0",
+        fields[2] + chance.choice([-1, 1]),
+        {**fields[3], "call": 99},
+    ][which]
     new = msgspec.msgpack.encode(fields)
     db.execute("UPDATE event SET body = ? WHERE no = ?", (new, place))
     return None if new == body else f"field {which} of {place}"
@@ -117,8 +125,14 @@ def insert(db: Any, chance: random.Random, last: int) -> str:
     place = chance.randint(1, last)
     for later in range(last + 50, place - 1, -1):
         db.execute("UPDATE event SET no = ? WHERE no = ?", (later + 1, later))
-    other = one(db, "SELECT task, body, link, seal FROM event WHERE no > ? ORDER BY no LIMIT 1", chance.randint(0, last))
-    db.execute("INSERT INTO event (no, task, body, link, seal) VALUES (?, ?, ?, ?, ?)", (place, *other))
+    other = one(
+        db,
+        "SELECT task, body, link, seal FROM event WHERE no > ? ORDER BY no LIMIT 1",
+        chance.randint(0, last),
+    )
+    db.execute(
+        "INSERT INTO event (no, task, body, link, seal) VALUES (?, ?, ?, ?, ?)", (place, *other)
+    )
     return f"inserted at {place}"
 
 
@@ -153,7 +167,10 @@ def take_out(db: Any, chance: random.Random, last: int) -> str | None:
 
 
 def recompute_a_part(db: Any, chance: random.Random, last: int) -> str:
-    """Change an event and make all links and seals right again, up to some later event; and the heads of the tasks."""
+    """Change an event and make all links and seals right again, up to some later event.
+
+    And the heads of the tasks.
+    """
     place = chance.randint(1, last)
     (body,) = one(db, "SELECT body FROM event WHERE no = ?", place)
     if body is None:
@@ -161,7 +178,9 @@ def recompute_a_part(db: Any, chance: random.Random, last: int) -> str:
     else:
         fields = msgspec.msgpack.decode(body)
         fields[1] = "uid:31337"
-        db.execute("UPDATE event SET body = ? WHERE no = ?", (msgspec.msgpack.encode(fields), place))
+        db.execute(
+            "UPDATE event SET body = ? WHERE no = ?", (msgspec.msgpack.encode(fields), place)
+        )
     upto = chance.choice([last + 1_000, chance.randint(place, last + 1)])
     links = true_links(db)
     (seal,) = one(db, "SELECT seal FROM event WHERE no = ?", place - 1) if place > 1 else (GENESIS,)
@@ -178,13 +197,19 @@ EVENTS = "SELECT event.no, event.task, id, body, link FROM event LEFT JOIN task 
 
 
 def true_links(db: Any) -> dict[int, bytes]:
-    """Return the link that each event should have; written here once more, apart from the program's own."""
+    """Return the link that each event should have.
+
+    Written here once more, apart from the program's own.
+    """
     last: dict[int, bytes] = {}
     links: dict[int, bytes] = {}
     for place, task, name, body, link in db.execute(EVENTS).fetchall():
         if body is not None:
             kind, by, at, facts = msgspec.msgpack.decode(body)
-            link = sha256(last.get(task, GENESIS) + canonical(Event(task_id=name or "", kind=kind, by=by, at=at, facts=facts)))  # noqa: PLW2901 -- the one it should have
+            link = sha256(  # noqa: PLW2901
+                last.get(task, GENESIS)
+                + canonical(Event(task_id=name or "", kind=kind, by=by, at=at, facts=facts))
+            )
             last[task] = link
         links[place] = link
     return links
@@ -192,7 +217,11 @@ def true_links(db: Any) -> dict[int, bytes]:
 
 def heads(db: Any) -> dict[int, bytes]:
     links = true_links(db)
-    return {task: links[place] for place, task, _, body, _ in db.execute(EVENTS).fetchall() if body is not None}
+    return {
+        task: links[place]
+        for place, task, _, body, _ in db.execute(EVENTS).fetchall()
+        if body is not None
+    }
 
 
 ALL_EDITS: list[Edit] = [
@@ -216,8 +245,13 @@ def quick_place() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(900)
-def test_every_random_edit_is_found_when_a_later_receipt_exists(quick_place: Path, sweep: str) -> None:
-    """A-R84: changed, deleted, inserted, swapped, cut off, or forged with all that follows: found, each time."""
+def test_every_random_edit_is_found_when_a_later_receipt_exists(
+    quick_place: Path, sweep: str
+) -> None:
+    """A-R84: changed, deleted, inserted, swapped, cut off, or forged with all that follows.
+
+    Found, each time.
+    """
     original = quick_place / "original"
     store = SqliteStore(str(original))
     (receipt,) = lived(store)
@@ -232,7 +266,9 @@ def test_every_random_edit_is_found_when_a_later_receipt_exists(quick_place: Pat
     chance = random.Random(7)
     while done.total() < EDITS[sweep]:
         edit = chance.choice(ALL_EDITS)
-        verdict, what = edited(original, quick_place / "edited", edit, chance, last=last, receipt=receipt)
+        verdict, what = edited(
+            original, quick_place / "edited", edit, chance, last=last, receipt=receipt
+        )
         if what is not None:
             done[edit.__name__] += 1
             unnoticed += [what] if verdict.is_whole else []
@@ -272,7 +308,11 @@ def test_the_first_broken_event_is_named(tmp_path: Path) -> None:
     store._db.all("UPDATE event SET body = ? WHERE no = ?", body, wanted.place)
     broken = audited(store, receipts).broken
     assert broken
-    assert (broken.place, broken.task_id, broken.kind) == (wanted.place, wanted.event.task_id, "ask_approved")
+    assert (broken.place, broken.task_id, broken.kind) == (
+        wanted.place,
+        wanted.event.task_id,
+        "ask_approved",
+    )
     store.close()
 
 
@@ -296,10 +336,13 @@ def test_a_decision_that_the_trail_does_not_tell_is_found(tmp_path: Path, forger
     store.close()
 
 
-# --- words -------------------------------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "7", ":", "7:", ":abcd", "7:abcd", f"7:{'x' * 32}", f"-1:{'a' * 32}", f"٣:{'a' * 32}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "7", ":", "7:", ":abcd", "7:abcd", f"7:{'x' * 32}", f"-1:{'a' * 32}", f"٣:{'a' * 32}"],
+)
 def test_what_is_no_receipt_is_told(text: str) -> None:
     with pytest.raises(Misuse, match="PLACE:SEAL"):
         Auditor([text])

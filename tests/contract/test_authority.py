@@ -1,4 +1,7 @@
-"""Who may do what, in every state: each cell of principal x verb x state, against a table that was written by hand."""
+"""Who may do what, in every state.
+
+Each cell of principal x verb x state, against a table that was written by hand.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -83,7 +86,7 @@ def principal(name: str) -> Principal:
     return Principal(name=plain, inside_run="another-task.1" if where else None)
 
 
-# --- states, and what can be done in each ------------------------------------------------------------------------------
+# --- states, and what can be done in each ---------------------------------------------------------
 
 
 def ended(office: Office, exit_: Any) -> Task:
@@ -100,7 +103,8 @@ STATES: dict[TaskState, Callable[[Office], Task]] = {
     TaskState.CANCELED: lambda office: office.controller.cancel(office.start().id, by=OWNER),
 }
 
-# What each verb on a task does where it is allowed: the states in which it is done; in all others it is a conflict.
+# What each verb on a task does where it is allowed: the states in which it is done; in all others
+# it is a conflict.
 ON_TASKS: dict[str, tuple[Callable[..., object], set[TaskState]]] = {
     "resume": (
         lambda office, task, by: office.controller.resume(task.id, by=by),
@@ -110,7 +114,10 @@ ON_TASKS: dict[str, tuple[Callable[..., object], set[TaskState]]] = {
         lambda office, task, by: office.controller.restart(task.id, by=by, workspace="/w"),
         set(TaskState) - {TaskState.RUNNING},
     ),
-    "pause": (lambda office, task, by: office.controller.pause(task.id, by=by), {TaskState.QUEUED, TaskState.RUNNING}),
+    "pause": (
+        lambda office, task, by: office.controller.pause(task.id, by=by),
+        {TaskState.QUEUED, TaskState.RUNNING},
+    ),
     "cancel": (
         lambda office, task, by: office.controller.cancel(task.id, by=by),
         {TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED},
@@ -120,7 +127,9 @@ ON_TASKS: dict[str, tuple[Callable[..., object], set[TaskState]]] = {
         {TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELED},
     ),
     "resume with a decision": (
-        lambda office, task, by: office.controller.resume(task.id, Resumption(approve_all=True), by=by),
+        lambda office, task, by: office.controller.resume(
+            task.id, Resumption(approve_all=True), by=by
+        ),
         {TaskState.WAITING},
     ),
     "resume with an answer": (
@@ -164,7 +173,9 @@ def current(office: Office, ask: Ask) -> Ask:
 
 
 def replied(verb: Verb) -> Callable[[Office, Ask, Principal], object]:
-    return lambda office, ask, by: office.controller.decide([Reply(ask_id=ask.id, verb=verb, text=None)], by=by)
+    return lambda office, ask, by: office.controller.decide(
+        [Reply(ask_id=ask.id, verb=verb, text=None)], by=by
+    )
 
 
 ON_ASKS: dict[str, tuple[Callable[[Office, Ask, Principal], object], set[AskState]]] = {
@@ -172,14 +183,18 @@ ON_ASKS: dict[str, tuple[Callable[[Office, Ask, Principal], object], set[AskStat
     "reject": (replied(Verb.REJECT), {AskState.PENDING}),
     "answer": (replied(Verb.ANSWER), set()),
     "settle": (
-        lambda office, ask, by: office.controller.settle(ask.task_id, ask.call or 1, Verdict.IT_RAN, by=by),
+        lambda office, ask, by: office.controller.settle(
+            ask.task_id, ask.call or 1, Verdict.IT_RAN, by=by
+        ),
         set(),
     ),
 }
 ASKED: dict[str, tuple[Callable[[Office], Ask], Callable[[Office, Ask, Principal], object]]] = {
     "answer": (
         question,
-        lambda office, ask, by: office.controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text="eu")], by=by),
+        lambda office, ask, by: office.controller.decide(
+            [Reply(ask_id=ask.id, verb=Verb.ANSWER, text="eu")], by=by
+        ),
     ),
     "resume with an answer": (
         question,
@@ -191,7 +206,7 @@ ASKED: dict[str, tuple[Callable[[Office], Ask], Callable[[Office, Ask, Principal
 OF_OTHER_SURFACES = ("ask", "edit", "snooze", "decide", "rules", "notify")
 
 
-# --- the cells -----------------------------------------------------------------------------------------------------------
+# --- the cells ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -219,7 +234,9 @@ def expected(name: str, verb: str, *, is_done: bool) -> str:
     return "done" if is_done else "conflict"
 
 
-def check(office: Office, name: str, verb: str, act: Callable[[Principal], object], *, is_done: bool) -> str:
+def check(
+    office: Office, name: str, verb: str, act: Callable[[Principal], object], *, is_done: bool
+) -> str:
     """Try a cell; a denial changes nothing at all."""
     before = everything(office)
     told = outcome(partial(act, principal(name)))
@@ -237,7 +254,9 @@ def test_every_cell_of_a_task(office: Office, name: str, verb: str) -> None:
         f"{state}: {found}"
         for state, make in STATES.items()
         for task in [make(office)]
-        if (found := check(office, name, verb, partial(act, office, task), is_done=state in fitting))
+        if (
+            found := check(office, name, verb, partial(act, office, task), is_done=state in fitting)
+        )
     ]
     assert wrong == []
 
@@ -264,13 +283,27 @@ def test_every_cell_of_what_only_some_asks_take(office: Office, name: str, verb:
 
 @pytest.mark.parametrize("name", MAY)
 def test_only_who_may_request_starts_a_task(office: Office, name: str) -> None:
-    assert check(office, name, "start", lambda by: office.controller.start(a_spec(), by=by), is_done=True) == ""
+    assert (
+        check(
+            office, name, "start", lambda by: office.controller.start(a_spec(), by=by), is_done=True
+        )
+        == ""
+    )
 
 
 @pytest.mark.parametrize("name", MAY)
 def test_verbs_of_other_surfaces_ask_the_same_table(office: Office, name: str) -> None:
     for verb, words in product(OF_OTHER_SURFACES, ("{}", "{} --option")):
-        assert check(office, name, verb, partial(office.controller.authorise, verb=words.format(verb)), is_done=True) == ""
+        assert (
+            check(
+                office,
+                name,
+                verb,
+                partial(office.controller.authorise, verb=words.format(verb)),
+                is_done=True,
+            )
+            == ""
+        )
 
 
 def test_every_verb_of_the_table_has_its_cells() -> None:
@@ -291,7 +324,7 @@ def test_an_authoriser_that_raises_has_said_no_and_the_sentence_says_why(office:
     assert current(office, ask).is_open
 
 
-# --- terms and levels --------------------------------------------------------------------------------------------------
+# --- terms and levels -----------------------------------------------------------------------------
 
 
 def asked(office: Office, terms: Terms, *, requester: str = "uid:1000") -> Ask:
@@ -308,20 +341,29 @@ def asked(office: Office, terms: Terms, *, requester: str = "uid:1000") -> Ask:
     return ask
 
 
-OTHER_USER, SIGNER, HOOK = Principal(name="uid:2003"), Principal(name="key:anna"), Principal(name="webhook:ci")
+OTHER_USER, SIGNER, HOOK = (
+    Principal(name="uid:2003"),
+    Principal(name="key:anna"),
+    Principal(name="webhook:ci"),
+)
 TERMS: dict[str, tuple[Terms, set[str]]] = {
     "none": (Terms(), {"uid:1000", "uid:2003", "key:anna", "webhook:ci"}),
     "human": (Terms(approver=Approver.HUMAN), {"uid:1000", "uid:2003", "key:anna"}),
     "not the requester": (Terms(not_requester=True), {"uid:2003", "key:anna", "webhook:ci"}),
     "signed": (Terms(signed=True), {"key:anna"}),
-    "human, not the requester": (Terms(approver=Approver.HUMAN, not_requester=True), {"uid:2003", "key:anna"}),
+    "human, not the requester": (
+        Terms(approver=Approver.HUMAN, not_requester=True),
+        {"uid:2003", "key:anna"},
+    ),
     "all": (Terms(approver=Approver.HUMAN, not_requester=True, signed=True), {"key:anna"}),
 }
 
 
 @pytest.mark.parametrize("by", [OWNER, OTHER_USER, SIGNER, HOOK], ids=lambda by: by.name)
 @pytest.mark.parametrize("terms", TERMS)
-def test_an_approval_counts_only_on_the_terms_of_its_ask(office: Office, terms: str, by: Principal) -> None:
+def test_an_approval_counts_only_on_the_terms_of_its_ask(
+    office: Office, terms: str, by: Principal
+) -> None:
     """A-R85."""
     wanted, may = TERMS[terms]
     ask = asked(office, wanted)
@@ -366,13 +408,18 @@ def test_a_decision_says_its_level_in_the_ask_in_the_trail_and_in_its_receipt(
     recorded = current(office, ask)
     (receipt,) = office.controller.receipts([recorded])
     with office.controller.store.read() as view:
-        (told,) = [each for each in view.last_events(ask.task_id, limit=9) if each.event.facts.get("level")]
+        (told,) = [
+            each for each in view.last_events(ask.task_id, limit=9) if each.event.facts.get("level")
+        ]
     assert recorded.level == told.event.facts["level"] == receipt.level == level
     assert (receipt.by, receipt.place, receipt.seal) == (by.name, told.place, told.seal.hex())
 
 
 def test_what_nobody_decided_has_no_level(office: Office) -> None:
-    assert {settled(office, state).level for state in (AskState.PENDING, AskState.EXPIRED, AskState.WITHDRAWN)} == {None}
+    assert {
+        settled(office, state).level
+        for state in (AskState.PENDING, AskState.EXPIRED, AskState.WITHDRAWN)
+    } == {None}
 
 
 def test_receipts_of_many_asks_come_in_their_order_however_long_the_history(office: Office) -> None:
@@ -383,6 +430,10 @@ def test_receipts_of_many_asks_come_in_their_order_however_long_the_history(offi
         office.reply(ask, Verb.ANSWER, "eu", by=OWNER)
     replies = [Reply(ask_id=ask.id, verb=Verb.ANSWER, text="us") for ask in asks[3:]]
     recorded = office.controller.decide(replies, by=OWNER)
-    assert [receipt.ask for receipt in office.controller.receipts(recorded)] == [ask.id for ask in asks[3:]]
+    assert [receipt.ask for receipt in office.controller.receipts(recorded)] == [
+        ask.id for ask in asks[3:]
+    ]
     early = [current(office, ask) for ask in asks[:3]]
-    assert [receipt.ask for receipt in office.controller.receipts(early)] == [ask.id for ask in asks[:3]]
+    assert [receipt.ask for receipt in office.controller.receipts(early)] == [
+        ask.id for ask in asks[:3]
+    ]

@@ -1,4 +1,7 @@
-"""Decisions that were carried: on every store they count once, for what was signed, however often they come."""
+"""Decisions that were carried.
+
+On every store they count once, for what was signed, however often they come.
+"""
 
 import hashlib
 
@@ -21,13 +24,18 @@ REPLAYS = 1_000
 
 
 class Keys:
-    """Signatures without ssh-keygen: a name, and a digest that only the holder of that name's secret can make."""
+    """Signatures without ssh-keygen.
+
+    A name, and a digest that only the holder of that name's secret can make.
+    """
 
     def __init__(self) -> None:
         self.secrets = {"anna": b"a", "bert": b"b"}
 
     def sign(self, document: str, *, by: str) -> Signed:
-        return Signed(document=document, signature=f"{by}:{self._proof(document.encode(), self.secrets[by])}")
+        return Signed(
+            document=document, signature=f"{by}:{self._proof(document.encode(), self.secrets[by])}"
+        )
 
     def signer(self, document: bytes, signature: str) -> str:
         name, _, proof = signature.partition(":")
@@ -60,7 +68,13 @@ def office(store: Store, keys: Keys) -> Office:
 
 
 def signed(
-    office: Office, keys: Keys, ask: Ask, verb: Verb = Verb.APPROVE, text: str | None = None, *, by: str = "anna"
+    office: Office,
+    keys: Keys,
+    ask: Ask,
+    verb: Verb = Verb.APPROVE,
+    text: str | None = None,
+    *,
+    by: str = "anna",
 ) -> Signed:
     decision = office.controller.decision_on(Reply(ask_id=ask.id, verb=verb, text=text))
     return keys.sign(document_of(decision), by=by)
@@ -70,7 +84,9 @@ def starts(office: Office, task: Task) -> int:
     return sum(event.kind == "call_executing" for event in office.events(task))
 
 
-def test_a_thousand_replays_of_a_signed_decision_start_nothing_a_second_time(office: Office, keys: Keys) -> None:
+def test_a_thousand_replays_of_a_signed_decision_start_nothing_a_second_time(
+    office: Office, keys: Keys
+) -> None:
     """A-R60, A-R85."""
     task, ask = office.waiting()
     before = starts(office, task)
@@ -99,7 +115,9 @@ def test_a_thousand_replays_of_a_request_start_nothing_a_second_time(office: Off
     assert starts(office, task) == before + 1
 
 
-def test_a_replay_after_a_restart_decides_nothing_that_is_asked_anew(office: Office, keys: Keys) -> None:
+def test_a_replay_after_a_restart_decides_nothing_that_is_asked_anew(
+    office: Office, keys: Keys
+) -> None:
     task, ask = office.waiting()
     decision = signed(office, keys, ask)
     office.controller.decide_signed([decision], carried_by=COURIER)
@@ -114,7 +132,9 @@ def test_a_name_that_failed_can_be_used_again(office: Office) -> None:
     wrong = [Reply(ask_id=ask.id, verb=Verb.APPROVE, digest="00" * 32)]
     with pytest.raises(Conflict):
         office.controller.decide_once("webhook:1", b"body", wrong, by=HOOK)
-    (recorded,) = office.controller.decide_once("webhook:1", b"other", [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=HOOK)
+    (recorded,) = office.controller.decide_once(
+        "webhook:1", b"other", [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=HOOK
+    )
     assert recorded.state is AskState.APPROVED
 
 
@@ -128,9 +148,14 @@ def test_what_was_signed_is_what_starts(office: Office, keys: Keys, value: str |
 
 def test_several_who_sign_are_recorded_each_by_name(office: Office, keys: Keys) -> None:
     asks = [office.waiting()[1] for _ in range(2)]
-    both = [signed(office, keys, ask, by=name) for ask, name in zip(asks, ("anna", "bert"), strict=True)]
+    both = [
+        signed(office, keys, ask, by=name) for ask, name in zip(asks, ("anna", "bert"), strict=True)
+    ]
     recorded = office.controller.decide_signed(both, carried_by=COURIER)
-    assert [(ask.settled_by, ask.level) for ask in recorded] == [("key:anna", "L2"), ("key:bert", "L2")]
+    assert [(ask.settled_by, ask.level) for ask in recorded] == [
+        ("key:anna", "L2"),
+        ("key:bert", "L2"),
+    ]
 
 
 def test_one_that_does_not_hold_spoils_all(office: Office, keys: Keys) -> None:
@@ -148,7 +173,9 @@ def test_one_that_does_not_hold_spoils_all(office: Office, keys: Keys) -> None:
     assert [ask.state for ask in before.inbox] == [AskState.PENDING] * 2
 
 
-def test_a_signer_who_is_gone_opens_no_gate_and_is_named_in_the_new_ask(office: Office, keys: Keys) -> None:
+def test_a_signer_who_is_gone_opens_no_gate_and_is_named_in_the_new_ask(
+    office: Office, keys: Keys
+) -> None:
     task, ask = office.waiting()
     office.controller.decide_signed([signed(office, keys, ask)], carried_by=COURIER)
     del keys.secrets["anna"]

@@ -1,4 +1,7 @@
-"""What the controller promises, over every store: how tasks begin, what people decide, and who may."""
+"""What the controller promises, over every store.
+
+How tasks begin, what people decide, and who may.
+"""
 
 from typing import Any
 
@@ -7,7 +10,14 @@ from msgspec.structs import replace
 
 from adjourn.core.ask import Principal, Reply, Verb, Verdict
 from adjourn.core.call import ORIGINAL, Command, canonical, command_of
-from adjourn.core.errors import AlreadySettled, Conflict, Misuse, MoveRefused, NotAllowed, NothingRecorded
+from adjourn.core.errors import (
+    AlreadySettled,
+    Conflict,
+    Misuse,
+    MoveRefused,
+    NotAllowed,
+    NothingRecorded,
+)
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, TaskState
@@ -17,11 +27,14 @@ from adjourn.ports.world import NeverStarted
 from tests.contract.office import ASKS_10, ASKS_90, DONE, FAILED, INTERRUPTED, ME, YOU, Office
 from tests.unit.values import A_DAY
 
-# --- a whole life ------------------------------------------------------------------------------------------------------
+# --- a whole life ---------------------------------------------------------------------------------
 
 
 def test_a_task_keeps_its_id_through_pauses_of_every_kind(office: Office) -> None:
-    """A-R50, A-R55, A-R56, A-R58, A-R61: approval, question, interrupt, completion; one task, four runs."""
+    """A-R50, A-R55, A-R56, A-R58, A-R61.
+
+    Approval, question, interrupt, completion; one task, four runs.
+    """
     task, ask = office.waiting()
     assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
     asked = office.run(task, ASKS_10, asking=("region",))
@@ -31,7 +44,12 @@ def test_a_task_keeps_its_id_through_pauses_of_every_kind(office: Office) -> Non
     done = office.run(task)
     assert (done.id, done.state, done.message) == (task.id, TaskState.SUCCEEDED, "all done")
     runs = office.runs(task)
-    assert [run.state for run in runs] == [RunState.WAITING, RunState.WAITING, RunState.PAUSED, RunState.SUCCEEDED]
+    assert [run.state for run in runs] == [
+        RunState.WAITING,
+        RunState.WAITING,
+        RunState.PAUSED,
+        RunState.SUCCEEDED,
+    ]
     assert [run.resumed_from for run in runs] == [None, 1, 2, 3]
     assert len({run.checkpoint_id for run in runs}) == 4
     assert {run.session_id for run in runs} == {task.session_id}
@@ -79,7 +97,7 @@ def test_whatever_happens_is_written_down_with_who_did_it(office: Office) -> Non
         assert first_broken(view.trail()) is None
 
 
-# --- approvals ---------------------------------------------------------------------------------------------------------
+# --- approvals ------------------------------------------------------------------------------------
 
 
 def test_an_approval_runs_the_same_command_again_with_the_value(office: Office) -> None:
@@ -87,7 +105,9 @@ def test_an_approval_runs_the_same_command_again_with_the_value(office: Office) 
     task, ask = office.waiting()
     office.reply(ask, Verb.APPROVE, "canary")
     command = command_of(office.begin(task).call.body)
-    assert command == Command(argv=task.spec.argv, cwd=task.spec.workspace, env={"AUTO_APPROVAL": "canary"})
+    assert command == Command(
+        argv=task.spec.argv, cwd=task.spec.workspace, env={"AUTO_APPROVAL": "canary"}
+    )
 
 
 def test_without_a_value_it_is_approved(office: Office) -> None:
@@ -101,7 +121,10 @@ def test_the_decision_can_be_an_argument_too(office: Office) -> None:
     """C-R9"""
     task, ask = office.waiting(decision_arg=True)
     office.reply(ask, Verb.APPROVE, "canary")
-    assert command_of(office.begin(task).call.body).argv == (*task.spec.argv, "--approval-decision=canary")
+    assert command_of(office.begin(task).call.body).argv == (
+        *task.spec.argv,
+        "--approval-decision=canary",
+    )
 
 
 def test_only_the_run_that_a_decision_started_has_the_decision(office: Office) -> None:
@@ -156,21 +179,31 @@ def test_a_decision_binds_to_what_was_shown(office: Office) -> None:
 
 @pytest.mark.parametrize("second", [Verb.APPROVE, Verb.REJECT])
 @pytest.mark.parametrize("first", [Verb.APPROVE, Verb.REJECT])
-def test_the_second_to_decide_is_told_who_when_and_what(office: Office, first: Verb, second: Verb) -> None:
+def test_the_second_to_decide_is_told_who_when_and_what(
+    office: Office, first: Verb, second: Verb
+) -> None:
     """C-R14"""
     _, ask = office.waiting()
     office.reply(ask, first, "words")
-    with pytest.raises(AlreadySettled, match=rf"{first[:6]}\w* by uid:1000 at 2023-11-14T22:13:20.000Z \(words\)"):
+    with pytest.raises(
+        AlreadySettled, match=rf"{first[:6]}\w* by uid:1000 at 2023-11-14T22:13:20.000Z \(words\)"
+    ):
         office.reply(ask, second, by=YOU)
 
 
 def test_of_several_replies_all_count_or_none(office: Office) -> None:
     task, one = office.waiting()
     _, other = office.waiting()
-    replies = [Reply(ask_id=one.id, verb=Verb.APPROVE), Reply(ask_id=other.id, verb=Verb.ANSWER, text="eu")]
+    replies = [
+        Reply(ask_id=one.id, verb=Verb.APPROVE),
+        Reply(ask_id=other.id, verb=Verb.ANSWER, text="eu"),
+    ]
     with pytest.raises(NothingRecorded, match="1 of 2 do not fit") as refused:
         office.controller.decide(replies, by=ME)
-    assert [(item.ask_id, item.result) for item in refused.value.items] == [(one.id, "would be approved"), (other.id, "refused")]
+    assert [(item.ask_id, item.result) for item in refused.value.items] == [
+        (one.id, "would be approved"),
+        (other.id, "refused"),
+    ]
     assert isinstance(refused.value.items[1].error, Misuse)
     assert refused.value.exit_code == Misuse.exit_code
     assert office.task(task.id) == task
@@ -181,7 +214,9 @@ def test_an_edit_changes_the_call_and_the_task_in_one_step(office: Office) -> No
     task, ask = office.waiting(argv=("./deploy.sh", "prod"), decision_arg=True)
     before = office.scene(task).calls[ask.call or 0]
     arguments = canonical({"argv": ["./deploy.sh", "test"], "cwd": "/srv/other"})
-    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, text="yes", edited=arguments)], by=ME)
+    office.controller.decide(
+        [Reply(ask_id=ask.id, verb=Verb.APPROVE, text="yes", edited=arguments)], by=ME
+    )
     claimed = office.begin(office.task(task.id))
     assert command_of(claimed.call.body).argv == ("./deploy.sh", "test", "--approval-decision=yes")
     assert command_of(claimed.call.body).cwd == "/srv/other"
@@ -196,19 +231,34 @@ def test_an_edit_changes_the_call_and_the_task_in_one_step(office: Office) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"argv": [], "cwd": "/"}, {"argv": ["./deploy.sh", "--env", "prod"], "cwd": "/srv/place"}, {"x": 1}]
+    "arguments",
+    [
+        {"argv": [], "cwd": "/"},
+        {"argv": ["./deploy.sh", "--env", "prod"], "cwd": "/srv/place"},
+        {"x": 1},
+    ],
 )
-def test_an_edit_that_does_not_fit_changes_nothing(office: Office, arguments: dict[str, Any]) -> None:
+def test_an_edit_that_does_not_fit_changes_nothing(
+    office: Office, arguments: dict[str, Any]
+) -> None:
     task, ask = office.waiting()
     events = office.events(task)
     with pytest.raises(Misuse):
-        office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=canonical(arguments))], by=ME)
+        office.controller.decide(
+            [Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=canonical(arguments))], by=ME
+        )
     assert (office.task(task.id), office.events(task)) == (task, events)
 
 
 def test_an_edit_of_another_call_than_the_one_shown_is_refused(office: Office) -> None:
     _, ask = office.waiting()
-    reply = Reply(ask_id=ask.id, verb=Verb.APPROVE, digest="0" * 64, edited=canonical({"argv": ["x"], "cwd": "/"}), files={})
+    reply = Reply(
+        ask_id=ask.id,
+        verb=Verb.APPROVE,
+        digest="0" * 64,
+        edited=canonical({"argv": ["x"], "cwd": "/"}),
+        files={},
+    )
     with pytest.raises(Conflict, match="not the one that was shown"):
         office.controller.decide([reply], by=ME)
 
@@ -221,7 +271,9 @@ def test_a_snooze_decides_nothing_and_puts_off_nothing(office: Office) -> None:
     with pytest.raises(Misuse):
         office.controller.snooze([ask.id], until=office.now, by=ME)
     with pytest.raises(NotAllowed):
-        office.controller.snooze([ask.id], until=None, by=Principal(name="uid:1000", inside_run="x.1"))
+        office.controller.snooze(
+            [ask.id], until=None, by=Principal(name="uid:1000", inside_run="x.1")
+        )
     office.now += 1001
     office.controller.recover()
     assert office.task(task.id).state is TaskState.FAILED
@@ -234,10 +286,12 @@ def test_the_inbox_waits_for_every_ask_but_a_resume_is_final(office: Office) -> 
     task = office.run(office.start(), ASKS_10, asking=("region", "size"))
     region, _ = office.scene(task).open_asks
     assert office.reply(region, Verb.ANSWER, "eu").state is TaskState.WAITING
-    assert office.controller.resume(task.id, Resumption(text="big"), by=ME).state is TaskState.QUEUED
+    assert (
+        office.controller.resume(task.id, Resumption(text="big"), by=ME).state is TaskState.QUEUED
+    )
 
 
-# --- questions ---------------------------------------------------------------------------------------------------------
+# --- questions ------------------------------------------------------------------------------------
 
 
 def test_the_nth_question_of_a_key_gets_the_nth_answer(office: Office) -> None:
@@ -298,7 +352,7 @@ def test_a_question_takes_an_answer_and_nothing_else(office: Office, verb: Verb)
     office.reply(ask, Verb.ANSWER, "eu")
 
 
-# --- who may -----------------------------------------------------------------------------------------------------------
+# --- who may --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", Verb)
@@ -321,14 +375,16 @@ def test_a_run_may_stop_what_it_started_and_nothing_else(office: Office, act: st
     if act == "restart":
         for task in (own, foreign):
             office.controller.cancel(task.id, by=ME)
-    options = {"by": Principal(name="uid:1000", inside_run=run.id)} | ({"workspace": "/w"} if act == "restart" else {})
+    options = {"by": Principal(name="uid:1000", inside_run=run.id)} | (
+        {"workspace": "/w"} if act == "restart" else {}
+    )
     getattr(office.controller, act)(own.id, **options)
     for task_id in (foreign.id, run.task_id):
         with pytest.raises((NotAllowed, MoveRefused)):
             getattr(office.controller, act)(task_id, **options)
 
 
-# --- starting ----------------------------------------------------------------------------------------------------------
+# --- starting -------------------------------------------------------------------------------------
 
 
 def test_of_two_who_start_one_gets_it(office: Office) -> None:
@@ -339,7 +395,9 @@ def test_of_two_who_start_one_gets_it(office: Office) -> None:
     assert [run.supervisor for run in office.runs(task)] == ["anna-0"]
 
 
-@pytest.mark.parametrize("exit_", [DONE, FAILED, INTERRUPTED, ASKS_90], ids=["succeeded", "failed", "paused", "waiting"])
+@pytest.mark.parametrize(
+    "exit_", [DONE, FAILED, INTERRUPTED, ASKS_90], ids=["succeeded", "failed", "paused", "waiting"]
+)
 def test_nothing_starts_by_itself(office: Office, exit_: Exit) -> None:
     """A-R60, D-R6, D-R7, D-R30, D-R60: going on takes a person."""
     task = office.run(office.start(), exit_)

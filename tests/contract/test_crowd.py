@@ -43,7 +43,9 @@ def the_winner(tries: dict[str, Try | None], *, losers: set[str]) -> str:
 
 
 def check_round(controller: Controller, order: Order, reports: list[Report]) -> None:
-    decider = the_winner({report.name: report.decision for report in reports}, losers={"AlreadySettled"})
+    decider = the_winner(
+        {report.name: report.decision for report in reports}, losers={"AlreadySettled"}
+    )
     for report in reports:
         assert report.decision
         assert report.name == decider or f"approved by {decider} at" in report.decision.sentence
@@ -56,7 +58,9 @@ def check_round(controller: Controller, order: Order, reports: list[Report]) -> 
 
 @pytest.mark.serial
 @pytest.mark.timeout(600)
-def test_of_many_processes_that_decide_and_start_at_once_one_wins(tmp_path: Path, sweep: str) -> None:
+def test_of_many_processes_that_decide_and_start_at_once_one_wins(
+    tmp_path: Path, sweep: str
+) -> None:
     """C-R14, A-R60: one decision, one start, no locked database, and nobody waits as long as two seconds."""
     root = tmp_path / ".adjourn"
     controller = open_controller(str(root))
@@ -67,11 +71,18 @@ def test_of_many_processes_that_decide_and_start_at_once_one_wins(tmp_path: Path
             reports = crowd.obey(order)
             check_round(controller, order, reports)
             assert {report.opening.error for report in reports} == {None}
-            waits += [each.seconds for report in reports for each in (report.decision, report.claim) if each]
+            waits += [
+                each.seconds
+                for report in reports
+                for each in (report.decision, report.claim)
+                if each
+            ]
     with controller.store.read() as view:
         assert first_broken(view.trail()) is None
     controller.store.close()
-    print(f"{SIZE} processes, {ROUNDS[sweep]} rounds: worst wait {max(waits):.3f} s, median {median(waits):.3f} s")
+    print(
+        f"{SIZE} processes, {ROUNDS[sweep]} rounds: worst wait {max(waits):.3f} s, median {median(waits):.3f} s"
+    )
     assert max(waits) < PATIENCE
 
 
@@ -87,4 +98,8 @@ def test_many_processes_can_make_a_store_at_once(tmp_path: Path, sweep: str) -> 
 def _opened_by_all(crowd: Crowd, place: Path) -> dict[str, str]:
     place.mkdir()
     reports = crowd.obey(Order(root=str(place / ".adjourn")))
-    return {report.name: f"{report.opening.error}: {report.opening.sentence}" for report in reports if report.opening.error}
+    return {
+        report.name: f"{report.opening.error}: {report.opening.sentence}"
+        for report in reports
+        if report.opening.error
+    }

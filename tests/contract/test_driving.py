@@ -23,7 +23,11 @@ NEVER_RM = '[[rule]]\ntool = "erase"\naction = "never"'
 def begun(office: Office, *, runner: str = "agent", asks: bool = True) -> tuple[Task, Run]:
     """Return a task of an agent whose driver runs."""
     task = office.start(
-        runner=runner, argv=("adjourn", "_agent"), prompt="deploy", pause_on_approval=asks, on_rejection=OnRejection.TELL
+        runner=runner,
+        argv=("adjourn", "_agent"),
+        prompt="deploy",
+        pause_on_approval=asks,
+        on_rejection=OnRejection.TELL,
     )
     return task, office.begin(task).run
 
@@ -34,7 +38,12 @@ def again(office: Office, task: Task) -> Run:
 
 
 def wanted(tool: str = "write_file", label: str | None = None, **arguments: object) -> Proposed:
-    return Proposed(tool=tool, body=tool_body(tool, arguments or {"path": "a"}), label=label, words="I will do it.")
+    return Proposed(
+        tool=tool,
+        body=tool_body(tool, arguments or {"path": "a"}),
+        label=label,
+        words="I will do it.",
+    )
 
 
 def calls(held: list[Held]) -> list[Call]:
@@ -68,14 +77,17 @@ def test_nothing_of_a_batch_runs_while_one_call_of_it_is_asked_about(office: Off
 def test_calls_are_named_as_the_agent_names_them_unless_that_names_another(office: Office) -> None:
     """A-R26, A-R36: what is pending can be named as it was proposed, and no name ever names two calls."""
     task, run = begun(office)
-    held = office.controller.propose_batch(run.id, [wanted(label="tc_1"), wanted(label="tc_1"), wanted(label="an odd one")])
+    held = office.controller.propose_batch(
+        run.id, [wanted(label="tc_1"), wanted(label="tc_1"), wanted(label="an odd one")]
+    )
     names = [call.tool_call_id for call in calls(held)]
     assert names[0] == "tc_1"
     assert len(set(names)) == len(names)
     assert all(" " not in name for name in names)
     office.controller.finish(run, ASKS_10)
     office.controller.resume(task.id, Resumption(approve=("tc_1",)), by=ME)
-    assert states(office, task) == [CallState.APPROVED, CallState.REJECTED, CallState.REJECTED]  # A-R47
+    # A-R47
+    assert states(office, task) == [CallState.APPROVED, CallState.REJECTED, CallState.REJECTED]
 
 
 def test_without_the_flag_all_runs_but_what_never_may(office: Office) -> None:
@@ -133,7 +145,9 @@ def test_a_call_whose_gate_stayed_shut_is_offered_again(office: Office) -> None:
 def test_a_call_whose_file_changes_again_and_again_is_not_offered_for_ever(office: Office) -> None:
     task, run, call = executing(office)
     for _ in range(TRIES - 1):
-        office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one", is_refused=True))
+        office.controller.conclude_call(
+            run, call, NeverStarted("apply.sh was another one", is_refused=True)
+        )
         offered = office.controller.next_execution(task.id)
         assert offered is not None
         claimed = office.controller.claim_call(run, offered)
@@ -141,14 +155,20 @@ def test_a_call_whose_file_changes_again_and_again_is_not_offered_for_ever(offic
         executed = office.controller.execute_call(run, claimed, shim=shim_of(run.id))
         assert executed is not None
         call = executed
-    office.controller.conclude_call(run, call, NeverStarted("apply.sh was another one", is_refused=True))
+    office.controller.conclude_call(
+        run, call, NeverStarted("apply.sh was another one", is_refused=True)
+    )
     assert office.controller.next_execution(task.id) is None
     (held,) = office.controller.batch(task.id)
-    assert held.result == CallResult(ok=False, error=f"it could not be started in {TRIES} tries: apply.sh was another one")
+    assert held.result == CallResult(
+        ok=False, error=f"it could not be started in {TRIES} tries: apply.sh was another one"
+    )
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_person_says_what_became_of_a_call_that_nobody_saw_end(office: Office, verdict: Verdict) -> None:
+def test_a_person_says_what_became_of_a_call_that_nobody_saw_end(
+    office: Office, verdict: Verdict
+) -> None:
     task, run, call = executing(office)
     office.controller.conclude_call(run, call, Vanished())
     waiting = office.controller.finish(run, ASKS_10)
@@ -206,8 +226,13 @@ def test_a_call_is_handed_out_once(office: Office) -> None:
 
 
 @pytest.mark.parametrize("exit_", [DONE, Exit(code=1), ASKS_10, Exit(code=74), KILLED, None])
-def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(office: Office, exit_: Exit | None) -> None:
-    """Whoever died: the driver, or the shim with it (None). What the session could do is no reason to guess."""
+def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(
+    office: Office, exit_: Exit | None
+) -> None:
+    """Whoever died: the driver, or the shim with it (None).
+
+    What the session could do is no reason to guess.
+    """
     task, run = begun(office, runner="claude", asks=False)
     office.controller.note_session(run.id, "5f0c", resumable=True)
     (held,) = office.controller.propose_batch(run.id, [wanted()])
@@ -221,7 +246,9 @@ def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(office
 
 
 @pytest.mark.parametrize("exit_", [KILLED, None])
-def test_a_session_whose_driver_died_between_two_calls_is_paused_and_can_be_resumed(office: Office, exit_: Exit | None) -> None:
+def test_a_session_whose_driver_died_between_two_calls_is_paused_and_can_be_resumed(
+    office: Office, exit_: Exit | None
+) -> None:
     """D-R17: nothing of it goes on by itself."""
     task, run = begun(office, runner="codex", asks=False)
     office.controller.note_session(run.id, "5f0c", resumable=True)
@@ -233,7 +260,10 @@ def test_a_session_whose_driver_died_between_two_calls_is_paused_and_can_be_resu
     ended = office.controller.finish(run, exit_) if exit_ else office.controller.lose(run)
     assert (ended.state, states(office, task)) == (TaskState.PAUSED, [CallState.DONE])
     (kept,) = office.runs(task)
-    assert kept.message in {"the process that drives it was ended by signal 9", "it vanished without a trace"}
+    assert kept.message in {
+        "the process that drives it was ended by signal 9",
+        "it vanished without a trace",
+    }
     assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
     office.begin(office.task(task.id))
     office.controller.cancel(task.id, by=ME)
@@ -251,7 +281,10 @@ def test_an_interrupted_call_has_failed_and_its_approval_is_spent(office: Office
 
 
 def test_a_session_that_was_not_saved_cannot_be_resumed(office: Office) -> None:
-    """D-R18, D-R19, D-R25, D-R47, D-R53: the error names task, run, provider, session and restart."""
+    """D-R18, D-R19, D-R25, D-R47, D-R53.
+
+    The error names task, run, provider, session and restart.
+    """
     task, run = begun(office, runner="codex")
     office.controller.finish(run, INTERRUPTED)
     with pytest.raises(CannotResume) as refused:
@@ -270,7 +303,9 @@ def test_a_session_that_was_saved_can_be_resumed(office: Office) -> None:
     assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
 
 
-def test_a_driver_that_vanished_is_started_again_if_it_changes_nothing_itself(office: Office) -> None:
+def test_a_driver_that_vanished_is_started_again_if_it_changes_nothing_itself(
+    office: Office,
+) -> None:
     task, run = begun(office)
     assert office.controller.lose(run).state is TaskState.QUEUED
     _, other = begun(office, runner="claude")
@@ -280,7 +315,9 @@ def test_a_driver_that_vanished_is_started_again_if_it_changes_nothing_itself(of
     assert office.task(task.id).state is TaskState.QUEUED
 
 
-def test_an_agent_that_died_before_its_session_was_saved_is_never_uncertain_about_its_own_command(office: Office) -> None:
+def test_an_agent_that_died_before_its_session_was_saved_is_never_uncertain_about_its_own_command(
+    office: Office,
+) -> None:
     """Only its calls can be: each is asked about by itself."""
     for runner in ("claude", "codex"):
         task, run = begun(office, runner=runner, asks=False)
@@ -355,11 +392,15 @@ def test_an_approval_cannot_be_accepted_away(office: Office) -> None:
 def test_an_edit_reaches_the_call_and_its_agent_can_tell(office: Office) -> None:
     task, run = begun(office)
     editable = b'{"type": "object"}'
-    proposed = Proposed(tool="write_file", body=tool_body("write_file", {"path": "a"}), editable=editable)
+    proposed = Proposed(
+        tool="write_file", body=tool_body("write_file", {"path": "a"}), editable=editable
+    )
     office.controller.propose_batch(run.id, [proposed])
     office.controller.finish(run, ASKS_10)
     (ask,) = pending(office, task)
-    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=b'{"path": "b"}')], by=ME)
+    office.controller.decide(
+        [Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=b'{"path": "b"}')], by=ME
+    )
     (held,) = office.controller.batch(task.id)
     assert held.original == proposed.body
     assert held.call is not None

@@ -1,4 +1,7 @@
-"""What the controller promises, over every store: how tasks begin again, are stopped, die, expire and are forgotten."""
+"""What the controller promises, over every store.
+
+How tasks begin again, are stopped, die, expire and are forgotten.
+"""
 
 from collections.abc import Callable
 
@@ -6,7 +9,16 @@ import pytest
 
 from adjourn.core.ask import Verb, Verdict
 from adjourn.core.call import command_of
-from adjourn.core.errors import AdjournError, AlreadySettled, Ambiguous, Conflict, Misuse, MoveRefused, NotFound, StaleCheckpoint
+from adjourn.core.errors import (
+    AdjournError,
+    AlreadySettled,
+    Ambiguous,
+    Conflict,
+    Misuse,
+    MoveRefused,
+    NotFound,
+    StaleCheckpoint,
+)
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import CallState, TaskState
@@ -16,7 +28,7 @@ from tests.contract.office import ASKS_10, ASKS_90, DONE, FAILED, INTERRUPTED, M
 from tests.stateful.world import shim_of
 from tests.unit.values import A_DAY
 
-# --- restart -----------------------------------------------------------------------------------------------------------
+# --- restart --------------------------------------------------------------------------------------
 
 
 def test_a_restart_keeps_the_history_and_supersedes_the_last_run(office: Office) -> None:
@@ -52,7 +64,7 @@ def test_an_uncertain_call_is_settled_before_a_restart(office: Office) -> None:
     assert "adjourn settle" in refusal.value.way_out
 
 
-# --- pause and cancel --------------------------------------------------------------------------------------------------
+# --- pause and cancel -----------------------------------------------------------------------------
 
 
 def test_a_running_task_is_told_and_paused_when_its_process_has_left(office: Office) -> None:
@@ -63,11 +75,17 @@ def test_a_running_task_is_told_and_paused_when_its_process_has_left(office: Off
     paused = office.controller.finish(claimed.run, INTERRUPTED)
     assert (paused.state, paused.wish) == (TaskState.PAUSED, None)
     (run,) = office.runs(paused)
-    assert (run.state, run.pause_reason, run.paused_at) == (RunState.PAUSED, "user_interrupt", office.now)
+    assert (run.state, run.pause_reason, run.paused_at) == (
+        RunState.PAUSED,
+        "user_interrupt",
+        office.now,
+    )
 
 
 @pytest.mark.parametrize("code", [0, 10, 90])
-def test_a_task_that_is_told_to_pause_as_it_leaves_with_its_answers_stays_paused(office: Office, code: int) -> None:
+def test_a_task_that_is_told_to_pause_as_it_leaves_with_its_answers_stays_paused(
+    office: Office, code: int
+) -> None:
     """D-R7: whoever said pause says when it goes on; the answers are not lost."""
     claimed = office.begin(office.start())
     ask = office.ask(claimed.run)
@@ -81,7 +99,9 @@ def test_a_task_that_is_told_to_pause_as_it_leaves_with_its_answers_stays_paused
 
 
 @pytest.mark.parametrize("exit_", [ASKS_10, ASKS_90], ids=["10", "90"])
-def test_a_task_that_is_told_to_pause_as_it_leaves_to_wait_waits(office: Office, exit_: Exit) -> None:
+def test_a_task_that_is_told_to_pause_as_it_leaves_to_wait_waits(
+    office: Office, exit_: Exit
+) -> None:
     """Nothing of it goes on before a person has said something."""
     claimed = office.begin(office.start())
     office.controller.pause(claimed.task.id, by=ME)
@@ -122,7 +142,7 @@ def test_a_queued_task_can_be_paused_and_goes_on_with_what_was_approved(office: 
     assert command_of(office.begin(task).call.body).env == {"AUTO_APPROVAL": "canary"}
 
 
-# --- what dies ---------------------------------------------------------------------------------------------------------
+# --- what dies ------------------------------------------------------------------------------------
 
 
 def test_a_supervisor_that_died_before_the_gate_opened_costs_nothing(office: Office) -> None:
@@ -134,7 +154,9 @@ def test_a_supervisor_that_died_before_the_gate_opened_costs_nothing(office: Off
     assert office.run(task).state is TaskState.SUCCEEDED
 
 
-def test_a_process_that_outlives_its_supervisor_is_left_alone_and_its_result_counts(office: Office) -> None:
+def test_a_process_that_outlives_its_supervisor_is_left_alone_and_its_result_counts(
+    office: Office,
+) -> None:
     claimed = office.begin(office.start())
     office.processes.kill("anna-0")
     assert office.controller.recover() == []
@@ -162,9 +184,15 @@ def test_a_run_that_vanished_asks_a_person_and_never_starts_again_by_itself(offi
 
 @pytest.mark.parametrize(
     ("verdict", "state"),
-    [(Verdict.IT_RAN, TaskState.SUCCEEDED), (Verdict.IT_DID_NOT, TaskState.PAUSED), (Verdict.RUN_AGAIN, TaskState.QUEUED)],
+    [
+        (Verdict.IT_RAN, TaskState.SUCCEEDED),
+        (Verdict.IT_DID_NOT, TaskState.PAUSED),
+        (Verdict.RUN_AGAIN, TaskState.QUEUED),
+    ],
 )
-def test_only_a_person_says_what_became_of_it(office: Office, verdict: Verdict, state: TaskState) -> None:
+def test_only_a_person_says_what_became_of_it(
+    office: Office, verdict: Verdict, state: TaskState
+) -> None:
     task = office.lost()
     assert office.controller.settle(task.id, 1, verdict, by=ME).state is state
     with pytest.raises(Conflict):
@@ -180,7 +208,9 @@ def test_to_run_it_again_keeps_the_call_and_its_approval(office: Office) -> None
     office.controller.settle(task.id, first.call.number, Verdict.RUN_AGAIN, by=ME)
     second = office.begin(task)
     assert (second.call.id, second.call.body) == (first.call.id, first.call.body)
-    assert office.controller.finish(second.run, ASKS_90).state is TaskState.FAILED, "it was approved, and asks again: C-R23"
+    assert office.controller.finish(second.run, ASKS_90).state is TaskState.FAILED, (
+        "it was approved, and asks again: C-R23"
+    )
 
 
 def test_what_never_started_is_no_question(office: Office) -> None:
@@ -266,7 +296,7 @@ def test_a_queued_task_that_can_never_start_is_given_up(office: Office) -> None:
         office.claim(task)
 
 
-# --- expiry ------------------------------------------------------------------------------------------------------------
+# --- expiry ---------------------------------------------------------------------------------------
 
 
 def test_an_ask_expires_only_if_that_was_asked_for(office: Office) -> None:
@@ -277,7 +307,11 @@ def test_an_ask_expires_only_if_that_was_asked_for(office: Office) -> None:
     assert office.controller.recover() == []
     office.now += 1
     (failed,) = office.controller.recover()
-    assert (failed.id, failed.state, failed.message) == (passing.id, TaskState.FAILED, "nobody settled it in time")
+    assert (failed.id, failed.state, failed.message) == (
+        passing.id,
+        TaskState.FAILED,
+        "nobody settled it in time",
+    )
     assert office.task(lasting.id).state is TaskState.WAITING
     with pytest.raises(AlreadySettled, match="expired"):
         office.reply(ask, Verb.APPROVE)
@@ -309,10 +343,12 @@ def test_what_expired_while_the_clock_was_wrong_stays_expired(office: Office) ->
     assert office.task(task.id).state is TaskState.FAILED
 
 
-# --- families ----------------------------------------------------------------------------------------------------------
+# --- families -------------------------------------------------------------------------------------
 
 
-def test_a_script_that_leaves_because_its_child_waits_is_waiting_on_that_child(office: Office) -> None:
+def test_a_script_that_leaves_because_its_child_waits_is_waiting_on_that_child(
+    office: Office,
+) -> None:
     run = office.begin(office.start()).run
     child = office.start_inside(run)
     parent = office.controller.finish(run, ASKS_10)
@@ -348,7 +384,9 @@ def test_a_parent_hears_of_every_end_of_its_child(office: Office, way: str) -> N
     assert office.task(run.task_id).state is TaskState.QUEUED
 
 
-def test_a_parent_that_went_on_meanwhile_is_still_woken_by_the_child_of_its_first_run(office: Office) -> None:
+def test_a_parent_that_went_on_meanwhile_is_still_woken_by_the_child_of_its_first_run(
+    office: Office,
+) -> None:
     run = office.begin(office.start()).run
     child = office.start_inside(run, leaves=False)
     ask = office.ask(run)
@@ -392,19 +430,28 @@ def test_a_child_that_its_parent_still_needs_is_not_pruned(office: Office) -> No
     assert office.scene_of(run.task_id).waiting_on == ()
 
 
-# --- finding and forgetting --------------------------------------------------------------------------------------------
+# --- finding and forgetting -----------------------------------------------------------------------
 
 
 def test_a_task_is_found_by_id_checkpoint_run_call_or_any_unique_prefix(office: Office) -> None:
     """A-R5"""
     task, ask = office.waiting()
     (run,) = office.runs(task)
-    for name in (task.id, task.id[:8], run.checkpoint_id or "", (run.checkpoint_id or "")[:8], run.id, f"{task.id}.tc_1"):
+    for name in (
+        task.id,
+        task.id[:8],
+        run.checkpoint_id or "",
+        (run.checkpoint_id or "")[:8],
+        run.id,
+        f"{task.id}.tc_1",
+    ):
         assert office.controller.find(name) == task
     assert office.controller.find_ask(ask.id[:8]) == ask
 
 
-@pytest.mark.parametrize("name", ["", ".", "nobody", "../../x", "--help", "-", "\x1b[31m", "\udcff", "a" * 100_000])
+@pytest.mark.parametrize(
+    "name", ["", ".", "nobody", "../../x", "--help", "-", "\x1b[31m", "\udcff", "a" * 100_000]
+)
 def test_what_nobody_is_called_is_not_found_and_shown_safely(office: Office, name: str) -> None:
     office.waiting()
     for find in (office.controller.find, office.controller.find_ask):

@@ -1,4 +1,7 @@
-"""What stands between an approval and a start: files, policies, the bytes themselves, and that an approval serves once."""
+"""What stands between an approval and a start.
+
+Files, policies, the bytes themselves, and that an approval serves once.
+"""
 
 import random
 from collections.abc import Callable
@@ -111,7 +114,11 @@ def test_whatever_is_bound_and_changes_between_decision_and_start_does_not_start
     assert not isinstance(claimed, Claimed)
     assert office.task(task.id).state is not TaskState.RUNNING
     with office.controller.store.read() as view:
-        assert not [call for call in view.calls(task.id) if call.state in {CallState.CLAIMED, CallState.EXECUTING}]
+        assert not [
+            call
+            for call in view.calls(task.id)
+            if call.state in {CallState.CLAIMED, CallState.EXECUTING}
+        ]
         assert not view.calls_in(task.id, CallState.APPROVED)
 
 
@@ -147,9 +154,13 @@ def test_a_thousand_replays_start_nothing_a_second_time(office: Office) -> None:
     replays: list[Callable[[], object]] = [
         lambda: office.reply(ask, Verb.APPROVE),
         lambda: office.reply(ask, Verb.REJECT),
-        lambda: office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, digest=digest)] * 2, by=ME),
+        lambda: office.controller.decide(
+            [Reply(ask_id=ask.id, verb=Verb.APPROVE, digest=digest)] * 2, by=ME
+        ),
         lambda: office.controller.resume(task.id, Resumption(approve_all=True), by=ME),
-        lambda: office.controller.resume(task.id, Resumption(approve=("tc_1",)), by=ME, supervisor="bela-0"),
+        lambda: office.controller.resume(
+            task.id, Resumption(approve=("tc_1",)), by=ME, supervisor="bela-0"
+        ),
         lambda: office.controller.resume(task.id, by=ME),
         lambda: office.controller.claim(task.id, supervisor="bela-0"),
         office.controller.recover,
@@ -190,11 +201,17 @@ def test_a_lost_command_of_unknown_effect_is_a_persons_question(office: Office) 
     assert office.controller.lose(claimed.run).state is TaskState.WAITING
 
 
-def test_a_command_that_is_lost_again_and_again_is_a_persons_question_in_the_end(office: Office) -> None:
+def test_a_command_that_is_lost_again_and_again_is_a_persons_question_in_the_end(
+    office: Office,
+) -> None:
     """C-R12: three tries."""
     office.rules.policy = policy_of(IDEMPOTENT)
     task = office.start()
-    lost = next(number for number in count(1) if office.controller.lose(office.begin(task).run).state is TaskState.WAITING)
+    lost = next(
+        number
+        for number in count(1)
+        if office.controller.lose(office.begin(task).run).state is TaskState.WAITING
+    )
     assert lost == 3
 
 
@@ -225,7 +242,9 @@ def test_a_spent_approval_is_not_used_twice(office: Office) -> None:
 def test_a_restart_without_a_gate_heeds_a_policy_that_forbids_now(office: Office) -> None:
     task = office.run(office.start())
     office.rules.policy = policy_of(NEVER)
-    again = office.controller.restart(task.id, by=ME, workspace=task.spec.workspace, supervisor="anna-0")
+    again = office.controller.restart(
+        task.id, by=ME, workspace=task.spec.workspace, supervisor="anna-0"
+    )
     assert again.state is TaskState.FAILED
     assert "never allows" in (again.message or "")
 

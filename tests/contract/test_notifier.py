@@ -1,4 +1,7 @@
-"""What every notifier promises: it returns when the receiver has taken the document, and says why not otherwise, in time."""
+"""What every notifier promises.
+
+It returns when the receiver has taken the document, and says why not otherwise, in time.
+"""
 
 import base64
 import sys
@@ -88,7 +91,9 @@ def test_a_receiver_that_hangs_costs_no_more_than_the_timeout(receiver: Receiver
     assert time.monotonic() - begun < 2
 
 
-def test_a_receiver_that_answers_a_byte_at_a_time_costs_no_more_than_the_timeout(receiver: Receiver) -> None:
+def test_a_receiver_that_answers_a_byte_at_a_time_costs_no_more_than_the_timeout(
+    receiver: Receiver,
+) -> None:
     def drip(handler: BaseHTTPRequestHandler) -> None:
         for _ in range(40):
             handler.wfile.write(b"H")
@@ -115,7 +120,9 @@ def a_command(code: str, *words: str, timeout: float = 20) -> CommandNotifier:
 
 
 def test_a_command_gets_the_document_on_its_stdin_and_no_shell(tmp_path: Path) -> None:
-    code = "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read() + sys.argv[2].encode())"
+    code = (
+        "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read() + sys.argv[2].encode())"
+    )
     a_command(code, str(tmp_path / "told"), "$(id); `id`").send("evt_1", BODY, at=0)
     assert (tmp_path / "told").read_bytes() == BODY + b"$(id); `id`"
 

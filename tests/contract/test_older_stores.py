@@ -12,7 +12,8 @@ from adjourn.core.trail.events import first_broken
 from adjourn.stores.sqlite.store import SCHEMA, SqliteStore
 from tests.contract.office import ME, Office
 
-DUMP = Path(__file__).with_name("store_of_schema_1.sql")  # made by the first version: three tasks, none of them at its end
+# Made by the first version: three tasks, none of them at its end
+DUMP = Path(__file__).with_name("store_of_schema_1.sql")
 APPROVAL, QUESTION, PAUSED = (f"old{number}aaaaaaaaaaaaaaaaaaaaa" for number in ("00", "06", "11"))
 
 

@@ -23,12 +23,18 @@ def item(name: str = "build", **words: object) -> Spec:
     return a_spec(plan=PATH, item=name, **words)
 
 
-def begin(office: Office, name: str = "build", *, instead_of: str | None = None, **words: object) -> Task:
-    return office.controller.begin_item(item(name, **words), words="as they are", by=ME, instead_of=instead_of)
+def begin(
+    office: Office, name: str = "build", *, instead_of: str | None = None, **words: object
+) -> Task:
+    return office.controller.begin_item(
+        item(name, **words), words="as they are", by=ME, instead_of=instead_of
+    )
 
 
 def progress(office: Office, *names: str) -> Progress:
-    plan = Plan(path=PATH, workspace="/srv/place", items=tuple(Item(id=name, line=1) for name in names))
+    plan = Plan(
+        path=PATH, workspace="/srv/place", items=tuple(Item(id=name, line=1) for name in names)
+    )
     return office.controller.progress(plan)
 
 
@@ -39,11 +45,13 @@ def review(office: Office, task: Task) -> Ask:
 
 
 def say(office: Office, task: Task, text: str) -> Task:
-    office.controller.decide([Reply(ask_id=review(office, task).id, verb=Verb.ANSWER, text=text)], by=YOU)
+    office.controller.decide(
+        [Reply(ask_id=review(office, task).id, verb=Verb.ANSWER, text=text)], by=YOU
+    )
     return office.controller.find(task.id)
 
 
-# --- items -----------------------------------------------------------------------------------------------------------------
+# --- items ----------------------------------------------------------------------------------------
 
 
 def test_an_item_is_begun_once_however_often_it_is_begun(office: Office) -> None:
@@ -68,11 +76,18 @@ def test_the_trail_says_which_plan_a_task_belongs_to(office: Office) -> None:
     task = begin(office)
     with office.controller.store.read() as view:
         created = view.events(task.id)[0]
-    assert (created.kind, created.facts["plan"], created.facts["item"]) == ("task_created", PATH, "build")
+    assert (created.kind, created.facts["plan"], created.facts["item"]) == (
+        "task_created",
+        PATH,
+        "build",
+    )
 
 
 def test_of_a_plan_one_task_runs_at_a_time_in_a_workspace(office: Office) -> None:
-    """D-R5, D-R51, D-R52: whoever tries to start the second is told which one runs; it stays queued."""
+    """D-R5, D-R51, D-R52: whoever tries to start the second is told which one runs.
+
+    It stays queued.
+    """
     first = office.begin(begin(office))
     second = office.controller.begin_item(item("test"), words="", by=ME, supervisor="bert-0")
     assert second.state is TaskState.QUEUED
@@ -157,7 +172,7 @@ def test_a_plan_that_nobody_has_begun_is_ready(office: Office) -> None:
     assert [stand.state for stand in found.stands] == ["ready", "ready"]
 
 
-# --- reviews ---------------------------------------------------------------------------------------------------------------
+# --- reviews --------------------------------------------------------------------------------------
 
 
 def test_work_that_is_to_be_reviewed_waits_when_it_is_done(office: Office) -> None:
@@ -213,8 +228,12 @@ def test_a_review_that_nobody_gives_in_time_is_a_rejection(office: Office) -> No
     assert (failed.state, failed.message) == (TaskState.FAILED, "nobody settled it in time")
 
 
-@pytest.mark.parametrize("text", ["yes", "request changes", "request changes: TEXT"[:16], "approve: it"])
-def test_what_is_no_review_is_refused_and_leaves_the_work_waiting(office: Office, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["yes", "request changes", "request changes: TEXT"[:16], "approve: it"]
+)
+def test_what_is_no_review_is_refused_and_leaves_the_work_waiting(
+    office: Office, text: str
+) -> None:
     task = office.run(begin(office, review=True))
     with pytest.raises(Misuse, match="takes one of: approve, approve and stop"):
         say(office, task, text)
@@ -222,7 +241,10 @@ def test_what_is_no_review_is_refused_and_leaves_the_work_waiting(office: Office
 
 
 def test_no_file_reviews(office: Office) -> None:
-    """Response files carry answers, never decisions: what a process writes cannot approve its own work."""
+    """Response files carry answers, never decisions.
+
+    What a process writes cannot approve its own work.
+    """
     task = office.run(begin(office, review=True))
     response = Response(agent_id=task.id, answers=(("review", "approve"),), resume_signal=True)
     with pytest.raises(Misuse, match="no question is called review"):
@@ -238,8 +260,13 @@ def test_a_question_of_a_process_that_is_called_review_is_no_review(office: Offi
     assert office.controller.find(task.id).state is TaskState.QUEUED
 
 
-def test_a_command_that_was_approved_needs_a_new_approval_to_change_its_work(office: Office) -> None:
-    """An approval is used once: what is to change is for a person to start, and is asked about again."""
+def test_a_command_that_was_approved_needs_a_new_approval_to_change_its_work(
+    office: Office,
+) -> None:
+    """An approval is used once.
+
+    What is to change is for a person to start, and is asked about again.
+    """
     task = begin(office, review=True, pause_on_approval=True)
     with office.controller.store.read() as view:
         (ask,) = view.open_asks_of(task.id)

@@ -1,4 +1,7 @@
-"""Policy files are read when they are needed, and again when any of them has changed; where there are none, nothing is read."""
+"""Policy files are read when they are needed, and again when any of them has changed.
+
+Where there are none, nothing is read.
+"""
 
 import os
 import subprocess
@@ -38,7 +41,11 @@ def test_what_has_not_changed_is_not_read_again(place: Path) -> None:
 
 def test_what_has_changed_counts_at_once_be_it_included_or_behind_a_link(place: Path) -> None:
     policies = FilePolicies(str(place / "work" / ".adjourn"))
-    users, dotfile, more = place / "config/adjourn/policy.toml", place / "dotfile", place / "config/adjourn/more.toml"
+    users, dotfile, more = (
+        place / "config/adjourn/policy.toml",
+        place / "dotfile",
+        place / "config/adjourn/more.toml",
+    )
     dotfile.write_text('include = ["more.toml"]\n' + RULE.format("a"))
     users.symlink_to(dotfile)
     more.write_text(RULE.format("b"))
@@ -59,6 +66,12 @@ def test_what_has_changed_counts_at_once_be_it_included_or_behind_a_link(place: 
 
 def test_a_run_without_a_policy_loads_nothing_that_reads_or_judges(place: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "adjourn", "run", "--", "true"]
-    loaded = subprocess.run(command, cwd=place / "work", capture_output=True, text=True, check=True).stderr
+    loaded = subprocess.run(
+        command, cwd=place / "work", capture_output=True, text=True, check=True
+    ).stderr
     assert "adjourn.settings.policies" in loaded
-    assert [name for name in ("tomllib", "shlex", "core.judging", "core.policy_text", "core.places") if name in loaded] == []
+    assert [
+        name
+        for name in ("tomllib", "shlex", "core.judging", "core.policy_text", "core.places")
+        if name in loaded
+    ] == []

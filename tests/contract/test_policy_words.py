@@ -37,8 +37,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path)
 
 
-@pytest.mark.parametrize("shape", [("echo", "{}"), ("sh", "-c", "{}"), ("{}", "x")], ids=["word", "text", "program"])
-def test_an_explanation_of_hostile_words_is_safe_to_show(place: str, shape: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "shape", [("echo", "{}"), ("sh", "-c", "{}"), ("{}", "x")], ids=["word", "text", "program"]
+)
+def test_an_explanation_of_hostile_words_is_safe_to_show(
+    place: str, shape: tuple[str, ...]
+) -> None:
     for text in HOSTILE_WORDS:
         argv = tuple(text if word == "{}" else word for word in shape)
         arguments = arguments_of(command_body(Command(argv=argv, cwd=place)))
@@ -48,15 +52,28 @@ def test_an_explanation_of_hostile_words_is_safe_to_show(place: str, shape: tupl
 
 
 def test_an_explanation_of_a_hostile_tool_is_safe_to_show(place: str) -> None:
-    for text in (each for each in HOSTILE if len(each) < 10_000 and not any("\ud800" <= char <= "\udfff" for char in each)):
+    for text in (
+        each
+        for each in HOSTILE
+        if len(each) < 10_000 and not any("\ud800" <= char <= "\udfff" for char in each)
+    ):
         for tool, arguments in ((text, {text: text}), ("Bash", {"command": text})):
-            assert is_safe(as_text(explained(place, place, tool, arguments, now=0))), ascii(text[:50])
+            assert is_safe(as_text(explained(place, place, tool, arguments, now=0))), ascii(
+                text[:50]
+            )
 
 
 def test_a_listing_of_a_hostile_rule_is_safe_to_show() -> None:
     for text in HOSTILE_WORDS:
         arguments = arguments_of(command_body(Command(argv=("echo", text), cwd="/")))
-        rule = Allowance(id="x", call=allowed_call("command", arguments), programs={"echo": text}, until=1, by="x", at=0)
+        rule = Allowance(
+            id="x",
+            call=allowed_call("command", arguments),
+            programs={"echo": text},
+            until=1,
+            by="x",
+            at=0,
+        )
         assert is_safe("\n".join(what_it_matches(rule))), ascii(text)
 
 

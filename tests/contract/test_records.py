@@ -19,7 +19,9 @@ def restarted(office: Office, task: Task) -> Task:
     return office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)
 
 
-def test_a_task_that_is_paused_resumed_waits_goes_on_and_is_restarted_has_its_lineage(office: Office) -> None:
+def test_a_task_that_is_paused_resumed_waits_goes_on_and_is_restarted_has_its_lineage(
+    office: Office,
+) -> None:
     """D-R34, D-R40, D-R44: running to paused, paused to running, running to waiting, waiting to running, running to failed."""
     task = office.run(office.start(), INTERRUPTED)
     task = office.run(office.controller.resume(task.id, by=ME), ASKS_90)
@@ -53,7 +55,9 @@ def test_a_resume_is_by_whoever_started_it(office: Office) -> None:
 def test_a_run_that_never_started_is_a_run_of_its_own(office: Office) -> None:
     task = office.start()
     claimed = office.claim(task)
-    returned = office.controller.release(claimed.run, why="its supervisor died before the gate opened")
+    returned = office.controller.release(
+        claimed.run, why="its supervisor died before the gate opened"
+    )
     assert returned.state is TaskState.QUEUED
     task = office.run(returned)
     assert states(office, task) == ["failed", "succeeded"]

@@ -1,4 +1,7 @@
-"""What the SQLite store promises beyond the contract: whose it is, where it is, and what it does when the disk fails."""
+"""What the SQLite store promises beyond the contract.
+
+Whose it is, where it is, and what it does when the disk fails.
+"""
 
 import os
 import re
@@ -70,13 +73,20 @@ def filled(root: Path) -> Path:
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Return every file that holds something; what coordinates processes while they run does not."""
+    """Return every file that holds something.
+
+    What coordinates processes while they run does not.
+    """
     passing = {"write.lock", "adjourn.db-shm"}
-    files = {path.name: path.read_bytes() for path in root.iterdir() if path.is_file() and path.name not in passing}
+    files = {
+        path.name: path.read_bytes()
+        for path in root.iterdir()
+        if path.is_file() and path.name not in passing
+    }
     return {name: content for name, content in files.items() if content}
 
 
-# --- its directory -----------------------------------------------------------------------------------------------------
+# --- its directory --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777], ids=oct)
@@ -88,11 +98,18 @@ def test_everything_is_private_whatever_the_umask(root: Path, tmp_path: Path, um
             ear = store.listen()
             add_task(store)
             store.back_up(str(tmp_path / "backup.db"))
-            found = {path.name: path.lstat().st_mode for path in [root, tmp_path / "backup.db", *root.rglob("*")]}
+            found = {
+                path.name: path.lstat().st_mode
+                for path in [root, tmp_path / "backup.db", *root.rglob("*")]
+            }
             ear.close()
     finally:
         os.umask(before)
-    wrong = {name: oct(mode) for name, mode in found.items() if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600)}
+    wrong = {
+        name: oct(mode)
+        for name, mode in found.items()
+        if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600)
+    }
     assert wrong == {}
     assert {"adjourn.db", "adjourn.db-wal", "write.lock", ".gitignore", "wake"} <= set(found)
 
@@ -100,7 +117,12 @@ def test_everything_is_private_whatever_the_umask(root: Path, tmp_path: Path, um
 def test_the_directory_hides_itself_from_git_except_for_what_people_write(root: Path) -> None:
     """A-R86"""
     with opened(root):
-        assert (root / ".gitignore").read_text().splitlines() == ["*", "!.gitignore", "!policy.toml", "!supervision.yaml"]
+        assert (root / ".gitignore").read_text().splitlines() == [
+            "*",
+            "!.gitignore",
+            "!policy.toml",
+            "!supervision.yaml",
+        ]
 
 
 def test_a_directory_that_came_with_the_project_is_furnished_and_made_private(root: Path) -> None:
@@ -119,7 +141,9 @@ HALF_MADE = [[], [".gitignore"], ["write.lock"], ["adjourn.db"], ["write.lock", 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755], ids=oct)
 @pytest.mark.parametrize("left", HALF_MADE, ids=range(len(HALF_MADE)))
-def test_a_store_that_was_left_half_made_is_completed(root: Path, left: list[str], mode: int) -> None:
+def test_a_store_that_was_left_half_made_is_completed(
+    root: Path, left: list[str], mode: int
+) -> None:
     root.mkdir(mode=mode)
     for name in left:
         (root / name).touch(mode=0o600)
@@ -130,7 +154,9 @@ def test_a_store_that_was_left_half_made_is_completed(root: Path, left: list[str
     assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
 
-def test_a_directory_with_things_of_its_own_is_used_and_otherwise_left_alone(tmp_path: Path) -> None:
+def test_a_directory_with_things_of_its_own_is_used_and_otherwise_left_alone(
+    tmp_path: Path,
+) -> None:
     """Whoever names their home as the store shall not find it hidden from git, or closed to others."""
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
@@ -158,7 +184,9 @@ def test_a_dangling_symlink_is_refused_and_not_followed(root: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["adjourn.db", "write.lock"])
-def test_a_symlink_inside_the_directory_is_not_followed(root: Path, tmp_path: Path, name: str) -> None:
+def test_a_symlink_inside_the_directory_is_not_followed(
+    root: Path, tmp_path: Path, name: str
+) -> None:
     root.mkdir(mode=0o700)
     (root / name).symlink_to(tmp_path / "victim")
     with pytest.raises(StoreProblem):
@@ -167,7 +195,10 @@ def test_a_symlink_inside_the_directory_is_not_followed(root: Path, tmp_path: Pa
 
 
 def test_a_store_below_a_symlinked_directory_works(tmp_path: Path) -> None:
-    """Homes and temporary directories are symlinks on many machines; only the store itself must be none."""
+    """Homes and temporary directories are symlinks on many machines.
+
+    Only the store itself must be none.
+    """
     (tmp_path / "real").mkdir()
     (tmp_path / "alias").symlink_to(tmp_path / "real")
     with opened(tmp_path / "alias" / ".adjourn") as store:
@@ -195,12 +226,14 @@ def test_somebody_elses_directory_is_refused(root: Path) -> None:
         add_task(store)
     before = contents(root)
     os.chown(root, NOBODY, NOBODY)
-    with pytest.raises(StoreRefused, match=f"belongs to uid {NOBODY}, and you are uid {os.geteuid()}"):
+    with pytest.raises(
+        StoreRefused, match=f"belongs to uid {NOBODY}, and you are uid {os.geteuid()}"
+    ):
         SqliteStore(str(root))
     assert contents(root) == before
 
 
-# --- its filesystem ----------------------------------------------------------------------------------------------------
+# --- its filesystem -------------------------------------------------------------------------------
 
 MOUNTS = """\
 22 28 0:21 / /proc rw,nosuid shared:14 - proc proc rw
@@ -215,10 +248,20 @@ MOUNTS = """\
 
 @pytest.mark.parametrize(
     ("device", "kind"),
-    {(0, 44): "nfs4", (0, 45): "cifs", (0, 46): "fuse.sshfs", (254, 1): "ext4", (0, 21): "proc", (9, 9): "", (0, 4): ""}.items(),
+    {
+        (0, 44): "nfs4",
+        (0, 45): "cifs",
+        (0, 46): "fuse.sshfs",
+        (254, 1): "ext4",
+        (0, 21): "proc",
+        (9, 9): "",
+        (0, 4): "",
+    }.items(),
     ids=str,
 )
-def test_the_kind_of_a_filesystem_is_read_from_the_mounts(tmp_path: Path, device: tuple[int, int], kind: str) -> None:
+def test_the_kind_of_a_filesystem_is_read_from_the_mounts(
+    tmp_path: Path, device: tuple[int, int], kind: str
+) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNTS)
     assert filesystem_kind(os.makedev(*device), mounts=str(mounts)) == kind
@@ -233,20 +276,24 @@ def test_this_machine_knows_the_kind_of_its_own_disks(tmp_path: Path) -> None:
     assert filesystem_kind(tmp_path.stat().st_dev) not in {"nfs", "nfs4"}
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs", "virtiofs"])
+@pytest.mark.parametrize(
+    "kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs", "virtiofs"]
+)
 def test_a_network_filesystem_is_refused_before_anything_is_written(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     device = tmp_path.stat().st_dev
     mounts = tmp_path / "mountinfo"
-    mounts.write_text(f"90 28 {os.major(device)}:{os.minor(device)} / /mnt rw - {kind} server:/export rw\n")
+    mounts.write_text(
+        f"90 28 {os.major(device)}:{os.minor(device)} / /mnt rw - {kind} server:/export rw\n"
+    )
     monkeypatch.setattr(directory, "mounted", partial(directory.mounted, mounts=str(mounts)))
     with pytest.raises(StoreRefused, match=rf"network filesystem \({kind}\)"):
         SqliteStore(str(root))
     assert not root.exists()
 
 
-# --- its file ----------------------------------------------------------------------------------------------------------
+# --- its file -------------------------------------------------------------------------------------
 
 
 def test_a_newer_schema_is_refused_before_anything_is_written(filled: Path) -> None:
@@ -254,7 +301,9 @@ def test_a_newer_schema_is_refused_before_anything_is_written(filled: Path) -> N
         db.execute(f"PRAGMA user_version = {SCHEMA + 1}").fetchall()
     db.close()
     before = contents(filled)
-    with pytest.raises(StoreProblem, match=f"has schema {SCHEMA + 1}, and this program knows {SCHEMA}") as refusal:
+    with pytest.raises(
+        StoreProblem, match=f"has schema {SCHEMA + 1}, and this program knows {SCHEMA}"
+    ) as refusal:
         SqliteStore(str(filled))
     assert "newer adjourn" in refusal.value.way_out
     assert contents(filled) == before
@@ -270,7 +319,9 @@ def test_a_newer_schema_is_refused_before_anything_is_written(filled: Path) -> N
     ids=["without a name", "with a version", "with a name"],
 )
 @pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_a_database_of_another_program_is_refused(root: Path, statements: str, journal: str) -> None:
+def test_a_database_of_another_program_is_refused(
+    root: Path, statements: str, journal: str
+) -> None:
     root.mkdir(mode=0o700)
     db = sqlite3.connect(root / "adjourn.db")
     db.execute(f"PRAGMA journal_mode = {journal}")
@@ -299,7 +350,9 @@ def _a_text_file(file: Path) -> None:
     file.write_text("dear diary\n" * 100)
 
 
-@pytest.mark.parametrize("damage", [_garbage_at_the_start, _garbage_in_the_middle, _cut_off, _a_text_file])
+@pytest.mark.parametrize(
+    "damage", [_garbage_at_the_start, _garbage_in_the_middle, _cut_off, _a_text_file]
+)
 def test_a_damaged_file_is_told_to_be_damaged(filled: Path, damage: "partial[None]") -> None:
     with apsw.Connection(str(filled / "adjourn.db")) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -384,12 +437,15 @@ def test_nothing_of_a_forgotten_task_is_left_but_its_links(filled: Path) -> None
 
 def _counts(store: SqliteStore) -> dict[str, int]:
     tables = [
-        name for (name,) in store._db.all("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        name
+        for (name,) in store._db.all(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
     ]
     return {name: store._db.all(f"SELECT count(*) FROM {name}")[0][0] for name in tables}  # noqa: S608 names of our own
 
 
-# --- its disk ----------------------------------------------------------------------------------------------------------
+# --- its disk -------------------------------------------------------------------------------------
 
 
 def test_a_read_only_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
@@ -432,7 +488,10 @@ def test_a_directory_that_may_not_be_written_is_told(mode: int) -> None:
         (root / ".gitignore").write_text("*\n")
         os.chown(root, NOBODY, NOBODY)
         root.chmod(mode)
-        with somebody_else(), pytest.raises(StoreRefused, match=r"cannot be used: Permission denied") as refusal:
+        with (
+            somebody_else(),
+            pytest.raises(StoreRefused, match=r"cannot be used: Permission denied") as refusal,
+        ):
             SqliteStore(str(root))
         assert "--store" in refusal.value.way_out
         assert [path.name for path in root.iterdir()] == [".gitignore"]
@@ -441,7 +500,10 @@ def test_a_directory_that_may_not_be_written_is_told(mode: int) -> None:
 def test_no_store_can_be_made_where_one_may_not_write() -> None:
     with TemporaryDirectory() as home:
         Path(home).chmod(0o755)
-        with somebody_else(), pytest.raises(StoreRefused, match=r"cannot be used: Permission denied"):
+        with (
+            somebody_else(),
+            pytest.raises(StoreRefused, match=r"cannot be used: Permission denied"),
+        ):
             SqliteStore(str(Path(home) / ".adjourn"))
 
 
@@ -498,7 +560,7 @@ def test_a_store_that_cannot_be_made_for_want_of_space_can_be_made_later(tmp_pat
         assert (disk / ".adjourn" / ".gitignore").read_text().startswith("*\n")
 
 
-# --- backup ------------------------------------------------------------------------------------------------------------
+# --- backup ---------------------------------------------------------------------------------------
 
 
 def test_a_backup_is_a_store_that_can_be_used(filled: Path, tmp_path: Path) -> None:
@@ -564,7 +626,9 @@ def test_a_backup_into_nowhere_is_told(filled: Path, tmp_path: Path) -> None:
         store.back_up(str(tmp_path / "nowhere" / "backup.db"))
 
 
-def test_a_backup_that_does_not_fit_leaves_no_file_that_looks_like_one(filled: Path, tmp_path: Path) -> None:
+def test_a_backup_that_does_not_fit_leaves_no_file_that_looks_like_one(
+    filled: Path, tmp_path: Path
+) -> None:
     with opened(filled) as store:
         for number in range(20):
             add_task(store, f"task-{number}", message="x" * 20_000)
@@ -574,7 +638,7 @@ def test_a_backup_that_does_not_fit_leaves_no_file_that_looks_like_one(filled: P
             assert list(disk.iterdir()) == []
 
 
-# --- wake-ups ----------------------------------------------------------------------------------------------------------
+# --- wake-ups -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["named", "udp"])
@@ -617,7 +681,9 @@ def test_a_closed_ear_leaves_nothing_behind(root: Path) -> None:
 def test_the_sockets_of_dead_listeners_are_removed(root: Path) -> None:
     listens = "import sys; from adjourn.stores.sqlite.store import SqliteStore; ear = SqliteStore(sys.argv[1]).listen()"
     for _ in range(3):
-        subprocess.run([sys.executable, "-c", f"{listens}; import os; os._exit(9)", root], check=False)
+        subprocess.run(
+            [sys.executable, "-c", f"{listens}; import os; os._exit(9)", root], check=False
+        )
     assert len(list((root / "wake").iterdir())) == 3
     with opened(root) as store:
         ear = store.listen()
@@ -639,8 +705,12 @@ def test_a_wake_up_reaches_a_store_that_lies_deep(tmp_path: Path) -> None:
         ear.close()
 
 
-def test_where_no_socket_can_have_a_name_a_port_is_listened_to(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adjourn.stores.sqlite.wake.address", lambda _folder, name: f"/no/proc/here/{name}")
+def test_where_no_socket_can_have_a_name_a_port_is_listened_to(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "adjourn.stores.sqlite.wake.address", lambda _folder, name: f"/no/proc/here/{name}"
+    )
     with opened(root) as store:
         ear = store.listen()
         (name,) = os.listdir(root / "wake")
@@ -651,7 +721,9 @@ def test_where_no_socket_can_have_a_name_a_port_is_listened_to(root: Path, monke
         ear.close()
 
 
-def test_what_strangers_send_to_a_port_is_a_reason_to_look_and_nothing_more(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_strangers_send_to_a_port_is_a_reason_to_look_and_nothing_more(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ADJOURN_WAKE", "udp")
     with opened(root) as store:
         ear = store.listen()

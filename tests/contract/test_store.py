@@ -1,4 +1,7 @@
-"""What every store promises: what is kept comes back, all of it or none, and of two who change it one wins."""
+"""What every store promises.
+
+What is kept comes back, all of it or none, and of two who change it one wins.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +19,19 @@ from adjourn.core.task import Run, RunState, Task
 from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Change, Store, Turn, View
 from tests.contract.conftest import Open
-from tests.contract.kept import FULL_ASK, FULL_CALL, FULL_RUN, FULL_TASK, Disaster, everything, given_up, keep
+from tests.contract.kept import (
+    FULL_ASK,
+    FULL_CALL,
+    FULL_RUN,
+    FULL_TASK,
+    Disaster,
+    everything,
+    given_up,
+    keep,
+)
 from tests.unit.values import NOON, a_call, a_run, a_task, an_ask, an_event, settled
 
-# --- what is kept comes back -------------------------------------------------------------------------------------------
+# --- what is kept comes back ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", [FULL_TASK, a_task()], ids=["full", "plain"])
@@ -95,7 +107,14 @@ def test_saving_puts_the_new_value_in_the_place_of_the_old(store: Store) -> None
     run = replace(a_run(), **_changed_fields(FULL_RUN))
     body = command_body(Command(argv=("other",), cwd="/", env={"AUTO_APPROVAL": "yes"}))
     call = replace(
-        a_call(), state=CallState.CLAIMED, claimed_by="s", approved_by="me", ask=1, body=body, digest=digest_of(body), version=2
+        a_call(),
+        state=CallState.CLAIMED,
+        claimed_by="s",
+        approved_by="me",
+        ask=1,
+        body=body,
+        digest=digest_of(body),
+        version=2,
     )
     ask = settled(an_ask(), AskState.ANSWERED, reply="eu")
     with store.change() as tx:
@@ -114,7 +133,7 @@ def _changed_fields(run: Run) -> dict[str, Any]:
     return {name: getattr(run, name) for name in names.split()}
 
 
-# --- what is not there -------------------------------------------------------------------------------------------------
+# --- what is not there ----------------------------------------------------------------------------
 
 Look = Callable[[View], Any]
 LOOKS_FOR_NOTHING: dict[str, Look] = {
@@ -164,10 +183,12 @@ def test_an_empty_store_is_empty(store: Store) -> None:
         assert view.asks_like("") == []
 
 
-# --- all of it, or none ------------------------------------------------------------------------------------------------
+# --- all of it, or none ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("disaster", [ValueError, Disaster, KeyboardInterrupt, SystemExit, Outdated])
+@pytest.mark.parametrize(
+    "disaster", [ValueError, Disaster, KeyboardInterrupt, SystemExit, Outdated]
+)
 def test_a_change_that_raised_leaves_no_trace(store: Store, disaster: type[BaseException]) -> None:
     keep(store, a_task(), a_run(), a_call(), an_ask(), a_task("task-b", state=TaskState.FAILED))
     with store.change() as tx:
@@ -285,7 +306,7 @@ def test_a_view_may_end_in_an_error_without_harm(store: Store) -> None:
     assert len(everything(store)[0]) == 2
 
 
-# --- compare and swap --------------------------------------------------------------------------------------------------
+# --- compare and swap -----------------------------------------------------------------------------
 
 Save = Callable[[Change], None]
 STALE: dict[str, Save] = {
@@ -295,11 +316,17 @@ STALE: dict[str, Save] = {
     "run, other state": lambda tx: tx.save_run(a_run(state=RunState.PAUSED), a_run(version=2)),
     "run that is not there": lambda tx: tx.save_run(a_run(number=9), a_run(number=9, version=2)),
     "call, other version": lambda tx: tx.save_call(a_call(version=2), a_call(version=3)),
-    "call, other state": lambda tx: tx.save_call(a_call(state=CallState.PENDING), a_call(version=2)),
+    "call, other state": lambda tx: tx.save_call(
+        a_call(state=CallState.PENDING), a_call(version=2)
+    ),
     "call, other digest": lambda tx: tx.save_call(a_call(digest="00" * 32), a_call(version=2)),
     "call, other claim": lambda tx: tx.save_call(a_call(claimed_by="other"), a_call(version=2)),
-    "call that is not there": lambda tx: tx.save_call(a_call(number=9), a_call(number=9, version=2)),
-    "ask, settled meanwhile": lambda tx: tx.save_ask(settled(an_ask(), AskState.ANSWERED), settled(an_ask(), AskState.ANSWERED)),
+    "call that is not there": lambda tx: tx.save_call(
+        a_call(number=9), a_call(number=9, version=2)
+    ),
+    "ask, settled meanwhile": lambda tx: tx.save_ask(
+        settled(an_ask(), AskState.ANSWERED), settled(an_ask(), AskState.ANSWERED)
+    ),
     "ask that is not there": lambda tx: tx.save_ask(
         an_ask("ask-z", number=9), settled(an_ask("ask-z", number=9), AskState.ANSWERED)
     ),
@@ -322,7 +349,9 @@ def test_a_call_of_somebody_else_is_not_taken(store: Store) -> None:
     with pytest.raises(Outdated), store.change() as tx:
         tx.save_call(replace(claimed, claimed_by=None), replace(claimed, claimed_by="two"))
     with pytest.raises(Outdated), store.change() as tx:
-        tx.save_call(replace(claimed, claimed_by="two"), replace(claimed, state=CallState.EXECUTING))
+        tx.save_call(
+            replace(claimed, claimed_by="two"), replace(claimed, state=CallState.EXECUTING)
+        )
 
 
 CROWD = 8
@@ -344,15 +373,25 @@ def _race_for_the_ask(store: Store, runner: int) -> None:
         tx.save_ask(an_ask(), settled(an_ask(), AskState.ANSWERED, reply=str(runner)))
 
 
-@pytest.mark.parametrize("race", [_race_for_the_task, _race_for_the_call, _race_for_the_ask], ids=["task", "call", "ask"])
+@pytest.mark.parametrize(
+    "race", [_race_for_the_task, _race_for_the_call, _race_for_the_ask], ids=["task", "call", "ask"]
+)
 def test_of_many_who_save_at_once_one_wins(open_store: Open, race: Race) -> None:
     """C-R14"""
     keep(open_store(), a_task(), a_call(), an_ask())
     together = Barrier(CROWD)
     with ThreadPoolExecutor(CROWD) as pool:
-        winners = [name for name in pool.map(lambda name: _try(open_store, race, name, together), range(CROWD)) if name]
+        winners = [
+            name
+            for name in pool.map(lambda name: _try(open_store, race, name, together), range(CROWD))
+            if name
+        ]
     with open_store().read() as view:
-        held = (view.task("task-a").message, view.call("task-a", 1).claimed_by, view.ask("ask-a").reply)
+        held = (
+            view.task("task-a").message,
+            view.call("task-a", 1).claimed_by,
+            view.ask("ask-a").reply,
+        )
     assert [word for word in held if word] == winners
     assert len(winners) == 1
 

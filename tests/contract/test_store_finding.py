@@ -1,4 +1,7 @@
-"""What every store promises to whoever looks for something: by what it is found, in which order, page by page."""
+"""What every store promises to whoever looks for something.
+
+By what it is found, in which order, page by page.
+"""
 
 import os
 from itertools import product
@@ -15,7 +18,7 @@ from tests.contract.kept import keep
 from tests.hostile import HOSTILE_WORDS
 from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_ask, settled
 
-# --- by what things are found ------------------------------------------------------------------------------------------
+# --- by what things are found ---------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -28,7 +31,13 @@ def named(store: Store) -> Store:
         a_run("abc1", 2, checkpoint_id="ck1y"),
         a_run("abc2", 1, checkpoint_id="ck2"),
     )
-    keep(store, a_run("abd1", 1, checkpoint_id="abc9"), an_ask("ask1", "abc1"), an_ask("ask2", "abc1", 2), an_ask("b", "abc2"))
+    keep(
+        store,
+        a_run("abd1", 1, checkpoint_id="abc9"),
+        an_ask("ask1", "abc1"),
+        an_ask("ask2", "abc1", 2),
+        an_ask("b", "abc2"),
+    )
     return store
 
 
@@ -61,7 +70,9 @@ PREFIXES: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize(("prefix", "found"), PREFIXES.items(), ids=map(ascii, PREFIXES))
-def test_a_prefix_finds_tasks_by_their_id_or_a_checkpoint_of_theirs(named: Store, prefix: str, found: list[str]) -> None:
+def test_a_prefix_finds_tasks_by_their_id_or_a_checkpoint_of_theirs(
+    named: Store, prefix: str, found: list[str]
+) -> None:
     """A-R5: resume works with the checkpoint id alone."""
     with named.read() as view:
         assert sorted(view.tasks_like(prefix)) == found
@@ -92,7 +103,9 @@ def test_at_most_three_are_named(named: Store, prefix: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "found"), {"ask": ["ask1", "ask2"], "ask1": ["ask1"], "b": ["b"], "%": [], "abc": []}.items(), ids=range(5)
+    ("prefix", "found"),
+    {"ask": ["ask1", "ask2"], "ask1": ["ask1"], "b": ["b"], "%": [], "abc": []}.items(),
+    ids=range(5),
 )
 def test_a_prefix_finds_asks(named: Store, prefix: str, found: list[str]) -> None:
     with named.read() as view:
@@ -101,7 +114,14 @@ def test_a_prefix_finds_asks(named: Store, prefix: str, found: list[str]) -> Non
 
 @pytest.mark.parametrize(
     ("prefix", "run"),
-    {"ck1x": "abc1.1", "ck1y": "abc1.2", "ck1": None, "ck2": "abc2.1", "ck": None, "x": None}.items(),
+    {
+        "ck1x": "abc1.1",
+        "ck1y": "abc1.2",
+        "ck1": None,
+        "ck2": "abc2.1",
+        "ck": None,
+        "x": None,
+    }.items(),
     ids=range(6),
 )
 def test_a_checkpoint_leads_to_its_run(named: Store, prefix: str, run: str | None) -> None:
@@ -112,7 +132,12 @@ def test_a_checkpoint_leads_to_its_run(named: Store, prefix: str, run: str | Non
 
 def test_a_slot_leads_to_its_task(store: Store) -> None:
     slot = slot_of("session", "key", 1)
-    keep(store, a_task("task-a", slot=slot_of("session", "key", 2)), a_task("task-b", slot=slot), a_task("task-c"))
+    keep(
+        store,
+        a_task("task-a", slot=slot_of("session", "key", 2)),
+        a_task("task-b", slot=slot),
+        a_task("task-c"),
+    )
     with store.read() as view:
         assert view.task_in_slot(slot) == a_task("task-b", slot=slot)
 
@@ -130,14 +155,20 @@ def test_a_slot_leads_to_its_newest_ask_that_was_not_withdrawn(store: Store) -> 
         assert view.ask_in_slot(slot) == third
 
 
-# --- order and pages ---------------------------------------------------------------------------------------------------
+# --- order and pages ------------------------------------------------------------------------------
 
 
 def test_tasks_are_told_newest_first(store: Store) -> None:
     for number in range(5):
         keep(store, a_task(f"task-{number}", created_at=NOON - number, updated_at=NOON))
     with store.read() as view:
-        assert [task.id for task in view.tasks(limit=9)] == ["task-4", "task-3", "task-2", "task-1", "task-0"]
+        assert [task.id for task in view.tasks(limit=9)] == [
+            "task-4",
+            "task-3",
+            "task-2",
+            "task-1",
+            "task-0",
+        ]
         assert [task.id for task in view.tasks(limit=2)] == ["task-4", "task-3"]
         assert [task.id for task in view.tasks(limit=2, before="task-3")] == ["task-2", "task-1"]
         assert view.tasks(limit=9, before="task-0") == []
@@ -148,7 +179,10 @@ def test_tasks_are_told_by_state(store: Store) -> None:
     for number, state in enumerate(states):
         keep(store, a_task(f"task-{number}", state=state))
     with store.read() as view:
-        assert [task.id for task in view.tasks(states=[TaskState.RUNNING], limit=2)] == ["task-7", "task-4"]
+        assert [task.id for task in view.tasks(states=[TaskState.RUNNING], limit=2)] == [
+            "task-7",
+            "task-4",
+        ]
         some = view.tasks(states=[TaskState.FAILED, TaskState.QUEUED], limit=3, before="task-6")
         assert [task.id for task in some] == ["task-5", "task-3", "task-2"]
         assert view.tasks(states=[TaskState.PAUSED], limit=9) == []
@@ -168,7 +202,9 @@ def test_the_tasks_that_run_and_should_stop_are_told(store: Store) -> None:
 def test_what_can_be_started_is_told_oldest_first_and_by_pool(store: Store) -> None:
     """Only those who hold the workspace take its tasks."""
     here, there = a_spec(), a_spec(pool="there")
-    for number, (spec, state) in enumerate(product((here, there), (TaskState.QUEUED, TaskState.RUNNING, TaskState.QUEUED))):
+    for number, (spec, state) in enumerate(
+        product((here, there), (TaskState.QUEUED, TaskState.RUNNING, TaskState.QUEUED))
+    ):
         keep(store, a_task(f"task-{number}", spec=spec, state=state, created_at=NOON - number))
     with store.read() as view:
         assert [task.id for task in view.queued(pool=here.pool, limit=9)] == ["task-0", "task-2"]
@@ -180,12 +216,18 @@ def test_asks_whose_time_is_over_are_found(store: Store) -> None:
     """C-R3"""
     keep(store, a_task(), a_task("task-b"))
     times = [("task-b", 1, 5), ("task-a", 1, 6), ("task-a", 2, 4), ("task-b", 2, 9)]
-    asks = [an_ask(f"{name}.{number}", name, number, expires_at=NOON + at) for name, number, at in times]
+    asks = [
+        an_ask(f"{name}.{number}", name, number, expires_at=NOON + at) for name, number, at in times
+    ]
     over = settled(an_ask("settled", "task-a", 3, expires_at=NOON), AskState.ANSWERED)
     keep(store, *asks, over, an_ask("lasting", "task-a", 4))
     with store.read() as view:
         assert view.expired_asks(now=NOON + 3) == []
-        assert [ask.id for ask in view.expired_asks(now=NOON + 6)] == ["task-a.1", "task-a.2", "task-b.1"]
+        assert [ask.id for ask in view.expired_asks(now=NOON + 6)] == [
+            "task-a.1",
+            "task-a.2",
+            "task-b.1",
+        ]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
@@ -198,7 +240,14 @@ def test_pages_of_tasks_hold_each_task_once(store: Store, size: int) -> None:
     assert seen == [f"task-{number}" for number in reversed(range(7))]
 
 
-INBOX = [("task-b", 1, 5), ("task-a", 1, 5), ("task-c", 1, 4), ("task-a", 2, 9), ("task-c", 2, 5), ("task-b", 2, 1)]
+INBOX = [
+    ("task-b", 1, 5),
+    ("task-a", 1, 5),
+    ("task-c", 1, 4),
+    ("task-a", 2, 9),
+    ("task-c", 2, 5),
+    ("task-b", 2, 1),
+]
 
 
 @pytest.fixture
@@ -214,7 +263,14 @@ def test_the_inbox_is_told_oldest_first(inbox: Store) -> None:
     with inbox.read() as view:
         asks = view.open_asks(limit=99)
         assert [ask.created_at for ask in asks] == sorted(ask.created_at for ask in asks)
-        assert [ask.id for ask in asks] == ["task-b.2", "task-c.1", "task-a.1", "task-b.1", "task-c.2", "task-a.2"]
+        assert [ask.id for ask in asks] == [
+            "task-b.2",
+            "task-c.1",
+            "task-a.1",
+            "task-b.1",
+            "task-c.2",
+            "task-a.2",
+        ]
         assert view.count_open_asks() == 6
 
 
@@ -237,7 +293,10 @@ def test_those_that_sleep_are_passed_over_until_their_time(inbox: Store) -> None
     with inbox.read() as view:
         assert view.open_asks(limit=99, awake_at=NOON) == [second, *rest]
         assert view.open_asks(limit=2, awake_at=NOON, after=second.id) == rest[:2]
-        assert [ask.id for ask in view.open_asks(limit=2, awake_at=NOON + 5)] == [second.id, third.id]
+        assert [ask.id for ask in view.open_asks(limit=2, awake_at=NOON + 5)] == [
+            second.id,
+            third.id,
+        ]
         assert [ask.id for ask in view.snoozed_asks(now=NOON, limit=9)] == [third.id, first.id]
         assert [ask.id for ask in view.snoozed_asks(now=NOON, limit=1)] == [third.id]
         assert [view.count_snoozed_asks(now=NOON + at) for at in (0, 5, 9)] == [2, 1, 0]
@@ -257,7 +316,10 @@ def test_a_page_goes_on_after_an_ask_that_was_settled_meanwhile(inbox: Store) ->
 
 
 def test_asks_of_a_task_are_told_in_the_order_they_were_asked(store: Store) -> None:
-    asks = [an_ask(f"ask-{9 - number}", number=number, run=1 + number // 4, created_at=NOON - number) for number in range(1, 6)]
+    asks = [
+        an_ask(f"ask-{9 - number}", number=number, run=1 + number // 4, created_at=NOON - number)
+        for number in range(1, 6)
+    ]
     asks[3] = settled(asks[3], AskState.ANSWERED)
     keep(store, a_task(), a_task("task-b"), *asks, an_ask("other", "task-b"))
     with store.read() as view:
@@ -282,12 +344,21 @@ def test_runs_and_calls_are_told_in_order_and_apart(store: Store) -> None:
         assert view.runs("task-b") == [a_run("task-b")]
 
 
-UNFINISHED = [CallState.PENDING, CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING, CallState.UNCERTAIN]
+UNFINISHED = [
+    CallState.PENDING,
+    CallState.APPROVED,
+    CallState.CLAIMED,
+    CallState.EXECUTING,
+    CallState.UNCERTAIN,
+]
 
 
 @pytest.mark.parametrize("state", UNFINISHED)
 def test_calls_that_are_not_over_are_found_by_their_state(store: Store, state: CallState) -> None:
-    calls = [a_call(number=number, state=each, claimed_by="s") for number, each in enumerate([*CallState, *CallState], start=1)]
+    calls = [
+        a_call(number=number, state=each, claimed_by="s")
+        for number, each in enumerate([*CallState, *CallState], start=1)
+    ]
     keep(store, a_task(), a_task("task-b"), *calls, a_call("task-b", state=state, claimed_by="s"))
     with store.read() as view:
         assert view.calls_in("task-a", state) == [call for call in calls if call.state is state]

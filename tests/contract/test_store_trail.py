@@ -20,16 +20,26 @@ from tests.contract.kept import FULL_SPEC, FULL_TASK, add, everything, given_up,
 from tests.hostile import HOSTILE_WORDS
 from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_ask, an_event, settled
 
-# --- turns -------------------------------------------------------------------------------------------------------------
+# --- turns ----------------------------------------------------------------------------------------
 
 
 def test_turns_are_counted_by_run_and_key(store: Store) -> None:
     keep(store, a_task(), a_task("task-b"), a_run(), a_run(number=2), a_run("task-b"))
     with store.change() as tx:
-        for run, key in [("task-a.1", "x"), ("task-a.1", "x"), ("task-a.1", "y"), ("task-a.2", "x"), ("task-b.1", "x")]:
+        for run, key in [
+            ("task-a.1", "x"),
+            ("task-a.1", "x"),
+            ("task-a.1", "y"),
+            ("task-a.2", "x"),
+            ("task-b.1", "x"),
+        ]:
             tx.add_turn(Turn(run_id=run, key=f"ask:{key}", thing="ask"))
     with store.read() as view:
-        counts = {(run, key): view.count_turns(run, f"ask:{key}") for run in ("task-a.1", "task-a.2") for key in "xyz"}
+        counts = {
+            (run, key): view.count_turns(run, f"ask:{key}")
+            for run in ("task-a.1", "task-a.2")
+            for key in "xyz"
+        }
     assert counts == {
         ("task-a.1", "x"): 2,
         ("task-a.1", "y"): 1,
@@ -41,7 +51,16 @@ def test_turns_are_counted_by_run_and_key(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["ask:", "ask:" + "x" * 100_000, "ask:\0", "ask:naïve ☃", "run:/place\0./deploy", "ask:\udcff", "ask:ask:"]
+    "key",
+    [
+        "ask:",
+        "ask:" + "x" * 100_000,
+        "ask:\0",
+        "ask:naïve ☃",
+        "run:/place\0./deploy",
+        "ask:\udcff",
+        "ask:ask:",
+    ],
 )
 def test_any_key_can_be_counted(store: Store, key: str) -> None:
     keep(store, a_task(), a_run())
@@ -53,19 +72,25 @@ def test_any_key_can_be_counted(store: Store, key: str) -> None:
 
 def test_what_a_run_asked_for_and_did_not_get_is_told_in_order(store: Store) -> None:
     keep(store, a_task(), a_run(), a_run(number=2))
-    turns = [("task-a.1", "ask:x", "ask-1", True), ("task-a.1", "ask:y", "ask-2", False), ("task-a.1", "left:b", "task-b", True)]
+    turns = [
+        ("task-a.1", "ask:x", "ask-1", True),
+        ("task-a.1", "ask:y", "ask-2", False),
+        ("task-a.1", "left:b", "task-b", True),
+    ]
     with store.change() as tx:
         for run, key, thing, left_open in [*turns, ("task-a.2", "ask:x", "ask-3", True)]:
             tx.add_turn(Turn(run_id=run, key=key, thing=thing, left_open=left_open))
     with store.read() as view:
         left = view.turns_left_open("task-a.1")
-        assert [(turn.thing, turn.key.partition(":")[0], turn.run_id, turn.left_open) for turn in left] == [
+        assert [
+            (turn.thing, turn.key.partition(":")[0], turn.run_id, turn.left_open) for turn in left
+        ] == [
             ("ask-1", "ask", "task-a.1", True),
             ("task-b", "left", "task-a.1", True),
         ]
 
 
-# --- the audit trail ---------------------------------------------------------------------------------------------------
+# --- the audit trail ------------------------------------------------------------------------------
 
 
 def test_events_come_back_exactly_and_in_order(store: Store) -> None:
@@ -101,18 +126,31 @@ def test_the_trail_is_one_chain_over_many_changes(open_store: Open) -> None:
 
 
 def test_every_store_seals_a_story_alike(store: Store) -> None:
-    """A chain that one store wrote can be checked by anyone: the seals depend on what happened alone."""
+    """A chain that one store wrote can be checked by anyone.
+
+    The seals depend on what happened alone.
+    """
     keep(store, a_task(), a_task("task-b"))
     with store.change() as tx:
         for name in ("task-a", "task-b", "task-a"):
             tx.append(an_event(name))
     with store.read() as view:
-        assert view.trail()[-1].seal.hex() == "a87e3b9ef5f2cafaab9f335da8773f4235df2e6a79100991a92b6fbb888d1db5"
+        assert (
+            view.trail()[-1].seal.hex()
+            == "a87e3b9ef5f2cafaab9f335da8773f4235df2e6a79100991a92b6fbb888d1db5"
+        )
 
 
 def test_forgetting_a_task_drops_all_of_it_but_its_links(store: Store) -> None:
     ended = a_task(state=TaskState.SUCCEEDED, slot=slot_of("s", "k", 1))
-    keep(store, ended, a_run(checkpoint_id="ck"), a_call(), an_ask(slot=slot_of("s", "k", 2)), a_task("task-b"))
+    keep(
+        store,
+        ended,
+        a_run(checkpoint_id="ck"),
+        a_call(),
+        an_ask(slot=slot_of("s", "k", 2)),
+        a_task("task-b"),
+    )
     keep(store, a_run("task-b", checkpoint_id="kept"), a_call("task-b"), an_ask("ask-b", "task-b"))
     with store.change() as tx:
         for name in ("task-a", "task-b", "task-a", "task-a", "task-b"):
@@ -129,7 +167,14 @@ def test_forgetting_a_task_drops_all_of_it_but_its_links(store: Store) -> None:
         assert view.tasks_like("ck") == view.tasks_like("task-a") == view.asks_like("ask-a") == []
         assert view.task_in_slot(slot_of("s", "k", 1)) is None
         assert view.ask_in_slot(slot_of("s", "k", 2)) is None
-        assert [row.event.task_id if row.event else None for row in view.trail()] == [None, "task-b", None, None, "task-b", None]
+        assert [row.event.task_id if row.event else None for row in view.trail()] == [
+            None,
+            "task-b",
+            None,
+            None,
+            "task-b",
+            None,
+        ]
         assert [row.seal for row in view.trail()][:-1] == seals
         assert first_broken(view.trail()) is None
         assert view.runs("task-b") == [a_run("task-b", checkpoint_id="kept")]
@@ -142,7 +187,12 @@ def test_forgetting_a_task_drops_all_of_it_but_its_links(store: Store) -> None:
 
 
 def test_the_chain_goes_on_after_a_task_was_forgotten(store: Store) -> None:
-    keep(store, a_task(state=TaskState.FAILED), a_task("task-b", state=TaskState.FAILED), a_task("task-c"))
+    keep(
+        store,
+        a_task(state=TaskState.FAILED),
+        a_task("task-b", state=TaskState.FAILED),
+        a_task("task-c"),
+    )
     for name in ("task-a", "task-b"):
         with store.change() as tx:
             tx.append(an_event(name))
@@ -156,7 +206,9 @@ def test_the_chain_goes_on_after_a_task_was_forgotten(store: Store) -> None:
     with store.change() as tx:
         tx.append(an_event("task-d"))
     with store.read() as view:
-        assert [row.event.task_id for row in view.trail() if row.event] == ["task-c"] * 4 + ["task-d"]
+        assert [row.event.task_id for row in view.trail() if row.event] == ["task-c"] * 4 + [
+            "task-d"
+        ]
         assert first_broken(view.trail()) is None
 
 
@@ -174,7 +226,7 @@ def test_what_was_forgotten_is_gone_at_once(store: Store) -> None:
             tx.runs("task-a")
 
 
-# --- wake-ups ----------------------------------------------------------------------------------------------------------
+# --- wake-ups -------------------------------------------------------------------------------------
 
 
 def test_every_listener_hears_every_change_of_anyone(open_store: Open) -> None:
@@ -184,7 +236,9 @@ def test_every_listener_hears_every_change_of_anyone(open_store: Open) -> None:
     for number in range(5):
         assert not any(is_awake(ear) for ear in ears)
         keep(other if number % 2 else one, a_task(f"task-{number}"))
-        assert all(is_awake(ear, within=2) for ear in ears), "the wake-up is there as soon as the change has returned"
+        assert all(is_awake(ear, within=2) for ear in ears), (
+            "the wake-up is there as soon as the change has returned"
+        )
         for ear in ears:
             ear.drain()
     for ear in ears:
@@ -212,17 +266,21 @@ def test_a_listener_who_does_not_listen_holds_nobody_up(store: Store) -> None:
     awake.close()
 
 
-# --- whatever people and programs say ----------------------------------------------------------------------------------
+# --- whatever people and programs say -------------------------------------------------------------
 
 texts = st.one_of(
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=50), st.sampled_from([w for w in HOSTILE_WORDS if w.isprintable()])
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
+    st.sampled_from([w for w in HOSTILE_WORDS if w.isprintable()]),
 )
 words = st.one_of(texts, st.binary(max_size=20).map(os.fsdecode))
-names = texts.map(lambda text: text.replace("\0", ""))  # of users, logins and signers: none of these can hold a NUL
+# Of users, logins and signers: none of these can hold a NUL
+names = texts.map(lambda text: text.replace("\0", ""))
 
 
 @given(texts, texts, texts, names)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
+)
 def test_any_text_can_be_kept(store: Store, one: str, other: str, third: str, name: str) -> None:
     ask = an_ask(prompt=one, choices=(other, third), key=third, manifest=other)
     answered = replace(settled(ask, AskState.ANSWERED, reply=one), settled_by=name)
@@ -241,9 +299,16 @@ def test_any_text_can_be_kept(store: Store, one: str, other: str, third: str, na
 
 
 @given(st.lists(words, max_size=3).map(tuple), words)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
-def test_a_command_line_of_any_bytes_can_be_kept(store: Store, argv: tuple[str, ...], workspace: str) -> None:
-    """What the operating system hands us need not be UTF-8; it must not be lost, and must not stop anybody."""
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
+)
+def test_a_command_line_of_any_bytes_can_be_kept(
+    store: Store, argv: tuple[str, ...], workspace: str
+) -> None:
+    """What the operating system hands us need not be UTF-8.
+
+    It must not be lost, and must not stop anybody.
+    """
     task = a_task(spec=a_spec(argv=argv, workspace=workspace))
     moved = replace(task, spec=replace(task.spec, workspace=f"{workspace}/elsewhere"), version=2)
     with given_up(store) as tx:
@@ -254,7 +319,12 @@ def test_a_command_line_of_any_bytes_can_be_kept(store: Store, argv: tuple[str, 
 
 
 def test_a_spec_comes_back_exactly_also_with_words_that_are_not_utf_8(store: Store) -> None:
-    task = replace(FULL_TASK, spec=replace(FULL_SPEC, argv=(os.fsdecode(b"\xff"), "plain"), workspace=os.fsdecode(b"/\xfe")))
+    task = replace(
+        FULL_TASK,
+        spec=replace(
+            FULL_SPEC, argv=(os.fsdecode(b"\xff"), "plain"), workspace=os.fsdecode(b"/\xfe")
+        ),
+    )
     keep(store, task)
     with store.read() as view:
         assert view.task("task-a") == task
@@ -276,7 +346,13 @@ def test_an_id_is_given_once(store: Store) -> None:
     """Nothing that is kept is ever overwritten by something new of the same name."""
     keep(store, a_task(), a_run(), a_call(), an_ask())
     before = everything(store, "task-a")
-    for again in (a_task(message="2"), a_run(message="2"), a_call(nonce="2"), an_ask(prompt="2"), an_ask(number=2)):
+    for again in (
+        a_task(message="2"),
+        a_run(message="2"),
+        a_call(nonce="2"),
+        an_ask(prompt="2"),
+        an_ask(number=2),
+    ):
         with pytest.raises(AdjournError), store.change() as tx:
             add(tx, again)
     assert everything(store, "task-a") == before
@@ -285,7 +361,14 @@ def test_an_id_is_given_once(store: Store) -> None:
 def test_a_task_can_have_many_runs_calls_and_asks(store: Store) -> None:
     """A-R50: no limit on the number of pause/resume cycles that anyone will meet."""
     number = 1_000_000
-    keep(store, a_task(runs=number), a_task("task-b"), a_run(number=number), a_call(number=number), an_ask(number=number))
+    keep(
+        store,
+        a_task(runs=number),
+        a_task("task-b"),
+        a_run(number=number),
+        a_call(number=number),
+        an_ask(number=number),
+    )
     with store.read() as view:
         assert view.run("task-a", number).number == number
         assert view.call("task-a", number).id == f"task-a.tc_{number}"
@@ -302,7 +385,7 @@ def test_nobody_sees_a_frozen_value_change(store: Store) -> None:
     assert msgspec.structs.replace(task) == task
 
 
-# --- the trail as notifiers read it ---------------------------------------------------------------------------------------
+# --- the trail as notifiers read it ---------------------------------------------------------------
 
 
 def test_what_happened_is_read_from_a_place_on_in_order_and_by_pages(store: Store) -> None:
@@ -377,7 +460,10 @@ def test_a_document_that_belongs_to_no_task_is_kept_and_replaced(store: Store) -
         tx.keep_shared_document("policy:2", b"")
         tx.keep_shared_document("policy:1", b"second")
     with store.read() as view:
-        assert (view.shared_document("policy:1"), view.shared_document("policy:2")) == (b"second", b"")
+        assert (view.shared_document("policy:1"), view.shared_document("policy:2")) == (
+            b"second",
+            b"",
+        )
         assert view.shared_document("policy:3") is None
 
 

@@ -1,4 +1,7 @@
-"""An agent's three steps with two tools, killed anywhere: the supervisor, the agent's own process, or a shim."""
+"""An agent's three steps with two tools, killed anywhere.
+
+The supervisor, the agent's own process, or a shim.
+"""
 
 import collections
 import os
@@ -27,7 +30,10 @@ MODEL = "SCRIPTED_MODEL"  # names the variable that says where the model is
 
 
 class Agent(Tale):
-    """The same, with promises of its own: each tool once, and a conversation that a model would take."""
+    """The same, with promises of its own.
+
+    Each tool once, and a conversation that a model would take.
+    """
 
     def setup(self, stage: Stage) -> None:
         """Say where the recorder is, to whoever runs tools from here on."""
@@ -43,7 +49,8 @@ class Agent(Tale):
         """Go on as a person would, until the task has ended, and look at what happened."""
         _name_recorder(stage)
         broken = [f"it hung: {ran.complained[-300:]}"] * ran.hung
-        stage.survivors(patience=_ALONE)  # an agent that nobody supervises any more waits a while for a worker, then leaves
+        # An agent that nobody supervises any more waits a while for a worker, then leaves
+        stage.survivors(patience=_ALONE)
         broken += settle_down(stage) + torn_manifests(stage) + go_on(stage)
         return broken + _once(stage) + _conversation(stage) + leftovers(stage) + furniture(stage)
 
@@ -58,11 +65,18 @@ def _once(stage: Stage) -> Sentences:
     seen = ledger(stage)
     states = {call.id: call.state for call in seen.calls if call.is_tool}
     broken = [f"a tool started {times} times" for times in begun.values() if times > 1]
-    broken += ["a tool is done that never started" for call, state in states.items() if state == "done" and not begun[call]]
-    broken += ["a tool started that the store does not know" for call in begun if call not in states]
+    broken += [
+        "a tool is done that never started"
+        for call, state in states.items()
+        if state == "done" and not begun[call]
+    ]
+    broken += [
+        "a tool started that the store does not know" for call in begun if call not in states
+    ]
     tasks = [task for task in seen.tasks if task.state != "succeeded"]
     broken += [f"the task ended as {task.state}" for task in tasks]
-    failed = sum(state == "failed" for state in states.values())  # a shim that died before its gate: the model was told
+    # A shim that died before its gate: the model was told
+    failed = sum(state == "failed" for state in states.values())
     if seen.tasks and not tasks and sum(begun.values()) + failed < _TOOLS:
         broken.append(f"{sum(begun.values())} tools ran, and {failed} could not be started")
     return broken
@@ -75,13 +89,19 @@ def _conversation(stage: Stage) -> Sentences:
         return []
     controller = open_controller(str(root))
     tasks = [task.id for task in ledger(stage).tasks]
-    told = [out_of_order([msgspec.json.decode(body) for body in controller.messages(task)]) for task in tasks]
+    told = [
+        out_of_order([msgspec.json.decode(body) for body in controller.messages(task)])
+        for task in tasks
+    ]
     controller.store.close()
     return [f"the conversation is out of order: {problem}" for problem in told if problem]
 
 
 def ask_agent(*options: str) -> Words:
-    """Have the agent call the two tools whose starts are recorded; the model's script holds their places."""
+    """Have the agent call the two tools whose starts are recorded.
+
+    The model's script holds their places.
+    """
 
     def words(_: Stage) -> list[str]:
         model = ["--model", "openai:scripted", "--base-url", f"{os.environ[MODEL]}/v1"]

@@ -14,7 +14,17 @@ def build(into: Path) -> Tools:
     """Compile both into the directory `into`."""
     tools = Tools(library=str(into / "inject.so"), effect=str(into / "effect"))
     gcc = needs("gcc")
-    _run(gcc, *COMMON, "-shared", "-fPIC", "-o", tools.library, str(HERE / "inject.c"), "-ldl", "-lpthread")
+    _run(
+        gcc,
+        *COMMON,
+        "-shared",
+        "-fPIC",
+        "-o",
+        tools.library,
+        str(HERE / "inject.c"),
+        "-ldl",
+        "-lpthread",
+    )
     _run(gcc, *COMMON, "-static", "-o", tools.effect, str(HERE / "effect.c"))
     return tools
 

@@ -1,8 +1,9 @@
 """A disk that keeps what was synced, and of the rest what the dice say.
 
-What is synced: a file's bytes and size by fsync of the file; names by fsync of their directory, and by nothing else. Of what
-is not synced each 512-byte sector may be in any version that it had since, each size too, and any operation on names may have
-reached the disk unless it needs one that did not. This is more than a journaling filesystem loses, and what POSIX allows.
+What is synced: a file's bytes and size by fsync of the file; names by fsync of their directory, and
+by nothing else. Of what is not synced each 512-byte sector may be in any version that it had since,
+each size too, and any operation on names may have reached the disk unless it needs one that did
+not. This is more than a journaling filesystem loses, and what POSIX allows.
 """
 
 import os
@@ -54,7 +55,9 @@ class File:
 
     def _dirty(self, begin: int, end: int, *, moment: int) -> None:
         for sector in range(begin // SECTOR, (end + SECTOR - 1) // SECTOR):
-            version = bytes(self.current[sector * SECTOR : (sector + 1) * SECTOR]).ljust(SECTOR, b"\0")
+            version = bytes(self.current[sector * SECTOR : (sector + 1) * SECTOR]).ljust(
+                SECTOR, b"\0"
+            )
             self.sectors.setdefault(sector, []).append((moment, version))
 
 
@@ -128,7 +131,11 @@ class Disk:
             case Kind.UNLINK:
                 self._change(moment, (slot, None))
             case Kind.RENAME:
-                self._change(moment, (slot, None), ((entry.other_dir, entry.other_name), self.current.get(slot)))
+                self._change(
+                    moment,
+                    (slot, None),
+                    ((entry.other_dir, entry.other_name), self.current.get(slot)),
+                )
             case _:
                 self._file(entry.inode)
                 self._change(moment, (slot, entry.inode))
@@ -147,7 +154,10 @@ class Disk:
             self._file(inode).sync()
 
     def _sync_names(self, dir_: int) -> None:
-        """Make the directory's names durable, with all that they need: a name that was moved here is gone from there."""
+        """Make the directory's names durable, with all that they need.
+
+        A name that was moved here is gone from there.
+        """
         needed = {slot for change in self.pending for slot, _ in change.slots if slot[0] == dir_}
         keep: list[Change] = []
         done: list[Change] = []
@@ -181,14 +191,21 @@ class Disk:
         return names
 
     def _write_dir(
-        self, inode: int, into: Path, tree: dict[int, list[tuple[str, int]]], *, luck: Luck, dice: random.Random
+        self,
+        inode: int,
+        into: Path,
+        tree: dict[int, list[tuple[str, int]]],
+        *,
+        luck: Luck,
+        dice: random.Random,
     ) -> None:
         for name, child in tree.get(inode, ()):
             path = f"{into}/{name}"
             if child in self.dirs:
                 os.mkdir(path, 0o700)
                 self._write_dir(child, Path(path), tree, luck=luck, dice=dice)
-            elif child in self.files and not name.endswith("-shm"):  # SQLite rebuilds it: it is memory, not a record
+            elif child in self.files and not name.endswith("-shm"):
+                # SQLite rebuilds it: it is memory, not a record
                 _write(path, survived(self.files[child], luck=luck, dice=dice))
 
 

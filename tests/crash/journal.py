@@ -62,7 +62,9 @@ def read(path: Path) -> list[Entry]:
 def _entries(text: bytes) -> Iterator[Entry]:
     at = _BODY
     while at < len(text):
-        size, kind, pid, name_size, other_size, body_size, inode, offset, dir_, other_dir = _ENTRY.unpack_from(text, at)
+        size, kind, pid, name_size, other_size, body_size, inode, offset, dir_, other_dir = (
+            _ENTRY.unpack_from(text, at)
+        )
         name = at + _ENTRY.size
         other = name + name_size
         body = other + other_size

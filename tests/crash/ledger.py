@@ -1,4 +1,7 @@
-"""Reads a store's tables, as the tests see them: with SQL of their own, and none of the product's code."""
+"""Reads a store's tables, as the tests see them.
+
+With SQL of their own, and none of the product's code.
+"""
 
 import contextlib
 from pathlib import Path
@@ -69,7 +72,10 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Return the store whose database is at `path`; one that was never made is empty, a damaged one says so."""
+    """Return the store whose database is at `path`.
+
+    One that was never made is empty, a damaged one says so.
+    """
     if not path.exists() or path.stat().st_size == 0:
         return Ledger()
     try:
@@ -89,10 +95,19 @@ def _read(db: apsw.Connection) -> Ledger:
         return Ledger()
     names = {int(no): str(id_) for no, id_ in db.execute("SELECT no, id FROM task")}
     return Ledger(
-        tasks=[TaskRow(id=str(id_), state=str(state)) for id_, state in db.execute("SELECT id, state FROM task ORDER BY no")],
+        tasks=[
+            TaskRow(id=str(id_), state=str(state))
+            for id_, state in db.execute("SELECT id, state FROM task ORDER BY no")
+        ],
         calls=[
-            CallRow(id=_call(names, no, label), state=str(state), is_tool=label is not None and tool != "command")
-            for no, state, label, tool in db.execute("SELECT no, state, label, tool FROM call ORDER BY no")
+            CallRow(
+                id=_call(names, no, label),
+                state=str(state),
+                is_tool=label is not None and tool != "command",
+            )
+            for no, state, label, tool in db.execute(
+                "SELECT no, state, label, tool FROM call ORDER BY no"
+            )
         ],
         asks=[
             AskRow(
@@ -106,7 +121,11 @@ def _read(db: apsw.Connection) -> Ledger:
             for no, id_, kind, state, reply, call, label in db.execute(_ASKS)
         ],
         runs=[
-            RunRow(id=f"{names[_task(no)]}.{_own(no)}", call=f"{names[_task(no)]}.tc_{call}", state=str(state))
+            RunRow(
+                id=f"{names[_task(no)]}.{_own(no)}",
+                call=f"{names[_task(no)]}.tc_{call}",
+                state=str(state),
+            )
             for no, call, state in db.execute("SELECT no, call, state FROM run ORDER BY no")
         ],
     )

@@ -46,7 +46,10 @@ class Story(Protocol):
         ...
 
     def judge(self, stage: Stage, known: Known, *, thorough: bool) -> list[str]:
-        """Recover the store in `stage.work`; return a sentence for each promise that the outside world saw broken."""
+        """Recover the store in `stage.work`.
+
+        Return a sentence for each promise that the outside world saw broken.
+        """
         ...
 
 
@@ -57,11 +60,15 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     images: int
     seed: int
     thorough_every: int = 25
-    syncs_count: bool = True  # False: a program that never syncs, so that a test can prove that it would be noticed
+    # False: a program that never syncs, so that a test can prove that it would be noticed
+    syncs_count: bool = True
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What came of an outage; `broken` counts each sentence, `shown` names an image that shows it."""
+    """What came of an outage.
+
+    `broken` counts each sentence, `shown` names an image that shows it.
+    """
 
     outage: Outage
     moments: int
@@ -101,17 +108,30 @@ def suffer(story: Story, stage: Stage, outage: Outage) -> Loss:
     broken: dict[str, int] = {}
     shown: dict[str, str] = {}
     count = 0
-    for count, (known, luck, dice) in enumerate(_moments(disk, entries, outage, stage.root.stat().st_ino), start=1):
+    for count, (known, luck, dice) in enumerate(
+        _moments(disk, entries, outage, stage.root.stat().st_ino), start=1
+    ):
         _empty(stage.work)
         disk.image(stage.work, luck=luck, dice=dice)
         for sentence in story.judge(stage, known, thorough=count % outage.thorough_every == 0):
             broken[sentence] = broken.get(sentence, 0) + 1
-            shown.setdefault(sentence, f"image {count} of seed {outage.seed}: {luck}, known {known}")
+            shown.setdefault(
+                sentence, f"image {count} of seed {outage.seed}: {luck}, known {known}"
+            )
     seconds = time.monotonic() - begun
-    return Loss(outage=outage, moments=len(entries), images=count, seconds=seconds, broken=broken, shown=shown)
+    return Loss(
+        outage=outage,
+        moments=len(entries),
+        images=count,
+        seconds=seconds,
+        broken=broken,
+        shown=shown,
+    )
 
 
-def _moments(disk: Disk, entries: list[Entry], outage: Outage, root: int) -> Iterator[tuple[Known, Luck, random.Random]]:
+def _moments(
+    disk: Disk, entries: list[Entry], outage: Outage, root: int
+) -> Iterator[tuple[Known, Luck, random.Random]]:
     """Let everything happen again, stopping `outage.images` times on the way."""
     known = Known()
     outputs: dict[int, int] = {}
@@ -136,9 +156,17 @@ def _due(moment: int, moments: int, images: int) -> int:
 
 
 def _luck(moment: int, dice: random.Random) -> Luck:
-    if dice.random() < 0.25:  # everything in order, up to some moment: what a journaling filesystem tends to leave
-        return Luck(until=dice.randint(max(0, moment - 40), moment), sectors=1.0, names=1.0, noise=False)
-    return Luck(until=moment, sectors=dice.choice(SHARES), names=dice.choice(SHARES), noise=dice.random() < 0.25)
+    # Everything in order, up to some moment: what a journaling filesystem tends to leave
+    if dice.random() < 0.25:
+        return Luck(
+            until=dice.randint(max(0, moment - 40), moment), sectors=1.0, names=1.0, noise=False
+        )
+    return Luck(
+        until=moment,
+        sectors=dice.choice(SHARES),
+        names=dice.choice(SHARES),
+        noise=dice.random() < 0.25,
+    )
 
 
 def _empty(dir_: Path) -> None:

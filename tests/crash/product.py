@@ -1,4 +1,7 @@
-"""adjourn under injection: its commands as steps, and the promises that hold whatever was killed."""
+"""adjourn under injection.
+
+Its commands as steps, and the promises that hold whatever was killed.
+"""
 
 import collections
 import functools
@@ -69,7 +72,10 @@ def one_ask(stage: Stage) -> str:
 
 
 def examine(stage: Stage, ran: Ran, *, shims_die: bool = False) -> Sentences:
-    """Play what a person would do next, until every task has ended; return what was not as promised."""
+    """Play what a person would do next, until every task has ended.
+
+    Return what was not as promised.
+    """
     broken = _manners(ran, "the step") if ran.code >= 0 else []
     broken += settle_down(stage)
     broken += uncertainties(stage) if shims_die else certainty(stage)
@@ -93,7 +99,10 @@ def settle_down(stage: Stage) -> Sentences:
         time.sleep(0.01)
     broken += [f"the store is corrupt: {seen.damage}"] * bool(seen.damage)
     broken += [f"five seconds later a task is still {state}" for state in restless(seen)]
-    broken += [f"a process survived: {name.partition(' ')[2]}" for name in stage.survivors(patience=SETTLED_WITHIN)]
+    broken += [
+        f"a process survived: {name.partition(' ')[2]}"
+        for name in stage.survivors(patience=SETTLED_WITHIN)
+    ]
     return broken
 
 
@@ -104,14 +113,20 @@ def restless(seen: Ledger) -> Sentences:
 
 def certainty(stage: Stage) -> Sentences:
     """The death of a supervisor makes no call uncertain."""
-    return ["a call is uncertain, and only its supervisor died" for call in ledger(stage).calls if call.state == "uncertain"]
+    return [
+        "a call is uncertain, and only its supervisor died"
+        for call in ledger(stage).calls
+        if call.state == "uncertain"
+    ]
 
 
 def uncertainties(stage: Stage) -> Sentences:
     """A call is uncertain only if no result exists, and nobody alive can prove that the gate stayed shut."""
     seen = ledger(stage)
     uncertain = {call.id for call in seen.calls if call.state == "uncertain"}
-    results = [run.id for run in seen.runs if run.call in uncertain and _result(stage, run.id).exists()]
+    results = [
+        run.id for run in seen.runs if run.call in uncertain and _result(stage, run.id).exists()
+    ]
     broken = ["a call is uncertain, and its result exists" for _ in results]
     if uncertain and stage.aimed.role == SHIM and _stood_at_the_gate(stage):
         broken.append("a call is uncertain, and its supervisor saw that the gate stayed shut")
@@ -119,7 +134,10 @@ def uncertainties(stage: Stage) -> Sentences:
 
 
 def _stood_at_the_gate(stage: Stage) -> bool:
-    """Say whether the shim died before it passed the gate: the one byte that starts its child comes right after."""
+    """Say whether the shim died before it passed the gate.
+
+    The one byte that starts its child comes right after.
+    """
     return "p" not in stage.shot(stage.aimed).trace
 
 
@@ -132,18 +150,28 @@ def go_on(stage: Stage) -> Sentences:
         if not undone or broken:
             return broken
         for ask in seen.open_asks:
-            broken += _manners(stage.play(_reply(stage, ask)), f"the reply to an ask of kind {ask.kind}", fine={0})
+            broken += _manners(
+                stage.play(_reply(stage, ask)), f"the reply to an ask of kind {ask.kind}", fine={0}
+            )
         for task in ledger(stage).tasks:
             if task.state in {"queued", "paused"}:
-                broken += _manners(stage.play(adjourn("resume", task.id)), f"resuming a task that was {task.state}", fine=FINE)
+                broken += _manners(
+                    stage.play(adjourn("resume", task.id)),
+                    f"resuming a task that was {task.state}",
+                    fine=FINE,
+                )
     left = [task.state for task in ledger(stage).tasks if task.state not in ENDED]
-    return broken + [f"after {ROUNDS} rounds of decisions a task is still {state}" for state in left]
+    return broken + [
+        f"after {ROUNDS} rounds of decisions a task is still {state}" for state in left
+    ]
 
 
 def starts(stage: Stage, *, before: Iterable[Effect] = ()) -> Sentences:
     """No call started twice; what is done did start, and what never left approval did not."""
     seen = ledger(stage)
-    begun = collections.Counter(one.call for one in (*before, *stage.effects()) if one.what in {"start", "ask"})
+    begun = collections.Counter(
+        one.call for one in (*before, *stage.effects()) if one.what in {"start", "ask"}
+    )
     broken = [f"a call started {times} times" for times in begun.values() if times > 1]
     for call in seen.calls:
         if call.state == "done" and not begun[call.id]:
@@ -183,19 +211,38 @@ def furniture(stage: Stage) -> Sentences:
 
 def leftovers(stage: Stage) -> Sentences:
     """No process outlives the last command, and no control group its run, not even an empty one."""
-    survivors = [f"in the end a process is left: {name.partition(' ')[2]}" for name in stage.survivors(patience=SETTLED_WITHIN)]
-    records = [msgspec.json.decode(path.read_bytes()) for path in (stage.work / STORE / "runs").glob("*/shim.json")]
+    survivors = [
+        f"in the end a process is left: {name.partition(' ')[2]}"
+        for name in stage.survivors(patience=SETTLED_WITHIN)
+    ]
+    records = [
+        msgspec.json.decode(path.read_bytes())
+        for path in (stage.work / STORE / "runs").glob("*/shim.json")
+    ]
     known = [Path(record["cgroup"]) for record in records if record.get("cgroup")]
-    killed = [path for mount in CGROUPS for path in mount.glob(f"adjourn-{stage.shot(stage.aimed).killed}-*")]
-    return survivors + ["an empty control group is left behind" for path in {*known, *killed} if path.exists()]
+    killed = [
+        path
+        for mount in CGROUPS
+        for path in mount.glob(f"adjourn-{stage.shot(stage.aimed).killed}-*")
+    ]
+    return survivors + [
+        "an empty control group is left behind" for path in {*known, *killed} if path.exists()
+    ]
 
 
 def decided(stage: Stage, ran: Ran, *, words: list[str], state: str) -> Sentences:
-    """A decision that was acknowledged is in the store; said again, it is recorded, or refused because it was."""
+    """A decision that was acknowledged is in the store.
+
+    Said again, it is recorded, or refused because it was.
+    """
     ask = ledger(stage).asks[0]
-    broken = [f"it said {state}, and the ask is {ask.state}"] * ((ran.code == 0 or bool(ran.said)) and ask.state != state)
+    broken = [f"it said {state}, and the ask is {ask.state}"] * (
+        (ran.code == 0 or bool(ran.said)) and ask.state != state
+    )
     again = stage.play(adjourn(*words))
-    broken += _manners(again, "the same decision said again", fine={0 if ask.state == "pending" else CONFLICT})
+    broken += _manners(
+        again, "the same decision said again", fine={0 if ask.state == "pending" else CONFLICT}
+    )
     after = ledger(stage).asks[0].state
     return broken + [f"said again, the decision made the ask {after}"] * (after != state)
 

@@ -13,7 +13,10 @@ class Scenario(Protocol):
     """A story with one step that may be killed anywhere."""
 
     def setup(self, stage: Stage) -> None:
-        """Bring the world to where the step begins; played once, then copied for each kill point."""
+        """Bring the world to where the step begins.
+
+        Played once, then copied for each kill point.
+        """
         ...
 
     def step(self, stage: Stage) -> int:

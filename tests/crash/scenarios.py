@@ -10,7 +10,16 @@ from adjourn.process.shim import Shim
 from adjourn.supervision.shims import Active
 from adjourn.supervision.supervisor import Supervisor
 from tests.crash.inject import Aim, Mode
-from tests.crash.product import STORE, adjourn, decided, effect, examine, ledger, newest_task, one_ask
+from tests.crash.product import (
+    STORE,
+    adjourn,
+    decided,
+    effect,
+    examine,
+    ledger,
+    newest_task,
+    one_ask,
+)
 from tests.crash.stage import Ran, Stage
 
 Words = Callable[[Stage], list[str]]
@@ -33,7 +42,14 @@ class Command(msgspec.Struct, frozen=True):
 class Tale:
     """Commands that lead up to one more, which is killed."""
 
-    def __init__(self, step: Words, *, after: tuple[Command, ...] = (), decides: str = "", shims_die: bool = False) -> None:
+    def __init__(
+        self,
+        step: Words,
+        *,
+        after: tuple[Command, ...] = (),
+        decides: str = "",
+        shims_die: bool = False,
+    ) -> None:
         self._after = after
         self._step = step
         self._decides = decides
@@ -52,7 +68,11 @@ class Tale:
 
     def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
         """Examine the store, and the decision if the step was one."""
-        broken = decided(stage, ran, words=self._step(stage), state=self._decides) if self._decides else []
+        broken = (
+            decided(stage, ran, words=self._step(stage), state=self._decides)
+            if self._decides
+            else []
+        )
         return broken + examine(stage, ran, shims_die=self._shims_die)
 
 
@@ -94,7 +114,12 @@ class Hasty(Tale):
         """Do it in the wrong order."""
 
         def through_the_gate(
-            self: Supervisor, active: Active, shim: Shim, call: Call, *, may_start: Callable[[], bool]
+            self: Supervisor,
+            active: Active,
+            shim: Shim,
+            call: Call,
+            *,
+            may_start: Callable[[], bool],
         ) -> Active | Task:
             del call, may_start
             shim.open_gate()
@@ -106,12 +131,18 @@ class Hasty(Tale):
 
 
 class HastyWithoutProof(Hasty):
-    """The same, on a disk that keeps neither results nor marks: then only the order of events protects a call."""
+    """The same, on a disk that keeps neither results nor marks.
+
+    Then only the order of events protects a call.
+    """
 
     def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
         """Take away what would prove that the call was started."""
         stage.survivors(patience=5)
-        for proof in (*stage.work.glob(f"{STORE}/runs/*/result.json"), *stage.work.glob(f"{STORE}/started/*")):
+        for proof in (
+            *stage.work.glob(f"{STORE}/runs/*/result.json"),
+            *stage.work.glob(f"{STORE}/started/*"),
+        ):
             proof.unlink()
         return super().aftermath(stage, ran)
 
@@ -137,7 +168,13 @@ def run_detached(*options: str) -> Words:
 
 def run_script(script: str) -> Words:
     """Run a shell script; `EFFECT` in it is the command whose starts are recorded."""
-    return lambda stage: ["run", "--", "sh", "-c", script.replace("EFFECT", " ".join(effect(stage)))]
+    return lambda stage: [
+        "run",
+        "--",
+        "sh",
+        "-c",
+        script.replace("EFFECT", " ".join(effect(stage))),
+    ]
 
 
 def of_task(*words: str) -> Words:
@@ -180,7 +217,9 @@ run_all_die = AllDie(run("--linger", "2"), after=(DONE,), shims_die=True)
 run_and_leave = Tale(run_detached(), after=(DONE,))
 run_nested = Tale(run_script(NESTED), after=(DONE,), shims_die=True)
 approve = Tale(of_ask("approve"), after=(PAUSED,), decides="approved")
-approve_json = Tale(of_ask("approve", "--value", "yes", "--output", "json"), after=(PAUSED,), decides="approved")
+approve_json = Tale(
+    of_ask("approve", "--value", "yes", "--output", "json"), after=(PAUSED,), decides="approved"
+)
 reject = Tale(of_ask("reject", "--reason", "no"), after=(PAUSED,), decides="rejected")
 answer = Tale(of_ask("answer", "eu"), after=(ASKED,), decides="answered")
 cancel = Tale(of_task("cancel"), after=(PAUSED,))
@@ -204,7 +243,9 @@ prune = Tale(words("prune"), after=(DONE,))
 shim_runs = Tale(run("--linger", "3"), after=(DONE,), shims_die=True)
 shim_pauses = Tale(run("--ask", "90"), after=(DONE,), shims_die=True)
 shim_resumes = Tale(of_task("resume"), after=(PAUSED, APPROVED), shims_die=True)
-tool_runs = Tale(run_script("echo one; EFFECT; echo two >&2; echo three"), after=(DONE,), shims_die=True)
+tool_runs = Tale(
+    run_script("echo one; EFFECT; echo two >&2; echo three"), after=(DONE,), shims_die=True
+)
 
 # These break promises, so that a sweep can prove that it would notice.
 hasty = Hasty(of_task("resume"), after=(PAUSED, APPROVED))

@@ -33,7 +33,10 @@ class Server:
             self._answer(msgspec.json.decode(line, type=Point | Outage))
 
     def _answer(self, job: Point | Outage) -> None:
-        """Do the work in a fork, which prints the answer: nothing that it does wrong outlives it."""
+        """Do the work in a fork, which prints the answer.
+
+        Nothing that it does wrong outlives it.
+        """
         server = os.getpid()
         child = os.fork()
         if child == 0:
@@ -103,7 +106,10 @@ def _root() -> Iterator[Path]:
 
 
 def main() -> None:
-    """Serve until stdin closes. The arguments are the two tools and the modules to import beforehand."""
+    """Serve until stdin closes.
+
+    The arguments are the two tools and the modules to import beforehand.
+    """
     library, effect, *modules = sys.argv[1:]
     assert inject.loaded(), "start this with LD_PRELOAD"
     for module in modules:

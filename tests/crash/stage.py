@@ -1,4 +1,7 @@
-"""A scenario's own little world: a directory, the processes that act in it, and what they did outside."""
+"""A scenario's own little world.
+
+A directory, the processes that act in it, and what they did outside.
+"""
 
 import contextlib
 import ctypes
@@ -48,7 +51,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage:
-    """Where one scenario is played, one command at a time. Must be the only thing its process does."""
+    """Where one scenario is played, one command at a time.
+
+    Must be the only thing its process does.
+    """
 
     def __init__(self, root: Path, *, tools: Tools) -> None:
         self.root = root
@@ -56,7 +62,8 @@ class Stage:
         self.work = root / "work"
         self.effects_file = root / "effects"
         self.work.mkdir(parents=True)
-        # What is kept outside of the store lies on the same disk. The image of a disk is a copy: the key makes it ours.
+        # What is kept outside of the store lies on the same disk. The image of a disk is a copy:
+        # the key makes it ours.
         os.environ["XDG_STATE_HOME"] = str(self.work / "state")
         os.environ["ADJOURN_STORE_KEY"] = "every image of a disk is a copy of the same store"
         self.control = Control(root / "control")
@@ -136,7 +143,9 @@ class Stage:
     def _enter(self, number: int) -> None:
         os.chdir(self.work)
         for fd, name in ((1, "out"), (2, "err")):
-            opened = os.open(self.root / f"{name}.{number}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            opened = os.open(
+                self.root / f"{name}.{number}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+            )
             os.dup2(opened, fd)
             os.close(opened)
         null = os.open(os.devnull, os.O_RDONLY)
@@ -266,7 +275,9 @@ def _is_zombie(pid: int) -> bool:
 
 def _name(pid: int) -> str:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        words = (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        )
         return f"{pid} {Path(f'/proc/{pid}/comm').read_text().strip()}: {words[:100]}"
     except OSError:
         return f"{pid} (gone)"

@@ -11,8 +11,28 @@ from adjourn.core.trail.events import first_broken
 from adjourn.wiring.controller import open_controller
 from tests.crash.ledger import Ledger
 from tests.crash.powerloss import Known
-from tests.crash.product import NOT_STARTED, STORE, adjourn, go_on, ledger, restless, starts, torn_manifests, uncertainties
-from tests.crash.scenarios import KILL_SUPERVISOR, QUESTION, Words, of_ask, of_task, run, run_script, settle, words
+from tests.crash.product import (
+    NOT_STARTED,
+    STORE,
+    adjourn,
+    go_on,
+    ledger,
+    restless,
+    starts,
+    torn_manifests,
+    uncertainties,
+)
+from tests.crash.scenarios import (
+    KILL_SUPERVISOR,
+    QUESTION,
+    Words,
+    of_ask,
+    of_task,
+    run,
+    run_script,
+    settle,
+    words,
+)
 from tests.crash.stage import LINE, Stage
 
 Fact = Callable[[Ledger], bool]
@@ -52,7 +72,11 @@ class Life:
         seen = ledger(stage)
         broken = [f"the store is corrupt: {seen.damage}"] * bool(seen.damage)
         broken += [f"the recovery left a task {state}" for state in restless(seen)]
-        broken += [f"the acknowledgement of {act.name} is lost" for act in self._told(known) if not act.fact(seen)]
+        broken += [
+            f"the acknowledgement of {act.name} is lost"
+            for act in self._told(known)
+            if not act.fact(seen)
+        ]
         broken += _startable_again(seen, known)
         broken += uncertainties(stage)
         broken += torn_manifests(stage)
@@ -63,7 +87,11 @@ class Life:
         return broken
 
     def _told(self, known: Known) -> list[Act]:
-        return [act for number, act in enumerate(self._acts) if known.said.get(number) or number in known.exits]
+        return [
+            act
+            for number, act in enumerate(self._acts)
+            if known.said.get(number) or number in known.exits
+        ]
 
 
 def _recover(stage: Stage) -> None:
@@ -79,7 +107,11 @@ def _recover(stage: Stage) -> None:
 def _startable_again(seen: Ledger, known: Known) -> list[str]:
     states = {call.id: call.state for call in seen.calls}
     startable = NOT_STARTED | {"claimed", "forgotten"}
-    begun = [states.get(effect.call, "forgotten") for effect in known.effects if effect.what in {"ask", "start"}]
+    begun = [
+        states.get(effect.call, "forgotten")
+        for effect in known.effects
+        if effect.what in {"ask", "start"}
+    ]
     return [f"a call that started is {state}" for state in begun if state in startable]
 
 

@@ -1,4 +1,7 @@
-"""What happens unattended and is killed: a worker's work, answers by file, and what others are told."""
+"""What happens unattended and is killed.
+
+A worker's work, answers by file, and what others are told.
+"""
 
 import collections
 import os
@@ -7,7 +10,16 @@ from pathlib import Path
 import msgspec
 
 from tests.crash.product import STORE, Sentences, adjourn, ledger, newest_task
-from tests.crash.scenarios import APPROVED, DONE, PAUSED, Command, KilledAgain, Tale, run_script, words
+from tests.crash.scenarios import (
+    APPROVED,
+    DONE,
+    PAUSED,
+    Command,
+    KilledAgain,
+    Tale,
+    run_script,
+    words,
+)
 from tests.crash.stage import Ran, Stage
 
 FOREIGN = """EFFECT
@@ -27,7 +39,9 @@ class WorkedAgain(Tale):
     def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
         """Have a worker do what is left, then examine the store."""
         again = stage.play(adjourn("worker", "--once"))
-        broken = [f"the next worker left with {again.code}: {again.complained[-300:]}"] * (again.code != 0)
+        broken = [f"the next worker left with {again.code}: {again.complained[-300:]}"] * (
+            again.code != 0
+        )
         return broken + super().aftermath(stage, ran)
 
 
@@ -55,7 +69,10 @@ def _answered(stage: Stage, answer: str) -> Sentences:
 
 
 class Told(Tale):
-    """A command is told of everything; whatever is killed, it is told at least once, in order, each under one id."""
+    """A command is told of everything.
+
+    Whatever is killed, it is told at least once, in order, each under one id.
+    """
 
     def setup(self, stage: Stage) -> None:
         """Have the user's config name a command that writes down what it is told."""
@@ -73,13 +90,20 @@ class Told(Tale):
     def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
         """Tell what was not told, and compare with what happened."""
         again = stage.play(lambda: _telling(stage))
-        broken = [f"the next flush left with {again.code}: {again.complained[-300:]}"] * (again.code != 0)
-        return broken + _told_in_order(stage, ["pause", "decision", "completion"]) + super().aftermath(stage, ran)
+        broken = [f"the next flush left with {again.code}: {again.complained[-300:]}"] * (
+            again.code != 0
+        )
+        return (
+            broken
+            + _told_in_order(stage, ["pause", "decision", "completion"])
+            + super().aftermath(stage, ran)
+        )
 
 
 def _telling(stage: Stage) -> int:
     os.environ["XDG_CONFIG_HOME"] = str(stage.work / "config")
-    os.utime(_config(stage), (0, 0))  # a copy is younger than what happened, and a young notifier is told of nothing old
+    # A copy is younger than what happened, and a young notifier is told of nothing old
+    os.utime(_config(stage), (0, 0))
     return adjourn("notify", "--flush")()
 
 
@@ -92,7 +116,10 @@ def _told(stage: Stage) -> Path:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Say whether a receiver could read it: of one that is killed as it writes, half may have arrived."""
+    """Say whether a receiver could read it.
+
+    Of one that is killed as it writes, half may have arrived.
+    """
     try:
         msgspec.json.decode(line)
     except msgspec.DecodeError:

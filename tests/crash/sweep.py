@@ -29,7 +29,9 @@ class Line:
     def __init__(self, tools: Tools, *, modules: Iterable[str]) -> None:
         argv = [sys.executable, "-m", "tests.crash.server", tools.library, tools.effect, *modules]
         env = _clean(os.environ) | {"LD_PRELOAD": tools.library}
-        self._server = subprocess.Popen(argv, cwd=REPOSITORY, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._server = subprocess.Popen(
+            argv, cwd=REPOSITORY, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def play(self, job: Point | Outage) -> Verdict | Loss:
         """Have one job done; raises what went wrong with the harness itself."""
@@ -108,7 +110,10 @@ def sweeping(tools: Tools, *, modules: Iterable[str], lines: int | None = None) 
 
 
 def share(points: list[Point], *, of: int, seed: int) -> list[Point]:
-    """Choose `of` points at random with a fixed seed; with fewer points each is played more than once."""
+    """Choose `of` points at random with a fixed seed.
+
+    With fewer points each is played more than once.
+    """
     dice = random.Random(seed)
     chosen = points * (of // len(points)) + dice.sample(points, of % len(points))
     dice.shuffle(chosen)
@@ -123,7 +128,10 @@ def report(verdicts: list[Verdict]) -> str:
         for sentence in verdict.broken:
             seen[sentence] += 1
             shown.setdefault(sentence, verdict)
-    return "\n".join(f"{times}x {sentence} · first: {_where(shown[sentence])}" for sentence, times in seen.most_common())
+    return "\n".join(
+        f"{times}x {sentence} · first: {_where(shown[sentence])}"
+        for sentence, times in seen.most_common()
+    )
 
 
 def _where(verdict: Verdict) -> str:
@@ -132,4 +140,8 @@ def _where(verdict: Verdict) -> str:
 
 
 def _clean(environ: os._Environ[str]) -> dict[str, str]:
-    return {name: value for name, value in environ.items() if not name.startswith(("ADJOURN_", "INJECT_", "AUTO_"))}
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(("ADJOURN_", "INJECT_", "AUTO_"))
+    }

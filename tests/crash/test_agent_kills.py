@@ -1,4 +1,7 @@
-"""Whatever call an agent, its supervisor or a tool's shim is killed at: no tool runs twice, and no conversation is lost."""
+"""Whatever call an agent, its supervisor or a tool's shim is killed at.
+
+No tool runs twice, and no conversation is lost.
+"""
 
 import time
 from collections.abc import Iterator
@@ -18,8 +21,14 @@ pytestmark = [pytest.mark.xdist_group("crash"), pytest.mark.timeout(3600)]
 MODULE = "tests.crash.agent"
 SHARE = 4  # of each victim, unless all points are wanted
 EFFECT = "$EFFECT"  # the shell puts the recorder there
-TURNS = (use(command(EFFECT, "one")), use(command(EFFECT, "two")), finish(), say("Done."))  # ungated there is no finish
-VICTIMS = (("run_three_steps", ""), ("run_three_steps", "adjourn"), ("run_three_steps", SHIM), ("resume_approving", ""))
+# Ungated there is no finish
+TURNS = (use(command(EFFECT, "one")), use(command(EFFECT, "two")), finish(), say("Done."))
+VICTIMS = (
+    ("run_three_steps", ""),
+    ("run_three_steps", "adjourn"),
+    ("run_three_steps", SHIM),
+    ("resume_approving", ""),
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +52,12 @@ def chosen(product: Sweep, name: str, role: str, *, sweep: str) -> list[Point]:
 
 @pytest.mark.parametrize(("name", "role"), VICTIMS)
 def test_a_kill_anywhere_runs_no_tool_twice_and_keeps_the_conversation(
-    product: Sweep, model: Model, name: str, role: str, sweep: str, capsys: pytest.CaptureFixture[str]
+    product: Sweep,
+    model: Model,
+    name: str,
+    role: str,
+    sweep: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     points = chosen(product, name, role, sweep=sweep)
     begun = time.monotonic()
@@ -53,5 +67,6 @@ def test_a_kill_anywhere_runs_no_tool_twice_and_keeps_the_conversation(
         print(f"\n{name} {role}: {killed:,} kills in {time.monotonic() - begun:,.0f} s")
     assert report(verdicts) == ""
     assert killed > 0.5 * len(points), "the sweep missed"
-    conversations = [request.body["messages"] for request in model.requests if request.api]  # not what a kill tore apart
+    # Not what a kill tore apart
+    conversations = [request.body["messages"] for request in model.requests if request.api]
     assert [problem for each in conversations if (problem := out_of_order(each))] == []

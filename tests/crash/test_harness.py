@@ -49,7 +49,9 @@ print(
 
 
 def played(verdicts: list[Verdict]) -> set[tuple[int, Mode]]:
-    return {(verdict.point.aim.at, verdict.point.aim.mode) for verdict in verdicts if verdict.killed}
+    return {
+        (verdict.point.aim.at, verdict.point.aim.mode) for verdict in verdicts if verdict.killed
+    }
 
 
 def lost(losses: list[Loss]) -> set[str]:
@@ -60,12 +62,15 @@ def outages(name: str, *, images: int = 400) -> list[Outage]:
     return [Outage(story=f"tests.crash.toys:{name}", images=images, seed=seed) for seed in range(2)]
 
 
-def test_every_write_of_python_and_of_sqlite_is_seen(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_write_of_python_and_of_sqlite_is_seen(
+    tools: Tools, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     place = tmp_path_factory.mktemp("counts")
     argv = [sys.executable, "-c", COUNTS, str(place)]
     env = {"LD_PRELOAD": tools.library, "PATH": "/usr/bin:/bin"}
     done = subprocess.run(argv, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=True)
-    # A commit of one page: the page's frame (header and body), the padding of the log, and one fdatasync.
+    # A commit of one page: the page's frame (header and body), the padding of the log, and one
+    # fdatasync.
     commit, *others = map(int, done.stdout.split())
     assert 3 <= commit <= 8
     assert others == [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1]

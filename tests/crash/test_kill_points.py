@@ -1,4 +1,7 @@
-"""Whatever call the supervisor or a command is killed at: no call starts twice, no decision is lost, no store breaks."""
+"""Whatever call the supervisor or a command is killed at.
+
+No call starts twice, no decision is lost, no store breaks.
+"""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +25,8 @@ STEPS = (
     "restart", "settle_it_ran", "settle_it_did_not", "recover", "backup", "prune",
 )  # fmt: skip
 
-# Their scripts start commands of adjourn, each a Python of its own: they get a tenth of the points, and cost as much as the rest.
+# Their scripts start commands of adjourn, each a Python of its own: they get a tenth of the points,
+# and cost as much as the rest.
 SLOW_STEPS = ("run_asking", "run_nested", "answer", "resume_answered", "recover_asking")
 INNER_STEPS = ("run_asking", "run_nested")  # not the step is killed, but the command inside
 
@@ -36,26 +40,40 @@ def product(tools: Tools) -> Iterator[Sweep]:
 def points(product: Sweep, *, of: int) -> list[Point]:
     quick = [point for name in STEPS for point in product.points(f"{MODULE}:{name}")]
     slow = [point for name in SLOW_STEPS for point in product.points(f"{MODULE}:{name}")]
-    inner = [point for name in INNER_STEPS for point in product.points(f"{MODULE}:{name}", role="adjourn")]
+    inner = [
+        point
+        for name in INNER_STEPS
+        for point in product.points(f"{MODULE}:{name}", role="adjourn")
+    ]
     return share(quick, of=of * 9 // 10, seed=1) + share(slow + inner, of=of // 10, seed=1)
 
 
 def test_every_scenario_is_swept() -> None:
     tales = {name for name, value in vars(scenarios).items() if isinstance(value, scenarios.Tale)}
-    apart = {name for name in tales if name.startswith(("shim_", "tool_"))} | {"hasty", "hasty_without_proof", "boastful"}
+    apart = {name for name in tales if name.startswith(("shim_", "tool_"))} | {
+        "hasty",
+        "hasty_without_proof",
+        "boastful",
+    }
     assert {*STEPS, *SLOW_STEPS} == tales - apart
 
 
-def test_a_kill_anywhere_breaks_no_promise(product: Sweep, sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kill_anywhere_breaks_no_promise(
+    product: Sweep, sweep: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """C-R13: what was reported is saved, what was approved runs once."""
     chosen = points(product, of=POINTS[sweep])
     begun = time.monotonic()
     verdicts = product.play(chosen)
     killed = sum(verdict.killed for verdict in verdicts)
     with capsys.disabled():
-        print(f"\n{killed:,} kills of supervisor and command at {killed / (time.monotonic() - begun) * 60:,.0f} a minute")
+        print(
+            f"\n{killed:,} kills of supervisor and command at {killed / (time.monotonic() - begun) * 60:,.0f} a minute"
+        )
     assert report(verdicts) == ""
-    assert killed > 0.95 * len(chosen), "the sweep missed: the steps make fewer calls than they did when counted"
+    assert killed > 0.95 * len(chosen), (
+        "the sweep missed: the steps make fewer calls than they did when counted"
+    )
 
 
 def test_a_supervisor_that_opens_the_gate_too_early_is_caught(product: Sweep) -> None:

@@ -1,4 +1,7 @@
-"""Whenever the power fails: what was acknowledged is there, and what started does not start again."""
+"""Whenever the power fails.
+
+What was acknowledged is there, and what started does not start again.
+"""
 
 from collections.abc import Iterator
 
@@ -24,7 +27,11 @@ def product(tools: Tools) -> Iterator[Sweep]:
 
 def outages(*stories: str, images: int) -> list[Outage]:
     parts = range(images // len(stories) // PART)
-    return [Outage(story=f"{MODULE}:{story}", images=PART, seed=seed) for seed in parts for story in stories]
+    return [
+        Outage(story=f"{MODULE}:{story}", images=PART, seed=seed)
+        for seed in parts
+        for story in stories
+    ]
 
 
 def told(losses: list[Loss]) -> str:
@@ -35,7 +42,9 @@ def told(losses: list[Loss]) -> str:
     )
 
 
-def test_a_power_loss_at_any_moment_breaks_no_promise(product: Sweep, sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_power_loss_at_any_moment_breaks_no_promise(
+    product: Sweep, sweep: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     losses = product.suffer(outages(*STORIES, images=IMAGES[sweep]))
     images = sum(loss.images for loss in losses)
     pace = sum(loss.images / loss.seconds for loss in losses) / len(losses) * 60

@@ -1,4 +1,7 @@
-"""Whatever call the shim, the fork server or the tool is killed at: no call starts twice, and uncertain means uncertain."""
+"""Whatever call the shim, the fork server or the tool is killed at.
+
+No call starts twice, and uncertain means uncertain.
+"""
 
 import time
 from collections.abc import Iterator
@@ -32,15 +35,23 @@ def product(tools: Tools) -> Iterator[Sweep]:
 
 
 def every_point(product: Sweep) -> list[Point]:
-    return [point for name, role in VICTIMS for point in product.points(f"{MODULE}:{name}", role=role)]
+    return [
+        point for name, role in VICTIMS for point in product.points(f"{MODULE}:{name}", role=role)
+    ]
 
 
-def test_a_killed_shim_or_tool_breaks_no_promise(product: Sweep, sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_shim_or_tool_breaks_no_promise(
+    product: Sweep, sweep: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     points = share(every_point(product), of=KILLS[sweep], seed=1)
     begun = time.monotonic()
     verdicts = product.play(points)
     killed = sum(verdict.killed for verdict in verdicts)
     with capsys.disabled():
-        print(f"\n{killed:,} kills of shim and tool at {killed / (time.monotonic() - begun) * 60:,.0f} a minute")
+        print(
+            f"\n{killed:,} kills of shim and tool at {killed / (time.monotonic() - begun) * 60:,.0f} a minute"
+        )
     assert report(verdicts) == ""
-    assert killed > 0.95 * len(points), "the sweep missed: the shims make fewer calls than they did when counted"
+    assert killed > 0.95 * len(points), (
+        "the sweep missed: the shims make fewer calls than they did when counted"
+    )

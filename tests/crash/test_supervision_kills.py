@@ -1,4 +1,7 @@
-"""Whatever call a worker, a taker of responses or a teller of news is killed at: nothing happens twice, nothing is lost."""
+"""Whatever call a worker, a taker of responses or a teller of news is killed at.
+
+Nothing happens twice, nothing is lost.
+"""
 
 import time
 from collections.abc import Iterator
@@ -38,12 +41,19 @@ def chosen(product: Sweep, name: str, *, sweep: str) -> list[Point]:
 
 
 def test_every_scenario_is_swept() -> None:
-    assert set(STEPS) == {name for name, value in vars(supervision).items() if isinstance(value, Tale)}
+    assert set(STEPS) == {
+        name for name, value in vars(supervision).items() if isinstance(value, Tale)
+    }
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_kill_anywhere_breaks_no_promise(product: Sweep, name: str, sweep: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """B-R30, C-R12, C-R13, C-R18: one resume for each response, one start for each approval, every event told."""
+def test_a_kill_anywhere_breaks_no_promise(
+    product: Sweep, name: str, sweep: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B-R30, C-R12, C-R13, C-R18.
+
+    One resume for each response, one start for each approval, every event told.
+    """
     points = chosen(product, name, sweep=sweep)
     begun = time.monotonic()
     verdicts = product.play(points)
@@ -51,4 +61,6 @@ def test_a_kill_anywhere_breaks_no_promise(product: Sweep, name: str, sweep: str
     with capsys.disabled():
         print(f"\n{name}: {killed:,} kills in {time.monotonic() - begun:,.0f} s")
     assert report(verdicts) == ""
-    assert killed > 0.9 * len(points), "the sweep missed: the steps make fewer calls than they did when counted"
+    assert killed > 0.9 * len(points), (
+        "the sweep missed: the steps make fewer calls than they did when counted"
+    )

@@ -28,7 +28,11 @@ def start_effect(stage: Stage) -> None:
     """Start the outside effect and wait for it."""
     child = os.fork()
     if child == 0:
-        os.execve(stage.tools.effect, ["effect", str(stage.effects_file)], os.environ | {"ADJOURN_CALL_ID": CALL})
+        os.execve(
+            stage.tools.effect,
+            ["effect", str(stage.effects_file)],
+            os.environ | {"ADJOURN_CALL_ID": CALL},
+        )
     os.waitpid(child, 0)
 
 
@@ -38,7 +42,10 @@ def call_it(name: str) -> None:
 
 
 class OneCall:
-    """A store with one approved call; the step executes it, and the next command finishes what is left."""
+    """A store with one approved call.
+
+    The step executes it, and the next command finishes what is left.
+    """
 
     def setup(self, stage: Stage) -> None:
         stage.play(self._make)
@@ -67,7 +74,9 @@ class OneCall:
 
     def _make(self) -> int:
         db = connect("db")
-        db.execute("CREATE TABLE call (id TEXT PRIMARY KEY, state TEXT); INSERT INTO call VALUES ('call-1', 'approved')")
+        db.execute(
+            "CREATE TABLE call (id TEXT PRIMARY KEY, state TEXT); INSERT INTO call VALUES ('call-1', 'approved')"
+        )
         db.close()
         return 0
 
@@ -77,7 +86,9 @@ class Careful(OneCall):
 
     def step(self, stage: Stage) -> int:
         db = connect("db")
-        if db.execute("UPDATE call SET state = 'executing' WHERE state = 'approved' RETURNING 1").get:
+        if db.execute(
+            "UPDATE call SET state = 'executing' WHERE state = 'approved' RETURNING 1"
+        ).get:
             start_effect(stage)
             db.execute("UPDATE call SET state = 'done' WHERE state = 'executing'")
         db.close()
@@ -103,7 +114,9 @@ class WithShim(OneCall):
 
     def step(self, stage: Stage) -> int:
         db = connect("db")
-        if db.execute("UPDATE call SET state = 'executing' WHERE state = 'approved' RETURNING 1").get:
+        if db.execute(
+            "UPDATE call SET state = 'executing' WHERE state = 'approved' RETURNING 1"
+        ).get:
             shim = os.fork()
             if shim == 0:
                 self._be_shim(stage)
@@ -118,7 +131,9 @@ class WithShim(OneCall):
         broken = super().aftermath(stage, ran)
         state = connect(stage.work / "db").execute("SELECT state FROM call").get
         if (state == "uncertain") == (stage.work / "result").exists():
-            broken.append(f"{state} with{'' if (stage.work / 'result').exists() else 'out'} a result")
+            broken.append(
+                f"{state} with{'' if (stage.work / 'result').exists() else 'out'} a result"
+            )
         return broken
 
     def _be_shim(self, stage: Stage) -> None:
@@ -149,7 +164,10 @@ with_shim = WithShim()
 
 
 class Diary:
-    """Writes one row per command and says so; a row that was told of must be there after a power loss."""
+    """Writes one row per command and says so.
+
+    A row that was told of must be there after a power loss.
+    """
 
     def __init__(self, *, synchronous: str) -> None:
         self._synchronous = synchronous

@@ -1,4 +1,7 @@
-"""A page of the documentation as a reader follows it: files to save, commands to type, output to expect."""
+"""A page of the documentation as a reader follows it.
+
+Files to save, commands to type, output to expect.
+"""
 
 import re
 from collections.abc import Iterator
@@ -57,7 +60,10 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def steps(block: Block) -> list[Step]:
-    """Return the commands of a console block: `$ ` begins one, `> ` goes on with it, everything else is output."""
+    """Return the commands of a console block.
+
+    `$ ` begins one, `> ` goes on with it, everything else is output.
+    """
     found: list[Step] = []
     for offset, line in enumerate(block.lines, start=1):
         if line.startswith("$ "):

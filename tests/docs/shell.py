@@ -10,7 +10,8 @@ from typing import Self
 
 _SECONDS = 30
 _MARK = b"\x1e\n"
-_LEAVE_NOTHING = b"trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n"  # a page that fails half-way has not stopped its worker
+# A page that fails half-way has not stopped its worker
+_LEAVE_NOTHING = b"trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n"
 
 
 class Shell:
@@ -42,7 +43,9 @@ class Shell:
 
     def do(self, command: str) -> list[str]:
         """Run a command and return the lines that it printed; `$?` is there for the next one."""
-        os.write(self._script, f"{command}\n__code=$?; printf '\\036\\n'; (exit $__code)\n".encode())
+        os.write(
+            self._script, f"{command}\n__code=$?; printf '\\036\\n'; (exit $__code)\n".encode()
+        )
         return self._until_mark().decode(errors="replace").splitlines()
 
     def _until_mark(self) -> bytes:
@@ -52,7 +55,9 @@ class Shell:
             ready, _, _ = select.select([self._output], [], [], max(0, deadline - time.monotonic()))
             piece = os.read(self._output, 65536) if ready else b""
             if not piece:
-                raise AssertionError(f"the command did not end; so far it said:\n{content.decode(errors='replace')}")
+                raise AssertionError(
+                    f"the command did not end; so far it said:\n{content.decode(errors='replace')}"
+                )
             content += piece
         return content.removesuffix(_MARK)
 
@@ -60,5 +65,12 @@ class Shell:
 def environment(place: Path) -> dict[str, str]:
     """Return what a reader's shell has: this very adjourn on PATH, and nothing of ours."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
-    state = str(place.with_name(f"{place.name}-state"))  # beside the project, as a person's home is not a project
-    return {"PATH": path, "HOME": str(place), "XDG_STATE_HOME": state, "LANG": "C.UTF-8", "TERM": "dumb"}
+    # Beside the project, as a person's home is not a project
+    state = str(place.with_name(f"{place.name}-state"))
+    return {
+        "PATH": path,
+        "HOME": str(place),
+        "XDG_STATE_HOME": state,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+    }

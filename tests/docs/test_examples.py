@@ -14,11 +14,14 @@ from tests.docs.transcript import DATABASE, NEW_DATABASES, Transcript
 from tests.postgres import Server
 
 PAGES = [page for page in pages() if any(block.language == "console" for block in blocks(page))]
-NOT_RUN = ("./dev ", "pip install ", "eval ")  # what makes environments is tested elsewhere, or changes the reader's own
+# What makes environments is tested elsewhere, or changes the reader's own
+NOT_RUN = ("./dev ", "pip install ", "eval ")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_works_as_it_stands(request: pytest.FixtureRequest, page: Path, tmp_path: Path) -> None:
+def test_a_page_works_as_it_stands(
+    request: pytest.FixtureRequest, page: Path, tmp_path: Path
+) -> None:
     place = tmp_path / "project"
     place.mkdir()
     with ExitStack() as stack:
@@ -30,18 +33,27 @@ def test_a_page_works_as_it_stands(request: pytest.FixtureRequest, page: Path, t
             for step in steps(block) if block.language == "console" else []:
                 happened = shell.do(transcript.typed(step.command))
                 wrong = transcript.difference(step.output, happened)
-                assert wrong is None, f"{page.relative_to(ROOT)}:{step.line}: $ {step.command}\n{wrong}"
+                assert wrong is None, (
+                    f"{page.relative_to(ROOT)}:{step.line}: $ {step.command}\n{wrong}"
+                )
 
 
-def _databases(request: pytest.FixtureRequest, page: Path, shell: Shell, stack: ExitStack) -> dict[str, str]:
-    """Return the databases that are here, by the names that a page has for them; those to restore into are empty."""
+def _databases(
+    request: pytest.FixtureRequest, page: Path, shell: Shell, stack: ExitStack
+) -> dict[str, str]:
+    """Return the databases that are here, by the names that a page has for them.
+
+    Those to restore into are empty.
+    """
     text = page.read_text()
     if DATABASE not in text:
         return {}
     server: Server = request.getfixturevalue("postgres")
     if server.programs:
         shell.do(f"PATH={server.programs}:$PATH")
-    named = {name: stack.enter_context(server.empty_database()) for name in NEW_DATABASES if name in text}
+    named = {
+        name: stack.enter_context(server.empty_database()) for name in NEW_DATABASES if name in text
+    }
     return {DATABASE: request.getfixturevalue("database"), **named}
 
 
@@ -68,14 +80,25 @@ def workflow() -> Any:
 def ci_step(script: str, place: Path, **variables: str) -> int:
     """Run a step as GitHub Actions does, and return its exit code."""
     bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
-    done = subprocess.run(bash, cwd=place, env=environment(place) | variables, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    done = subprocess.run(
+        bash,
+        cwd=place,
+        env=environment(place) | variables,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
     return done.returncode
 
 
 @pytest.mark.parametrize(("ending", "code"), [("exit 90", 10), ("exit 0", 0), ("exit 5", 1)])
-def test_the_workflow_sees_a_pause_and_goes_on(workflow: Any, tmp_path: Path, ending: str, code: int) -> None:
+def test_the_workflow_sees_a_pause_and_goes_on(
+    workflow: Any, tmp_path: Path, ending: str, code: int
+) -> None:
     """A-R73 to A-R76, A-R90."""
-    (tmp_path / "deploy.sh").write_text(f'#!/bin/sh\n[ "$AUTO_APPROVAL" ] && {{ echo deployed > proof; exit 0; }}\n{ending}\n')
+    (tmp_path / "deploy.sh").write_text(
+        f'#!/bin/sh\n[ "$AUTO_APPROVAL" ] && {{ echo deployed > proof; exit 0; }}\n{ending}\n'
+    )
     (tmp_path / "deploy.sh").chmod(0o700)
     output = tmp_path / "output"
     failed = ci_step(workflow["deploy"]["steps"][0]["run"], tmp_path, GITHUB_OUTPUT=str(output))
@@ -95,7 +118,9 @@ EXAMPLES = {
 
 
 def test_every_example_is_on_a_page_that_runs_it() -> None:
-    assert EXAMPLES.keys() == {path.name for path in (ROOT / "examples").iterdir() if path.is_file()}
+    assert EXAMPLES.keys() == {
+        path.name for path in (ROOT / "examples").iterdir() if path.is_file()
+    }
 
 
 @pytest.mark.parametrize(("name", "page"), EXAMPLES.items())

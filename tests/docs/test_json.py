@@ -57,7 +57,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tell("audit export")
     tell("doctor")
     tell("config")
-    asked_at_once = adjourn(place, "run", "--", "sh", "-c", "adjourn clarify --output json --linger 0s 'Why?'").stdout
+    asked_at_once = adjourn(
+        place, "run", "--", "sh", "-c", "adjourn clarify --output json --linger 0s 'Why?'"
+    ).stdout
     told["clarify"], _ = json.JSONDecoder().raw_decode(asked_at_once)
     tell("store backup", "copy.db")
     tell("store migrate")
@@ -80,10 +82,18 @@ def test_every_verb_has_its_document() -> None:
     assert {path for path, _ in generate.commands()} == generate.DOCUMENTS.keys() | ALWAYS_TEXT
 
 
-@pytest.mark.parametrize("verb", [verb for verb in generate.DOCUMENTS if verb not in {*AS_OTHERS, *ELSEWHERE}])
-def test_a_verb_prints_the_document_that_is_documented(verb: str, documents: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "verb", [verb for verb in generate.DOCUMENTS if verb not in {*AS_OTHERS, *ELSEWHERE}]
+)
+def test_a_verb_prints_the_document_that_is_documented(
+    verb: str, documents: dict[str, Any]
+) -> None:
     described = generate.DOCUMENTS[verb]
-    described = generate.DOCUMENTS[same[1]] if (same := re.fullmatch(r"as `([\w ]+)`", described)) else described
+    described = (
+        generate.DOCUMENTS[same[1]]
+        if (same := re.fullmatch(r"as `([\w ]+)`", described))
+        else described
+    )
     definitions = generate.schema()["$defs"]
     if described.startswith("Manifest"):
         assert fits(documents[verb], definitions["Manifest"], definitions) == []
@@ -106,7 +116,9 @@ def test_a_failure_is_the_document_that_is_documented(tmp_path: Path) -> None:
 
 def test_the_manifest_file_is_what_stdout_says(tmp_path: Path) -> None:
     printed = adjourn(tmp_path, "run", "--output", "json", "--", "sh", "-c", "exit 90").stdout
-    assert json.loads((tmp_path / ".adjourn" / "session" / "pause.json").read_text()) == json.loads(printed)
+    assert json.loads((tmp_path / ".adjourn" / "session" / "pause.json").read_text()) == json.loads(
+        printed
+    )
 
 
 def fits(value: Any, wanted: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
@@ -115,15 +127,28 @@ def fits(value: Any, wanted: dict[str, Any], definitions: dict[str, Any]) -> lis
         case {"$ref": str(ref)}:
             wrong = fits(value, definitions[ref.rpartition("/")[2]], definitions)
         case {"anyOf": list(kinds)}:
-            wrong = [] if any(not fits(value, kind, definitions) for kind in kinds) else [f"{value!r} is none of {kinds}"]
+            wrong = (
+                []
+                if any(not fits(value, kind, definitions) for kind in kinds)
+                else [f"{value!r} is none of {kinds}"]
+            )
         case {"enum": list(words)}:
             wrong = [] if value in words else [f"{value!r} is none of {words}"]
         case {"type": "object", "properties": dict(properties)}:
             wrong = [f"unknown key {key}" for key in value if key not in properties]
             wrong += [f"missing key {key}" for key in wanted["required"] if key not in value]
-            wrong += [inner for key in value if key in properties for inner in fits(value[key], properties[key], definitions)]
+            wrong += [
+                inner
+                for key in value
+                if key in properties
+                for inner in fits(value[key], properties[key], definitions)
+            ]
         case {"type": "array"}:
             wrong = [inner for item in value for inner in fits(item, wanted["items"], definitions)]
         case _:
-            wrong = [] if isinstance(value, TYPES[wanted["type"]]) else [f"{value!r} is no {wanted['type']}"]
+            wrong = (
+                []
+                if isinstance(value, TYPES[wanted["type"]])
+                else [f"{value!r} is no {wanted['type']}"]
+            )
     return wrong

@@ -16,7 +16,8 @@ from tests.needs import needs
 PAGE = ROOT / "docs" / "how-to" / "operate.md"
 UNITS = [block for block in blocks(PAGE) if block.language == "ini" and block.file]
 ADJOURN = Path(sys.executable).parent / "adjourn"
-GRACE = max(Spec(runner="command", argv=("true",), workspace="/").grace, Settings().grace)  # the longest that nobody asked for
+# The longest that nobody asked for
+GRACE = max(Spec(runner="command", argv=("true",), workspace="/").grace, Settings().grace)
 MARGIN = 10  # seconds to kill, to write down, and to leave
 
 
@@ -26,14 +27,20 @@ def test_the_units_are_ones(tmp_path: Path) -> None:
     for unit in UNITS:
         (tmp_path / unit.file).write_text(unit.text)
     done = subprocess.run(
-        [analyze, "verify", *(f"./{unit.file}" for unit in UNITS)], cwd=tmp_path, capture_output=True, text=True, check=False
+        [analyze, "verify", *(f"./{unit.file}" for unit in UNITS)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr + done.stdout) == (0, "")
 
 
 def settings(unit: str) -> dict[str, str]:
     (found,) = [block for block in UNITS if block.file == unit]
-    return dict(line.split("=", 1) for line in found.lines if "=" in line and not line.startswith("#"))
+    return dict(
+        line.split("=", 1) for line in found.lines if "=" in line and not line.startswith("#")
+    )
 
 
 def test_systemd_gives_a_worker_the_time_that_it_needs_and_leaves_its_shims_alone() -> None:
@@ -48,7 +55,9 @@ def require_words(command: str) -> None:
     """Insist that the program knows a verb and its options."""
     name, verb, *rest = command.split()
     assert name == "adjourn"
-    told = subprocess.run([str(ADJOURN), verb, "--help"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [str(ADJOURN), verb, "--help"], capture_output=True, text=True, check=True
+    ).stdout
     assert [word for word in rest if word.startswith("--") and word not in told] == []
 
 
@@ -66,7 +75,9 @@ def test_the_manifests_belong_together(manifests: dict[str, Any]) -> None:
     assert deployment["selector"]["matchLabels"] == budget["selector"]["matchLabels"] == labels
     assert 0 < budget["minAvailable"] < deployment["replicas"]
     (container,) = deployment["template"]["spec"]["containers"]
-    assert container["envFrom"] == [{"secretRef": {"name": manifests["Secret"]["metadata"]["name"]}}]
+    assert container["envFrom"] == [
+        {"secretRef": {"name": manifests["Secret"]["metadata"]["name"]}}
+    ]
     volumes = {each["name"] for each in deployment["template"]["spec"]["volumes"]}
     assert volumes == {each["name"] for each in container["volumeMounts"]}
     mounted = {each["mountPath"] for each in container["volumeMounts"]}

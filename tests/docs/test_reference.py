@@ -1,4 +1,7 @@
-"""The reference says what the code does: every verb, flag, exit code, error code, event, file and setting."""
+"""The reference says what the code does.
+
+Every verb, flag, exit code, error code, event, file and setting.
+"""
 
 import re
 from pathlib import Path
@@ -28,13 +31,22 @@ def test_every_flag_of_a_verb_is_documented(path: str) -> None:
     section = page.partition(f"\n## adjourn {path}\n")[2].partition("\n## ")[0]
     common = page.partition("\n## Options of every verb\n")[2].partition("\n## ")[0]
     command = dict(generate.commands())[path]
-    flags = [flag for option in command.params if isinstance(option, click.Option) for flag in option.opts]
+    flags = [
+        flag
+        for option in command.params
+        if isinstance(option, click.Option)
+        for flag in option.opts
+    ]
     assert section
     assert [flag for flag in flags if flag not in section + common] == []
 
 
 def test_no_help_shows_how_its_lines_are_kept() -> None:
-    assert [path for path, command in generate.commands() if "\\b" in command.get_help(click.Context(command))] == []
+    assert [
+        path
+        for path, command in generate.commands()
+        if "\\b" in command.get_help(click.Context(command))
+    ] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/exit-codes.md"])
@@ -50,7 +62,11 @@ def test_every_verb_is_in_the_readme() -> None:
 
 def test_every_error_code_is_documented() -> None:
     text = (REFERENCE / "errors.md").read_text()
-    assert [kind.code for kind in generate.errors() if f"| `{kind.code}` | {kind.exit_code} |" not in text] == []
+    assert [
+        kind.code
+        for kind in generate.errors()
+        if f"| `{kind.code}` | {kind.exit_code} |" not in text
+    ] == []
 
 
 def test_every_variable_that_the_source_names_is_documented() -> None:
@@ -64,13 +80,22 @@ def test_the_map_shows_the_source_as_it_is() -> None:
     shown = {name.rstrip("/") for name in re.findall(r"^(?:│   )?[├└]── (\S+)", page, re.MULTILINE)}
     package = ROOT / "src" / "adjourn"
     folders = (package, package / "core", package / "controller")
-    there = {path.name for folder in folders for path in folder.iterdir() if not path.name.startswith("__")}
+    there = {
+        path.name
+        for folder in folders
+        for path in folder.iterdir()
+        if not path.name.startswith("__")
+    }
     assert shown == there - {"py.typed"}
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    dead = [target for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if not leads_somewhere(page, target)]
+    dead = [
+        target
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+        if not leads_somewhere(page, target)
+    ]
     assert dead == []
 
 
@@ -83,4 +108,6 @@ def leads_somewhere(page: Path, target: str) -> bool:
     if not path.is_file():
         return False
     headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-    return not anchor or anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return not anchor or anchor in {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
+    }

@@ -50,7 +50,10 @@ def test_any_other_difference_is_found(shown: list[str], happened: list[str]) ->
 def test_an_id_of_the_page_stands_for_the_same_thing_to_its_end() -> None:
     transcript = Transcript("/tmp/place")
     assert transcript.difference((f"{TASK} asks {OTHER}",), [f"{REAL} asks {REAL_OTHER}"]) is None
-    assert transcript.typed(f"adjourn resume {TASK} {OTHER[:8]}") == f"adjourn resume {REAL} {REAL_OTHER[:8]}"
+    assert (
+        transcript.typed(f"adjourn resume {TASK} {OTHER[:8]}")
+        == f"adjourn resume {REAL} {REAL_OTHER[:8]}"
+    )
     assert transcript.difference((f"{TASK[:8]} waits",), [f"{REAL[:8]} waits"]) is None
     assert transcript.difference((f"{TASK[:8]} waits",), [f"{REAL_OTHER[:8]} waits"]) is not None
 

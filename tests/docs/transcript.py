@@ -4,7 +4,8 @@ import re
 
 PLACE = "/srv/project"  # the directory that every page works in
 DATABASE = "postgresql://adjourn@db.example.org/adjourn"  # the database that pages share
-NEW_DATABASES = tuple(f"postgresql://adjourn@db.example.org/{name}" for name in ("second", "third"))  # and empty ones
+# And empty ones
+NEW_DATABASES = tuple(f"postgresql://adjourn@db.example.org/{name}" for name in ("second", "third"))
 _ID = re.compile(r"\b[a-z2-7]{26}\b")
 _SHORT = re.compile(r"\b[a-z2-7]{8}\b")
 _LOOSE = (
@@ -41,7 +42,11 @@ class Transcript:
     def _differs(self, shown: list[str], actual: list[str]) -> str | None:
         while shown and shown[0] != "…":
             if not actual or not self._fits(shown[0], actual[0]):
-                return f"the page shows  {shown[0]!r}\nand there is    {actual[0]!r}" if actual else f"missing: {shown[0]!r}"
+                return (
+                    f"the page shows  {shown[0]!r}\nand there is    {actual[0]!r}"
+                    if actual
+                    else f"missing: {shown[0]!r}"
+                )
             del shown[0], actual[0]
         if not shown:
             return f"the page does not show {actual[0]!r}" if actual else None
@@ -68,7 +73,9 @@ class Transcript:
         return match is not None
 
     def _short(self, hit: re.Match[str]) -> str:
-        return next((ours[:8] for name, ours in self._ids.items() if name.startswith(hit[0])), hit[0])
+        return next(
+            (ours[:8] for name, ours in self._ids.items() if name.startswith(hit[0])), hit[0]
+        )
 
 
 def _loosened(line: str) -> str:

@@ -1,4 +1,7 @@
-"""What every test of drivers has: a shell in a directory of its own, and the promise that nothing is left running."""
+"""What every test of drivers has.
+
+A shell in a directory of its own, and the promise that nothing is left running.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A driver without a model: each line of its prompt is one answer, a JSON list of commands to run; it ends after the last."""
+"""A driver without a model.
+
+Each line of its prompt is one answer, a JSON list of commands to run; it ends after the last.
+"""
 
 import sys
 
@@ -18,7 +21,10 @@ def main() -> int:
         for number in range(told, len(answers)):
             held = drive.batch() or drive.propose(_batch(answers[number]))
             held = drive.wait_for_calls()
-            if any(each.call and each.call.state in {CallState.PENDING, CallState.UNCERTAIN} for each in held):
+            if any(
+                each.call and each.call.state in {CallState.PENDING, CallState.UNCERTAIN}
+                for each in held
+            ):
                 return 10
             _tell(drive, held, after=number)
         drive.report(Report(message=f"{len(answers)} answers", steps=len(answers)))
@@ -27,7 +33,10 @@ def main() -> int:
 
 def _batch(answer: str) -> list[Proposed]:
     commands = msgspec.json.decode(answer, type=list[str])
-    return [Proposed(tool="run_command", body=tool_body("run_command", {"command": command})) for command in commands]
+    return [
+        Proposed(tool="run_command", body=tool_body("run_command", {"command": command}))
+        for command in commands
+    ]
 
 
 def _tell(drive: Driver, held: list[Held], *, after: int) -> None:

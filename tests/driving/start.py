@@ -21,7 +21,9 @@ def main(root: str, prompt: str, *flags: str) -> int:
         pause_on_approval="--ask" in flags,
         on_rejection=OnRejection.TELL,
     )
-    task = controller.start(spec, by=controller.principal(), supervisor=None if "--queue" in flags else supervisor.name)
+    task = controller.start(
+        spec, by=controller.principal(), supervisor=None if "--queue" in flags else supervisor.name
+    )
     if "--queue" not in flags:
         task = supervisor.run(task)
     print(task.id, task.state)

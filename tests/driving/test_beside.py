@@ -22,7 +22,9 @@ def prompt(*answers: list[str]) -> str:
 
 def start(shell: Shell, *answers: list[str], flags: tuple[str, ...] = ()) -> tuple[str, str]:
     """Run a task of a driver, and return its id and its state."""
-    words = shell.run(sys.executable, str(START), str(shell.store), prompt(*answers), *flags).out.split()
+    words = shell.run(
+        sys.executable, str(START), str(shell.store), prompt(*answers), *flags
+    ).out.split()
     return words[0], words[1]
 
 
@@ -32,7 +34,9 @@ def lines(shell: Shell, name: str) -> list[str]:
 
 def test_calls_run_in_order_and_their_results_come_back(shell: Shell) -> None:
     """A-R43, A-R51: one that fails does not keep the rest from running."""
-    task, state = start(shell, ["echo one >> log", "echo two >> log; exit 3"], ["echo three >> log"])
+    task, state = start(
+        shell, ["echo one >> log", "echo two >> log; exit 3"], ["echo three >> log"]
+    )
     assert state == "succeeded"
     assert lines(shell, "log") == ["one", "two", "three"]
     shown = shell.adjourn("show", task, "--output", "json").doc
@@ -42,7 +46,9 @@ def test_calls_run_in_order_and_their_results_come_back(shell: Shell) -> None:
 
 def test_nothing_of_a_batch_runs_before_a_person_has_decided_all_of_it(shell: Shell) -> None:
     """A-R13, A-R43, A-R44, A-R47, A-R56."""
-    task, state = start(shell, ["echo one >> log", "echo two >> log", "echo three >> log"], flags=("--ask",))
+    task, state = start(
+        shell, ["echo one >> log", "echo two >> log", "echo three >> log"], flags=("--ask",)
+    )
     assert state == "waiting"
     assert lines(shell, "log") == []
     shown = shell.adjourn("show", task, "--output", "json").doc
@@ -55,8 +61,15 @@ def test_nothing_of_a_batch_runs_before_a_person_has_decided_all_of_it(shell: Sh
 
 def test_an_interrupted_call_ends_with_its_agent_and_leaves_nothing_behind(shell: Shell) -> None:
     """D-R5: Ctrl+C stops what runs beside the agent, too."""
-    words = [sys.executable, str(START), str(shell.store), prompt(["echo one >> log; sleep 60; echo two >> log"])]
-    process = subprocess.Popen(words, cwd=shell.place, env=shell.environment, stdout=subprocess.PIPE)
+    words = [
+        sys.executable,
+        str(START),
+        str(shell.store),
+        prompt(["echo one >> log; sleep 60; echo two >> log"]),
+    ]
+    process = subprocess.Popen(
+        words, cwd=shell.place, env=shell.environment, stdout=subprocess.PIPE
+    )
     until(lambda: lines(shell, "log") == ["one"], what="the call runs")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
@@ -70,8 +83,13 @@ def test_a_call_runs_once_whenever_its_supervisor_is_killed(shell: Shell, seed: 
     """A worker adopts what the dead supervisor left, and nothing runs twice or is lost."""
     answers = [[f"echo {step}{call} >> log; sleep 0.05" for call in "ab"] for step in range(3)]
     words = [sys.executable, str(START), str(shell.store), prompt(*answers)]
-    process = subprocess.Popen(words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL)
-    until((shell.store / ("supervisors" if shell.database else "adjourn.db")).exists, what="the store is there")
+    process = subprocess.Popen(
+        words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL
+    )
+    until(
+        (shell.store / ("supervisors" if shell.database else "adjourn.db")).exists,
+        what="the store is there",
+    )
     time.sleep(random.Random(seed).uniform(0.1, 1.2))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -85,9 +103,19 @@ def test_a_call_runs_once_whenever_its_supervisor_is_killed(shell: Shell, seed: 
 
 
 def test_an_agent_whose_supervisor_died_leaves_when_nobody_takes_it_over(shell: Shell) -> None:
-    """A waiting process costs nothing because there is none: also where its supervisor was killed."""
-    words = [sys.executable, str(START), str(shell.store), prompt(["echo one >> log; sleep 0.5"], ["echo two >> log"])]
-    process = subprocess.Popen(words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL)
+    """A waiting process costs nothing because there is none.
+
+    Also where its supervisor was killed.
+    """
+    words = [
+        sys.executable,
+        str(START),
+        str(shell.store),
+        prompt(["echo one >> log; sleep 0.5"], ["echo two >> log"]),
+    ]
+    process = subprocess.Popen(
+        words, cwd=shell.place, env=shell.environment, stdout=subprocess.DEVNULL
+    )
     until(lambda: lines(shell, "log") == ["one"], what="the first call runs")
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

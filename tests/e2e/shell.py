@@ -51,9 +51,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     def must(self, code: int) -> "Done":
         """Insist on an exit code, and on the absence of tracebacks and confessions."""
-        report = (
-            f"{self.words}: exit code {self.code}, not {code}\n--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-3000:]}"
-        )
+        report = f"{self.words}: exit code {self.code}, not {code}\n--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-3000:]}"
         assert self.code == code, report
         assert "Traceback" not in self.err, report
         assert "a defect in adjourn" not in self.out + self.err, report
@@ -63,7 +61,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 class Shell:
     """Runs commands as a person would, and knows where everything is."""
 
-    database_of_all: ClassVar[str | None] = None  # the URL of a store that all shells share from their beginning
+    # The URL of a store that all shells share from their beginning
+    database_of_all: ClassVar[str | None] = None
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -73,11 +72,14 @@ class Shell:
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("ADJOURN", "_ADJOURN", "CI")) and name not in {"AUTO_APPROVAL", "NO_COLOR", "FORCE_COLOR"}
+            if not name.startswith(("ADJOURN", "_ADJOURN", "CI"))
+            and name not in {"AUTO_APPROVAL", "NO_COLOR", "FORCE_COLOR"}
         }
         self.environment["XDG_CONFIG_HOME"] = str(place / ".config")  # never the developer's own
         self.environment["XDG_STATE_HOME"] = str(place.with_name(f"{place.name}-state"))  # likewise
-        self.environment["PATH"] = os.pathsep.join([str(ADJOURN.parent), os.environ.get("PATH", os.defpath)])
+        self.environment["PATH"] = os.pathsep.join(
+            [str(ADJOURN.parent), os.environ.get("PATH", os.defpath)]
+        )
         if self.database_of_all:
             self.share(self.database_of_all)
 
@@ -100,7 +102,12 @@ class Shell:
             timeout=SECONDS,
             check=False,
         )
-        ended = Done(words=tuple(map(repr, words)), code=done.returncode, raw=done.stdout, raw_err=done.stderr)
+        ended = Done(
+            words=tuple(map(repr, words)),
+            code=done.returncode,
+            raw=done.stdout,
+            raw_err=done.stderr,
+        )
         return ended if expect is None else ended.must(expect)
 
     def adjourn(
@@ -113,11 +120,15 @@ class Shell:
         """Run adjourn to its end."""
         return self.run(str(ADJOURN), *words, expect=expect, env=env, cwd=cwd)
 
-    def json(self, verb: str, *words: str | bytes, expect: int = 0, env: Mapping[str, str] | None = None) -> Document:
+    def json(
+        self, verb: str, *words: str | bytes, expect: int = 0, env: Mapping[str, str] | None = None
+    ) -> Document:
         """Run a verb with `--output json` and return the document."""
         return self.adjourn(verb, "--output", "json", *words, expect=expect, env=env).doc
 
-    def line(self, line: str, *, expect: int | None = 0, env: Mapping[str, str] | None = None) -> Done:
+    def line(
+        self, line: str, *, expect: int | None = 0, env: Mapping[str, str] | None = None
+    ) -> Done:
         """Have a shell run a line, exactly as it was printed somewhere."""
         return self.run("sh", "-c", line, expect=expect, env=env)
 
@@ -171,14 +182,19 @@ class Shell:
         PostgresStore(url).close()
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """Say something to the store's database past the program; both kinds of store have the same tables."""
+        """Say something to the store's database past the program.
+
+        Both kinds of store have the same tables.
+        """
         if self.database is None:
             import apsw
 
             return list(apsw.Connection(str(self.store / "adjourn.db")).execute(statement))
         import psycopg
 
-        with psycopg.connect(self.database, options="-csearch_path=adjourn", autocommit=True) as connection:
+        with psycopg.connect(
+            self.database, options="-csearch_path=adjourn", autocommit=True
+        ) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
@@ -192,7 +208,7 @@ class Shell:
 
         return PostgresStore(self.database)
 
-    # --- short ways to what tests look at ---------------------------------------------------------------------------
+    # --- short ways to what tests look at ---------------------------------------------------------
 
     def paused(self, *command: str) -> Document:
         """Run a command that pauses, and return its manifest."""
@@ -227,7 +243,9 @@ class Shell:
 
     def shim(self, run: str) -> int:
         """Return the pid of a run's shim."""
-        return int(msgspec.json.decode((self.store / "runs" / run / "shim.json").read_bytes())["pid"])
+        return int(
+            msgspec.json.decode((self.store / "runs" / run / "shim.json").read_bytes())["pid"]
+        )
 
     def supervisor(self, run: str) -> int:
         """Return the pid of a run's supervisor: the parent of its fork server."""
@@ -243,7 +261,13 @@ class Shell:
             with contextlib.suppress(OSError):
                 inside = os.readlink(f"/proc/{entry}/cwd").startswith(str(self.place))
                 if inside or ours in Path(f"/proc/{entry}/environ").read_bytes() + b"\0":
-                    yield int(entry), Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    yield (
+                        int(entry),
+                        Path(f"/proc/{entry}/cmdline")
+                        .read_bytes()
+                        .replace(b"\0", b" ")
+                        .decode(errors="replace"),
+                    )
 
     def end(self) -> dict[int, str]:
         """End whatever is left and return it: a test that ended well leaves nothing."""

@@ -23,7 +23,9 @@ class Signers:
         """Return the path of somebody's key, made when it is first needed."""
         path = self._shell.place / f"key-of-{name}"
         if not path.exists():
-            subprocess.run([self._keygen, "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", path], check=True)
+            subprocess.run(
+                [self._keygen, "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", path], check=True
+            )
         return str(path)
 
     def allow(self, *names: str, options: str = POLICY_OF_SSH) -> None:
@@ -38,7 +40,9 @@ class Signers:
     def sign(self, document: bytes, *, by: str, namespace: str = "adjourn") -> str:
         """Sign anything, past the program."""
         words = [self._keygen, "-Y", "sign", "-q", "-n", namespace, "-f", self.key(by)]
-        return subprocess.run(words, input=document, capture_output=True, check=True).stdout.decode()
+        return subprocess.run(
+            words, input=document, capture_output=True, check=True
+        ).stdout.decode()
 
 
 def waiting(shell: Shell) -> tuple[str, str]:

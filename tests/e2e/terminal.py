@@ -23,12 +23,15 @@ CTRL_BACKSLASH = b"\x1c"
 class Terminal:
     """One adjourn command in the foreground of a terminal of its own."""
 
-    def __init__(self, shell: Shell, *words: str, columns: int = 100, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, shell: Shell, *words: str, columns: int = 100, env: dict[str, str] | None = None
+    ) -> None:
         self._screen = pyte.Screen(columns, 200)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
         self.code: int | None = None
-        # A Ctrl+C waits until the command is there: Python, on its way there, would take it for its own and lose it.
+        # A Ctrl+C waits until the command is there: Python, on its way there, would take it for its
+        # own and lose it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
@@ -36,7 +39,14 @@ class Terminal:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 200, columns, 0, 0))
 
-    def _become(self, shell: Shell, words: tuple[str, ...], env: dict[str, str], *, mask: set[int | signal.Signals]) -> None:
+    def _become(
+        self,
+        shell: Shell,
+        words: tuple[str, ...],
+        env: dict[str, str],
+        *,
+        mask: set[int | signal.Signals],
+    ) -> None:
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(shell.place)
@@ -55,7 +65,9 @@ class Terminal:
 
     def sees(self, text: str) -> None:
         """Wait until something was printed."""
-        assert self._until(lambda: text in self.raw.decode(errors="replace"), SECONDS), f"{text!r} not in {self.raw!r}"
+        assert self._until(lambda: text in self.raw.decode(errors="replace"), SECONDS), (
+            f"{text!r} not in {self.raw!r}"
+        )
 
     def ends(self) -> int:
         """Wait until the command has left, and return its exit code."""

@@ -47,10 +47,22 @@ def test_a_resume_that_decides_says_its_receipt_on_stderr_if_it_may_speak(shell:
 def test_a_receipt_says_who_what_when_and_where(shell: Shell) -> None:
     task, ask = waiting(shell)
     (receipt,) = shell.json("approve", ask)["receipts"]
-    events: list[Document] = [json.loads(line) for line in shell.adjourn("audit", "export").out.splitlines()]
+    events: list[Document] = [
+        json.loads(line) for line in shell.adjourn("audit", "export").out.splitlines()
+    ]
     (told,) = [event for event in events if event["place"] == receipt["place"]]
-    assert (told["kind"], told["seal"], told["by"], told["at"]) == ("ask_approved", receipt["seal"], receipt["by"], receipt["at"])
-    assert (receipt["ask"], receipt["task"], receipt["verb"], receipt["level"]) == (ask, task, "approve", "L0")
+    assert (told["kind"], told["seal"], told["by"], told["at"]) == (
+        "ask_approved",
+        receipt["seal"],
+        receipt["by"],
+        receipt["at"],
+    )
+    assert (receipt["ask"], receipt["task"], receipt["verb"], receipt["level"]) == (
+        ask,
+        task,
+        "approve",
+        "L0",
+    )
 
 
 def test_an_edited_trail_is_told_with_the_first_broken_event(shell: Shell) -> None:
@@ -85,11 +97,14 @@ def test_a_pruned_task_leaves_a_trail_that_is_whole(shell: Shell) -> None:
     assert all(set(event) == {"place", "link", "seal"} for event in gone)
 
 
-# --- export ----------------------------------------------------------------------------------------------------------------
+# --- export ---------------------------------------------------------------------------------------
 
 
 def test_an_export_can_be_checked_without_adjourn(shell: Shell) -> None:
-    """Both chains, from the lines alone: SHA-256 of the seal before and the link; the link of the one before and the event."""
+    """Both chains, from the lines alone.
+
+    SHA-256 of the seal before and the link; the link of the one before and the event.
+    """
     program = """
 import hashlib, json, sys
 seal, heads = bytes(32), {}
@@ -118,14 +133,18 @@ for line in sys.stdin:
 def test_an_export_is_of_one_task_or_of_a_time(shell: Shell) -> None:
     one, _ = waiting(shell)
     waiting(shell)
-    events = [json.loads(line) for line in shell.adjourn("audit", "export", one[:10]).out.splitlines()]
+    events = [
+        json.loads(line) for line in shell.adjourn("audit", "export", one[:10]).out.splitlines()
+    ]
     assert {event["task_id"] for event in events} == {one}
     everything = shell.adjourn("audit", "export").out
     assert shell.adjourn("audit", "export", "--since", "1h").out == everything
     assert shell.adjourn("audit", "export", "--since", "2001-01-01").out == everything
     assert shell.adjourn("audit", "export", "--since", "2100-01-01T00:00:00Z").out == ""
     document = shell.adjourn("audit", "export", "--output", "json").doc
-    assert [event["place"] for event in document["events"]] == list(range(1, len(document["events"]) + 1))
+    assert [event["place"] for event in document["events"]] == list(
+        range(1, len(document["events"]) + 1)
+    )
 
 
 @pytest.mark.parametrize("when", ["yesterday", "", "8", "8x", "-1h", "2026-13-01"])
@@ -136,7 +155,18 @@ def test_a_time_that_is_none_is_told(shell: Shell, when: str) -> None:
 
 def hostile_trail(place: Path) -> list[str]:
     """Put every hostile string into a trail, as who did it, as a kind and as a fact."""
-    words = [*HOSTILE, "=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")', '","=1', "a\nb"]
+    words = [
+        *HOSTILE,
+        "=1+1",
+        "+1",
+        "-2+3",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        '=HYPERLINK("http://x")',
+        '","=1',
+        "a\nb",
+    ]
     words = [word.encode("utf-8", "replace").decode() for word in words if len(word) < 10_000]
     controller = open_controller(str(place))
     spec = Spec(runner="command", argv=("true",), workspace="/")
@@ -149,7 +179,9 @@ def hostile_trail(place: Path) -> list[str]:
     return words
 
 
-def test_no_hostile_string_gets_through_a_csv_and_all_come_back_from_json_lines(shell: Shell) -> None:
+def test_no_hostile_string_gets_through_a_csv_and_all_come_back_from_json_lines(
+    shell: Shell,
+) -> None:
     words = hostile_trail(shell.store)
     done = shell.adjourn("audit", "export", "--format", "csv")
     rows = list(csv.reader(io.StringIO(done.out)))
@@ -165,7 +197,7 @@ def test_no_hostile_string_gets_through_a_csv_and_all_come_back_from_json_lines(
     assert shell.adjourn("audit", "verify").out.startswith("Whole")
 
 
-# --- much ------------------------------------------------------------------------------------------------------------------
+# --- much -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(600)
@@ -174,7 +206,8 @@ def test_a_hundred_thousand_events_are_verified_with_progress_on_a_terminal(shel
     store = open_controller(str(shell.store)).store
     with store.read() as view:
         task = view.tasks(limit=1)[0].id
-    for first in range(0, 100_000, 10_000):  # a database cuts off whoever says nothing for ten seconds
+    # A database cuts off whoever says nothing for ten seconds
+    for first in range(0, 100_000, 10_000):
         with store.change() as tx:
             for number in range(first, first + 10_000):
                 facts = {"run": number, "call": 1, "digest": "ab" * 32, "grounds": "ungated"}

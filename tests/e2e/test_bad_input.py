@@ -27,7 +27,16 @@ STRANGE = [
     "1",
     "' OR 1=1",
 ]
-BY_TASK = [("show",), ("runs",), ("logs",), ("wait",), ("resume",), ("restart",), ("pause",), ("cancel",)]
+BY_TASK = [
+    ("show",),
+    ("runs",),
+    ("logs",),
+    ("wait",),
+    ("resume",),
+    ("restart",),
+    ("pause",),
+    ("cancel",),
+]
 BY_ASK = [("approve",), ("reject",)]
 
 
@@ -42,8 +51,15 @@ def occupied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_id_is_not_found(occupied: Shell, name: str) -> None:
-    """Exit code 3, whatever it looks like and wherever it is given; nothing is decided, made or followed."""
-    verbs = [("show",), ("approve",), ("answer",)] if name in STRANGE[6:] else [*BY_TASK, *BY_ASK, ("answer",)]
+    """Exit code 3, whatever it looks like and wherever it is given.
+
+    Nothing is decided, made or followed.
+    """
+    verbs = (
+        [("show",), ("approve",), ("answer",)]
+        if name in STRANGE[6:]
+        else [*BY_TASK, *BY_ASK, ("answer",)]
+    )
     for verb in verbs:
         rest = ["text"] if verb == ("answer",) else []
         told = occupied.adjourn(*verb, "--", name, *rest, expect=3)
@@ -57,10 +73,16 @@ def test_an_id_of_another_kind_is_called_what_it_is(occupied: Shell) -> None:
     for ask in occupied.inbox():
         for verb in BY_TASK:
             told = occupied.adjourn(*verb, ask["id"][:8], expect=3)
-            assert f"{ask['id'][:8]} is an ask, and no task\n  try: adjourn show {ask['task_id']}" in told.err
+            assert (
+                f"{ask['id'][:8]} is an ask, and no task\n  try: adjourn show {ask['task_id']}"
+                in told.err
+            )
         for verb in BY_ASK:
             told = occupied.adjourn(*verb, ask["task_id"], expect=3)
-            assert f"{ask['task_id']} is a task, and no ask\n  try: adjourn show {ask['task_id']}" in told.err
+            assert (
+                f"{ask['task_id']} is a task, and no ask\n  try: adjourn show {ask['task_id']}"
+                in told.err
+            )
     assert len(occupied.inbox()) == 2
 
 
@@ -70,7 +92,10 @@ def test_a_strange_id_in_a_store_that_is_not_there_makes_none(shell: Shell) -> N
         told = shell.adjourn(verb, "nobody", expect=3)
         assert "no store" in told.err
     for verb in ("inbox", "tasks"):
-        assert f"There is no store at {shell.place}/misspelt yet." in shell.adjourn(verb, "--store", "misspelt").out
+        assert (
+            f"There is no store at {shell.place}/misspelt yet."
+            in shell.adjourn(verb, "--store", "misspelt").out
+        )
     for verb in ("inbox", "tasks", "prune"):
         shell.adjourn(verb)
     assert list(shell.place.iterdir()) == []
@@ -130,7 +155,9 @@ def test_words_that_make_no_sense_are_a_usage_error(shell: Shell, words: tuple[s
     assert told.out == ""
 
 
-@pytest.mark.one_machine("in PostgreSQL the moments of tasks lie in bodies, where no statement can move them")
+@pytest.mark.one_machine(
+    "in PostgreSQL the moments of tasks lie in bodies, where no statement can move them"
+)
 def test_a_misspelt_verb_and_a_missing_word_are_told_in_one_sentence(shell: Shell) -> None:
     for words, sentence in {
         ("taks",): "there is no verb taks: did you mean tasks?",
@@ -138,11 +165,39 @@ def test_a_misspelt_verb_and_a_missing_word_are_told_in_one_sentence(shell: Shel
         ("settle", "x"): "Choose from: it-ran, it-did-not, run-again",
         ("completion",): "Choose from: bash, zsh, fish",
         ("config", "--option", "foo=bar"): "the agent has no setting foo; it has base_url",
-        ("run", "--model", "openai:x", "--max-steps", "few", "do it"): "max_steps is a whole number, not few",
-        ("run", "--model", "openai:x", "--on-text", "stop", "do it"): "on_text is pause or complete, not stop",
+        (
+            "run",
+            "--model",
+            "openai:x",
+            "--max-steps",
+            "few",
+            "do it",
+        ): "max_steps is a whole number, not few",
+        (
+            "run",
+            "--model",
+            "openai:x",
+            "--on-text",
+            "stop",
+            "do it",
+        ): "on_text is pause or complete, not stop",
         ("run", "--runner", "codex", "--option", "foo=1", "do it"): "Codex has no option foo",
-        ("run", "--runner", "codex", "--option", "on-approve=ask", "do it"): "on-approve is repeat or execute, not ask",
-        ("run", "--runner", "codex", "--option", "silence=long", "do it"): "silence is a number, not long",
+        (
+            "run",
+            "--runner",
+            "codex",
+            "--option",
+            "on-approve=ask",
+            "do it",
+        ): "on-approve is repeat or execute, not ask",
+        (
+            "run",
+            "--runner",
+            "codex",
+            "--option",
+            "silence=long",
+            "do it",
+        ): "silence is a number, not long",
         ("answer", "x"): "say which ask, and then the answer",
     }.items():
         assert sentence in shell.adjourn(*words, expect=2).err
@@ -165,7 +220,10 @@ def test_rows_from_the_future_disturb_nobody(shell: Shell) -> None:
     shift(shell, years=300)
     for words in (("tasks",), ("inbox",), ("show", other), ("runs", other)):
         said = shell.adjourn(*words).out
-        assert "-" not in re.sub(r"\d{4}-\d\d-\d\dT|--\w|-c\b|\./|sha256", "", said) or "ago" not in said
+        assert (
+            "-" not in re.sub(r"\d{4}-\d\d-\d\dT|--\w|-c\b|\./|sha256", "", said)
+            or "ago" not in said
+        )
     assert shell.json("prune", "--older-than", "0")["pruned"] == []
     assert shell.json("inbox")["asks"][0]["created_at"].startswith("23")
     shell.adjourn("approve", manifest["asks"][0]["id"])
@@ -215,7 +273,9 @@ def test_a_workspace_that_is_not_utf8_is_a_workspace(shell: Shell) -> None:
     place = bytes(shell.place) + b"/caf\xe9 \x1b[31m"
     shell.run("mkdir", place)
     shell.adjourn("run", "--", "true")
-    done = shell.run("sh", "-c", "cd caf*; adjourn run --output json -- sh -c 'pwd > where; exit 90'", expect=10)
+    done = shell.run(
+        "sh", "-c", "cd caf*; adjourn run --output json -- sh -c 'pwd > where; exit 90'", expect=10
+    )
     task = done.doc["task_id"]
     for verb in ("show", "runs", "tasks", "inbox"):
         words = [task] if verb in {"show", "runs"} else []

@@ -14,7 +14,9 @@ def researcher(shell: Shell, linger: float = 0) -> tuple[str, ...]:
 
 
 def response(shell: Shell, task: str, **answers: str) -> Path:
-    lines = "".join(f"  - question_id: {key}\n    answer: {text}\n" for key, text in answers.items())
+    lines = "".join(
+        f"  - question_id: {key}\n    answer: {text}\n" for key, text in answers.items()
+    )
     path = shell.store / "clarifications" / f"{task}.response.yaml"
     path.write_text(f"agent_id: {task}\nresponses:\n{lines}resume_signal: true\n")
     return path
@@ -24,8 +26,14 @@ def test_answers_by_command_come_back_through_the_library(shell: Shell) -> None:
     """B-R5, B-R20, B-R34, B-R38: exit code 10, the same task, and its report at the end."""
     paused = shell.json("run", "--", *researcher(shell), expect=10)
     task = paused["task_id"]
-    assert [question["question_id"] for question in paused["pause_reason"]["questions"]] == ["Q1", "Q2", "Q3"]
-    done = shell.adjourn("resume", task, "--answer", "Q1=one for one", "--answer", "Q2=many", "--answer", "Q3=friday")
+    assert [question["question_id"] for question in paused["pause_reason"]["questions"]] == [
+        "Q1",
+        "Q2",
+        "Q3",
+    ]
+    done = shell.adjourn(
+        "resume", task, "--answer", "Q1=one for one", "--answer", "Q2=many", "--answer", "Q3=friday"
+    )
     assert done.out == "COMPLETION_REPORT one for one many friday\n"
     assert len(shell.runs(task)) == 2
 
@@ -50,7 +58,10 @@ def test_a_refused_response_is_told_and_changes_nothing(shell: Shell) -> None:
     assert shell.state(task) == "waiting"
     assert shell.adjourn("inbox").err == "", "once is enough"
     assert "the response file is not taken: ask " in shell.adjourn("show", task).out
-    assert "the response file is not taken: ask " in shell.adjourn("show", task, "--output", "json").err
+    assert (
+        "the response file is not taken: ask "
+        in shell.adjourn("show", task, "--output", "json").err
+    )
     response(shell, task, Q1="yes", Q2="one", Q3="no")
     assert "response file" not in shell.adjourn("show", task).out
     assert shell.state(task) == "queued"
@@ -90,7 +101,10 @@ def test_a_foreign_agent_needs_the_files_only(shell: Shell) -> None:
 
 
 def test_a_foreign_agent_may_ask_again_under_the_same_name(shell: Shell) -> None:
-    """B-R31, B-R45: its second request is a new one, whatever its questions are called; the first answer is not its answer."""
+    """B-R31, B-R45: its second request is a new one, whatever its questions are called.
+
+    The first answer is not its answer.
+    """
     shell.agent("foreign.sh")
     script = shell.script(
         'response="$ADJOURN_STORE/clarifications/$ADJOURN_TASK_ID.response.yaml"\n'
@@ -125,7 +139,11 @@ def test_the_lines_of_the_protocol_are_said_with_verbose_only(shell: Shell) -> N
     quiet = shell.adjourn("run", "--", *researcher(shell), expect=10)
     assert "[CHECKPOINT" not in quiet.err
     loud = shell.adjourn("run", "--verbose", "--", *researcher(shell), expect=10)
-    for line in ("[CLARIFICATION] Polling briefly", "[CHECKPOINT_SAVED] waiting_clarification", "[TRACKED] Agent"):
+    for line in (
+        "[CLARIFICATION] Polling briefly",
+        "[CHECKPOINT_SAVED] waiting_clarification",
+        "[TRACKED] Agent",
+    ):
         assert line in loud.err
 
 
@@ -146,13 +164,19 @@ def test_a_quick_answer_is_taken_in_the_same_process(shell: Shell, late: str) ->
     assert len(shell.runs(task)) == 1
 
 
-@pytest.mark.parametrize(("setting", "told"), [("0", "0s"), ("30s", "30s"), ("5m", "300s"), (None, "60s")])
-def test_how_long_an_agent_lingers_is_set_for_the_store(shell: Shell, setting: str | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "told"), [("0", "0s"), ("30s", "30s"), ("5m", "300s"), (None, "60s")]
+)
+def test_how_long_an_agent_lingers_is_set_for_the_store(
+    shell: Shell, setting: str | None, told: str
+) -> None:
     """B-R8, B-R41: 30 s, 60 s and 5 min; answered at once, nobody waits that long here."""
     shell.json("run", "--", "true")
     if setting:
         (shell.store / "supervision.yaml").write_text(f"linger: {setting}\n")
-    running = shell.start("run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])")
+    running = shell.start(
+        "run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])"
+    )
     until(lambda: bool(shell.inbox()), what="it asks")
     ask = shell.inbox()[0]
     needed = shell.store / "clarifications" / f"{ask['task_id']}.needed.yaml"
@@ -166,7 +190,9 @@ def test_how_long_an_agent_lingers_is_set_for_the_store(shell: Shell, setting: s
 def test_nonsense_in_supervision_yaml_is_told_to_an_agent_before_it_asks(shell: Shell) -> None:
     shell.json("run", "--", "true")
     (shell.store / "supervision.yaml").write_text("linger: soon\n")
-    failed = shell.adjourn("run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])", expect=None)
+    failed = shell.adjourn(
+        "run", "--", "python3", "-c", "import adjourn; adjourn.clarify(['Which?'])", expect=None
+    )
     assert failed.code == 1
     assert "linger" in failed.err
     assert shell.inbox() == []
@@ -177,10 +203,15 @@ ASKING = """adjourn clarify "Which pattern?" "Who reviews it?" --linger 0s > ans
 echo "$pattern, reviewed by $reviewer" >> heard"""
 
 
-def test_a_shell_script_asks_several_questions_and_comes_back_with_the_answers(shell: Shell) -> None:
+def test_a_shell_script_asks_several_questions_and_comes_back_with_the_answers(
+    shell: Shell,
+) -> None:
     """B-R40, B-R45: as the library does."""
     paused = shell.json("run", "--", shell.script(ASKING), expect=10)
-    assert [question["question_id"] for question in paused["pause_reason"]["questions"]] == ["Q1", "Q2"]
+    assert [question["question_id"] for question in paused["pause_reason"]["questions"]] == [
+        "Q1",
+        "Q2",
+    ]
     response(shell, paused["task_id"], Q2="Ada", Q1="one for one")
     shell.adjourn("resume", paused["task_id"])
     assert shell.lines("heard") == ["one for one, reviewed by Ada"]
@@ -195,13 +226,25 @@ def test_a_shell_script_hands_over_a_request_and_a_checkpoint(shell: Shell) -> N
     (shell.place / "state.json").write_text(
         '{"agentId": "x", "workState": {"completed": ["logs"]}, "metadata": {"tokensBurned": 7}, "filesCreated": ["a.md"]}'
     )
-    script = shell.script("adjourn clarify --from request.yaml --checkpoint state.json --linger 0s --output json")
+    script = shell.script(
+        "adjourn clarify --from request.yaml --checkpoint state.json --linger 0s --output json"
+    )
     task = shell.json("run", "--", script, expect=10)["task_id"]
-    left = msgspec.json.decode((shell.store / "checkpoints" / f"{task}.checkpoint.json").read_bytes())
+    left = msgspec.json.decode(
+        (shell.store / "checkpoints" / f"{task}.checkpoint.json").read_bytes()
+    )
     assert (left["agentId"], left["metadata"]["tokensBurned"]) == (task, 7)
-    assert left["workState"] == {"completed": ["logs"], "inProgress": [], "blocked": [], "parallelWorkAvailable": ["Tests"]}
+    assert left["workState"] == {
+        "completed": ["logs"],
+        "inProgress": [],
+        "blocked": [],
+        "parallelWorkAvailable": ["Tests"],
+    }
     assert left["context"]["filesCreated"] == ["a.md"]
-    assert "work_continues: true" in (shell.store / "clarifications" / f"{task}.needed.yaml").read_text()
+    assert (
+        "work_continues: true"
+        in (shell.store / "clarifications" / f"{task}.needed.yaml").read_text()
+    )
     assert shell.adjourn("answer", shell.inbox()[0]["id"], "c", expect=2).code == 2
     done = shell.adjourn("resume", task, "b")
     assert msgspec.json.decode(done.raw)["answers"] == {"P": "b"}

@@ -12,7 +12,9 @@ from tests.e2e.shell import Shell, until
 
 def test_a_detached_run_returns_the_id_at_once(shell: Shell) -> None:
     """A-R55: and its supervisor is a copy in a session of its own, tied to nothing of the caller."""
-    task = shell.adjourn("run", "--detach", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done; exit 10").out.strip()
+    task = shell.adjourn(
+        "run", "--detach", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done; exit 10"
+    ).out.strip()
     (shell.place / "go").touch()
     shell.adjourn("wait", task, "--timeout", "20", expect=10)
     assert (shell.store / "session" / task / "pause.json").exists()
@@ -22,10 +24,16 @@ def test_a_detached_run_returns_the_id_at_once(shell: Shell) -> None:
 def test_what_is_said_to_go_on_with_is_about_the_store_that_was_named(shell: Shell) -> None:
     there = ("--store", str(shell.place / "there"))
     assert str(shell.place / "there") in shell.adjourn("worker", "--status", *there).out
-    hint = shell.json("run", "--detach", *there, "--", "sh", "-c", "sleep 0.3; exit 90")["resume_hint"]
+    hint = shell.json("run", "--detach", *there, "--", "sh", "-c", "sleep 0.3; exit 90")[
+        "resume_hint"
+    ]
     shell.line(hint, expect=10)
     shell.adjourn("run", *there, "--", "true")
-    (older,) = [line for line in shell.adjourn("tasks", "--limit", "1", *there).out.splitlines() if line.startswith("older:")]
+    (older,) = [
+        line
+        for line in shell.adjourn("tasks", "--limit", "1", *there).out.splitlines()
+        if line.startswith("older:")
+    ]
     assert "waiting" in shell.line(older.removeprefix("older: ")).out
 
 
@@ -90,7 +98,9 @@ def test_wait_wakes_up_by_itself_and_soon(shell: Shell) -> None:
 
 def test_logs_follow_a_run_to_its_end(shell: Shell) -> None:
     """stdout on stdout, stderr on stderr, while it works, and then it ends by itself."""
-    task = shell.detached("sh", "-c", "echo first; echo oops >&2; until [ -e go ]; do sleep 0.02; done; echo last")
+    task = shell.detached(
+        "sh", "-c", "echo first; echo oops >&2; until [ -e go ]; do sleep 0.02; done; echo last"
+    )
     follower = shell.start("logs", "-f", task)
     assert follower.stdout is not None
     assert follower.stdout.readline() == b"first\n"
@@ -111,7 +121,10 @@ def test_logs_of_each_run_stay(shell: Shell) -> None:
 
 
 def test_a_pause_from_outside_is_one_interrupt_and_can_be_resumed(shell: Shell) -> None:
-    """D-R8, D-R10, D-R13, D-R39, D-R59: paused with the reason, resumable, and nothing of it alive."""
+    """D-R8, D-R10, D-R13, D-R39, D-R59.
+
+    Paused with the reason, resumable, and nothing of it alive.
+    """
     task = shell.detached(shell.agent("interrupts.py"))
     until((shell.place / "ready").exists, what="it can be interrupted")
     said = shell.adjourn("pause", task).out
@@ -119,7 +132,11 @@ def test_a_pause_from_outside_is_one_interrupt_and_can_be_resumed(shell: Shell) 
     assert f"Restart with: adjourn restart {task}" in said
     assert shell.lines("interrupts") == ["SIGINT"]
     (run,) = shell.runs(task)
-    assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+    assert (run["state"], run["pause_reason"], run["resumable"]) == (
+        "paused",
+        "user_interrupt",
+        True,
+    )
     assert run["paused_at"] >= run["created_at"]
     shown = shell.json("show", task)
     assert (shown["outcome"], shown["pause_reason"]["type"]) == ("paused", "user_interrupt")
@@ -153,7 +170,9 @@ def test_a_paused_task_goes_on_only_when_somebody_says_so(shell: Shell) -> None:
 
 
 def test_cancel_ends_a_running_task_and_its_whole_tree(shell: Shell) -> None:
-    task = shell.detached("sh", "-c", "setsid sleep 300 & trap '' INT TERM; sleep 300", options=("--grace", "0.3"))
+    task = shell.detached(
+        "sh", "-c", "setsid sleep 300 & trap '' INT TERM; sleep 300", options=("--grace", "0.3")
+    )
     shell.adjourn("cancel", task)
     assert shell.state(task) == "canceled"
     assert shell.processes() == {}

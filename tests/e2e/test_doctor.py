@@ -56,7 +56,10 @@ def test_where_there_is_no_store_none_is_made(shell: Shell) -> None:
     assert not shell.store.exists()
 
 
-@pytest.mark.parametrize("name", [pytest.param("adjourn.db", marks=pytest.mark.one_machine("it is about that very file")), ""])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("adjourn.db", marks=pytest.mark.one_machine("it is about that very file")), ""],
+)
 def test_what_others_can_read_is_told_and_the_remedy_helps(shell: Shell, name: str) -> None:
     waiting(shell)
     (shell.store / name).chmod(0o755)
@@ -68,7 +71,12 @@ def test_what_others_can_read_is_told_and_the_remedy_helps(shell: Shell, name: s
 def test_a_config_that_cannot_be_used_is_told_once_for_all_who_need_it(shell: Shell) -> None:
     signers = Signers(shell)
     waiting(shell)
-    for content in ("[[principal]]\nname = 7\n", "[[webhok]]\n", "=", '[[principal]]\nname = "uid:1"\nscopes = ["all"]\n'):
+    for content in (
+        "[[principal]]\nname = 7\n",
+        "[[webhok]]\n",
+        "=",
+        '[[principal]]\nname = "uid:1"\nscopes = ["all"]\n',
+    ):
         signers.configure(content)
         assert str(signers.folder) in bad(shell, "config")["says"]
     signers.configure('[[principal]]\nname = "uid:1"\nscopes = ["answer"]\n')
@@ -86,7 +94,10 @@ def test_a_run_without_a_supervisor_is_told_and_nothing_is_changed(shell: Shell)
     task = shell.detached("sleep", "60")
     os.kill(shell.supervisor(f"{task}.1"), signal.SIGKILL)
     until(
-        lambda: bool([each for each in shell.json("doctor", expect=1)["findings"] if each["check"] == "runs"]), what="it is seen"
+        lambda: bool(
+            [each for each in shell.json("doctor", expect=1)["findings"] if each["check"] == "runs"]
+        ),
+        what="it is seen",
     )
     assert f"{task}.1" in bad(shell, "runs")["says"]
     shell.adjourn("cancel", task)
@@ -126,12 +137,15 @@ def test_a_damaged_store_is_told_without_a_traceback(shell: Shell) -> None:
 
 def test_a_database_of_a_newer_adjourn_is_told(shell: Shell) -> None:
     waiting(shell)
-    shell.sql("INSERT INTO schema_version VALUES (99)" if shell.database else "PRAGMA user_version = 99")
+    shell.sql(
+        "INSERT INTO schema_version VALUES (99)" if shell.database else "PRAGMA user_version = 99"
+    )
     try:
         assert "schema 99" in bad(shell, "store")["says"]
     finally:
         if shell.database:
-            shell.sql("DELETE FROM schema_version WHERE version = 99")  # the next test has the same database
+            # The next test has the same database
+            shell.sql("DELETE FROM schema_version WHERE version = 99")
 
 
 def test_a_policy_that_is_wrong_is_told_with_its_place(shell: Shell) -> None:

@@ -36,7 +36,9 @@ def kinds(shell: Shell, task: str) -> str:
 def test_what_the_editor_leaves_is_what_runs(shell: Shell) -> None:
     """`approve --edit`: recorded as an edit, with both versions, and later runs have the edited words."""
     manifest = asked(shell)
-    done = shell.adjourn("approve", ask_of(manifest), "--edit", env=editing("sed -i s/prod/staging/"))
+    done = shell.adjourn(
+        "approve", ask_of(manifest), "--edit", env=editing("sed -i s/prod/staging/")
+    )
     assert '2  "staging"' in done.out
     shell.adjourn("resume", manifest["task_id"])
     assert shell.lines("effects") == [f"{shell.place}: apply staging"]
@@ -48,7 +50,12 @@ def test_what_the_editor_leaves_is_what_runs(shell: Shell) -> None:
     assert shell.json("show", manifest["task_id"])["asks"] == []
     shell.adjourn("restart", manifest["task_id"], expect=10)
     (again,) = shell.inbox()
-    assert shell.json("show", again["task_id"])["pause_reason"]["pending_tool_calls"][0]["arguments"]["argv"][2] == "staging"
+    assert (
+        shell.json("show", again["task_id"])["pause_reason"]["pending_tool_calls"][0]["arguments"][
+            "argv"
+        ][2]
+        == "staging"
+    )
 
 
 def test_both_digests_are_told_until_the_next_run(shell: Shell) -> None:
@@ -60,7 +67,10 @@ def test_both_digests_are_told_until_the_next_run(shell: Shell) -> None:
     assert ask["digest"] != ask["original_digest"]
 
 
-@pytest.mark.parametrize("editor", ["true", "false", "sed -i d", "rm", "sed -i /^[^#]/d", "sh -c 'exit 3'", "no-such-editor"])
+@pytest.mark.parametrize(
+    "editor",
+    ["true", "false", "sed -i d", "rm", "sed -i /^[^#]/d", "sh -c 'exit 3'", "no-such-editor"],
+)
 def test_an_editor_that_changes_nothing_or_fails_records_nothing(shell: Shell, editor: str) -> None:
     manifest = asked(shell)
     refused = shell.adjourn("approve", ask_of(manifest), "--edit", env=editing(editor), expect=2)
@@ -82,7 +92,9 @@ def test_an_editor_that_changes_nothing_or_fails_records_nothing(shell: Shell, e
         ("sed -i '$s/}/,\"env\":{}}/'", "env"),
     ],
 )
-def test_an_edit_that_does_not_fit_is_refused_by_its_key(shell: Shell, editor: str, named: str) -> None:
+def test_an_edit_that_does_not_fit_is_refused_by_its_key(
+    shell: Shell, editor: str, named: str
+) -> None:
     manifest = asked(shell)
     refused = shell.adjourn("approve", ask_of(manifest), "--edit", env=editing(editor), expect=2)
     assert named in refused.err
@@ -90,7 +102,14 @@ def test_an_edit_that_does_not_fit_is_refused_by_its_key(shell: Shell, editor: s
 
 
 @pytest.mark.parametrize(
-    "words", [["--set", "argv.9=x"], ["--set", "argv"], ["--set", "argv.1=apply"], ["--edit", "--set", "argv.1=x"], ["--edit"]]
+    "words",
+    [
+        ["--set", "argv.9=x"],
+        ["--set", "argv"],
+        ["--set", "argv.1=apply"],
+        ["--edit", "--set", "argv.1=x"],
+        ["--edit"],
+    ],
 )
 def test_words_that_make_no_edit_are_refused(shell: Shell, words: list[str]) -> None:
     manifest = asked(shell)
@@ -112,14 +131,27 @@ def test_the_directory_can_be_edited_too(shell: Shell) -> None:
     (shell.place / "elsewhere").mkdir()
     manifest = asked(shell)
     script = str(shell.place / "script.sh")
-    shell.adjourn("approve", ask_of(manifest), "--set", f"argv.0={script}", "--set", f"cwd={shell.place / 'elsewhere'}")
+    shell.adjourn(
+        "approve",
+        ask_of(manifest),
+        "--set",
+        f"argv.0={script}",
+        "--set",
+        f"cwd={shell.place / 'elsewhere'}",
+    )
     shell.adjourn("resume", manifest["task_id"])
-    assert (shell.place / "elsewhere" / "effects").read_text() == f"{shell.place / 'elsewhere'}: apply prod\n"
+    assert (
+        shell.place / "elsewhere" / "effects"
+    ).read_text() == f"{shell.place / 'elsewhere'}: apply prod\n"
 
 
 def test_on_a_terminal_the_whole_call_is_shown_and_only_a_yes_counts(shell: Shell) -> None:
     manifest = asked(shell, "apply", "x" * 3000, "\x1b[2Jprod")
-    for answer, code, state in ((b"\r", 2, "waiting"), (b"n\r", 2, "waiting"), (b"y\r", 0, "queued")):
+    for answer, code, state in (
+        (b"\r", 2, "waiting"),
+        (b"n\r", 2, "waiting"),
+        (b"y\r", 0, "queued"),
+    ):
         with Terminal(shell, "approve", ask_of(manifest), "--set", "argv.1=plan") as person:
             person.sees("Approve it so?")
             assert '- "apply"' in person.raw.decode()
@@ -140,7 +172,10 @@ def test_inside_a_run_nobody_edits(shell: Shell) -> None:
 
 
 def test_a_gated_command_is_looked_at_with_its_new_words(shell: Shell) -> None:
-    """The files that the edited command names are part of what is approved; a change of one is a new ask."""
+    """The files that the edited command names are part of what is approved.
+
+    A change of one is a new ask.
+    """
     for name in ("prod.tf", "test.tf"):
         (shell.place / name).write_text(name)
     script = shell.script('cat "$1" >> effects')
@@ -152,7 +187,12 @@ def test_a_gated_command_is_looked_at_with_its_new_words(shell: Shell) -> None:
     again = shell.json("resume", manifest["task_id"], expect=10)
     assert shell.lines("effects") == []
     assert again["asks"][0]["replaces"] == ask_of(manifest)
-    shell.adjourn("resume", manifest["task_id"], "--approve", again["pause_reason"]["pending_tool_calls"][0]["id"])
+    shell.adjourn(
+        "resume",
+        manifest["task_id"],
+        "--approve",
+        again["pause_reason"]["pending_tool_calls"][0]["id"],
+    )
     assert shell.lines("effects") == ["changed"]
 
 
@@ -165,7 +205,7 @@ def test_a_program_that_was_not_there_when_it_was_approved_is_a_new_ask(shell: S
     assert not (shell.place / "started").exists()
 
 
-# --- a process that makes its own calls ------------------------------------------------------------------------------------
+# --- a process that makes its own calls -----------------------------------------------------------
 
 LIBRARY = """
 import adjourn, json, sys
@@ -199,8 +239,13 @@ def test_a_process_whose_call_was_not_edited_gets_its_own(shell: Shell) -> None:
 
 def test_an_edit_that_breaks_the_schema_names_the_key(shell: Shell) -> None:
     manifest = library(shell)
-    assert "'rows' must be at most 5" in shell.adjourn("approve", ask_of(manifest), "--set", "rows=6", expect=2).err
-    refused = shell.adjourn("approve", ask_of(manifest), "--edit", env=editing("sed -i 's/3/3,\"drop\":1/'"), expect=2)
+    assert (
+        "'rows' must be at most 5"
+        in shell.adjourn("approve", ask_of(manifest), "--set", "rows=6", expect=2).err
+    )
+    refused = shell.adjourn(
+        "approve", ask_of(manifest), "--edit", env=editing("sed -i 's/3/3,\"drop\":1/'"), expect=2
+    )
     assert "'drop' is not an argument" in refused.err
     assert shell.state(manifest["task_id"]) == "waiting"
 
@@ -220,7 +265,10 @@ def test_a_process_that_ignores_an_edit_fails_loudly(shell: Shell) -> None:
     manifest = library(shell, looks=False)
     shell.adjourn("approve", ask_of(manifest), "--set", "rows=5")
     shell.json("resume", manifest["task_id"], expect=1)
-    assert b"EditIgnored" in (shell.store / "runs" / f"{manifest['task_id']}.2" / "stderr").read_bytes()
+    assert (
+        b"EditIgnored"
+        in (shell.store / "runs" / f"{manifest['task_id']}.2" / "stderr").read_bytes()
+    )
 
 
 def test_a_schema_that_its_own_call_breaks_is_refused(shell: Shell) -> None:
@@ -231,7 +279,7 @@ def test_a_schema_that_its_own_call_breaks_is_refused(shell: Shell) -> None:
     assert "break their schema: 'a' must be string" in said
 
 
-# --- several at once -------------------------------------------------------------------------------------------------------
+# --- several at once ------------------------------------------------------------------------------
 
 
 def test_of_many_all_are_decided_or_none_and_each_has_its_result(shell: Shell) -> None:
@@ -246,12 +294,20 @@ def test_of_many_all_are_decided_or_none_and_each_has_its_result(shell: Shell) -
         (question, "refused"),
         ("nosuch", "refused"),
     ]
-    assert [item["error"]["code"] for item in refused["items"][3:]] == ["already_settled", "usage", "not_found"]
+    assert [item["error"]["code"] for item in refused["items"][3:]] == [
+        "already_settled",
+        "usage",
+        "not_found",
+    ]
     text = shell.adjourn("approve", *asks, question, "nosuch", expect=4).err
-    assert [line.split()[1].rstrip(":") for line in text.splitlines()[1:7]] == ["would"] * 3 + ["refused"] * 3
+    assert [line.split()[1].rstrip(":") for line in text.splitlines()[1:7]] == ["would"] * 3 + [
+        "refused"
+    ] * 3
     assert len(shell.inbox()) == 4
     given = " ".join([asks[0], asks[0][:10], *asks[:3]]).encode()
-    recorded = shell.run(sys.executable, "-m", "adjourn", "approve", "--output", "json", "-", stdin=given).doc
+    recorded = shell.run(
+        sys.executable, "-m", "adjourn", "approve", "--output", "json", "-", stdin=given
+    ).doc
     assert [ask["id"] for ask in recorded["asks"]] == asks[:3]
     assert {ask["state"] for ask in recorded["asks"]} == {"approved"}
 
@@ -265,7 +321,7 @@ def test_several_questions_take_one_answer(shell: Shell) -> None:
     assert shell.inbox() == []
 
 
-# --- snooze ----------------------------------------------------------------------------------------------------------------
+# --- snooze ---------------------------------------------------------------------------------------
 
 
 def test_a_snoozed_ask_is_out_of_sight_and_can_be_decided(shell: Shell) -> None:
@@ -277,7 +333,11 @@ def test_a_snoozed_ask_is_out_of_sight_and_can_be_decided(shell: Shell) -> None:
     assert "1 snoozed: adjourn inbox --snoozed" in listed
     assert ask_of(one)[:8] in shell.adjourn("inbox", "--snoozed").out
     document = shell.json("inbox")
-    assert (document["count"], document["snoozed"], [ask["id"] for ask in document["asks"]]) == (2, 1, [ask_of(other)])
+    assert (document["count"], document["snoozed"], [ask["id"] for ask in document["asks"]]) == (
+        2,
+        1,
+        [ask_of(other)],
+    )
     assert "snoozed until" in shell.adjourn("show", one["task_id"]).out
     shell.adjourn("snooze", ask_of(one), "--off")
     assert len(shell.inbox()) == 2
@@ -290,7 +350,10 @@ def test_a_snoozed_ask_is_out_of_sight_and_can_be_decided(shell: Shell) -> None:
 
 
 def test_a_snooze_ends_by_itself_and_puts_off_no_expiry(shell: Shell) -> None:
-    brief, doomed = asked(shell, "one"), shell.json("run", "--expires-after", "3s", "--", "sh", "-c", "exit 90", expect=10)
+    brief, doomed = (
+        asked(shell, "one"),
+        shell.json("run", "--expires-after", "3s", "--", "sh", "-c", "exit 90", expect=10),
+    )
     shell.adjourn("snooze", ask_of(brief), "--for", "1s")
     warned = shell.adjourn("snooze", ask_of(doomed), "--for", "1h").out
     assert "It expires before that" in warned
@@ -301,7 +364,14 @@ def test_a_snooze_ends_by_itself_and_puts_off_no_expiry(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["--for", "1h", "--off"], ["--for", "x"], ["--until", "2020-01-01"], ["--until", "soon"], ["--until", "9999-12-31"]],
+    [
+        [],
+        ["--for", "1h", "--off"],
+        ["--for", "x"],
+        ["--until", "2020-01-01"],
+        ["--until", "soon"],
+        ["--until", "9999-12-31"],
+    ],
 )
 def test_a_snooze_that_makes_no_sense_is_refused(shell: Shell, words: list[str]) -> None:
     manifest = asked(shell)
@@ -312,11 +382,13 @@ def test_a_snooze_that_makes_no_sense_is_refused(shell: Shell, words: list[str])
 
 def test_inside_a_run_nobody_snoozes(shell: Shell) -> None:
     manifest = asked(shell)
-    shell.adjourn("run", "--", "sh", "-c", f"adjourn snooze {ask_of(manifest)} --for 1h; echo $? > code")
+    shell.adjourn(
+        "run", "--", "sh", "-c", f"adjourn snooze {ask_of(manifest)} --for 1h; echo $? > code"
+    )
     assert shell.lines("code") == ["5"]
 
 
-# --- what changed since the pause ------------------------------------------------------------------------------------------
+# --- what changed since the pause -----------------------------------------------------------------
 
 
 def git(shell: Shell, *words: str) -> None:
@@ -348,7 +420,10 @@ def test_show_tells_what_changed_in_the_workspace_since_the_pause(shell: Shell) 
     assert now["head_then"] == then["head_then"] != now["head_now"]
     assert (now["ref_then"], now["ref_now"]) == ("refs/heads/main", "refs/heads/other")
     text = shell.adjourn("show", task).out
-    assert f"HEAD was {now['head_then'][:12]} (refs/heads/main), is {now['head_now'][:12]} (refs/heads/other)" in text
+    assert (
+        f"HEAD was {now['head_then'][:12]} (refs/heads/main), is {now['head_now'][:12]} (refs/heads/other)"
+        in text
+    )
     assert "changed  new\\u{1b}[2J" in text
 
 
@@ -361,7 +436,11 @@ def test_a_hostile_repository_runs_nothing_and_holds_nobody_up(shell: Shell) -> 
         git(shell, "config", key, str(shell.place / trap))
     task = asked(shell)["task_id"]
     head = shell.place / ".git" / "HEAD"
-    for spoil in (lambda: os.mkfifo(head), lambda: head.symlink_to("/etc/passwd"), lambda: head.write_text("ref: refs/../../x")):
+    for spoil in (
+        lambda: os.mkfifo(head),
+        lambda: head.symlink_to("/etc/passwd"),
+        lambda: head.write_text("ref: refs/../../x"),
+    ):
         head.unlink(missing_ok=True)
         spoil()
         assert since(shell, task)["head_now"] is None

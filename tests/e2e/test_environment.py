@@ -26,8 +26,17 @@ def records(shell: Shell) -> list[dict[str, Any]]:
 
 def test_an_approval_from_outside_is_not_inherited(shell: Shell) -> None:
     """C-R8, C-R15: only the run that a decision started has AUTO_APPROVAL."""
-    manifest = shell.json("run", "--", shell.agent("record.py"), expect=10, env={"AUTO_APPROVAL": "forged"})
-    shell.adjourn("-c", manifest["checkpoint_id"], "--approve-all", "--value", "real", env={"AUTO_APPROVAL": "forged"})
+    manifest = shell.json(
+        "run", "--", shell.agent("record.py"), expect=10, env={"AUTO_APPROVAL": "forged"}
+    )
+    shell.adjourn(
+        "-c",
+        manifest["checkpoint_id"],
+        "--approve-all",
+        "--value",
+        "real",
+        env={"AUTO_APPROVAL": "forged"},
+    )
     first, second = (record["env"].get("AUTO_APPROVAL") for record in records(shell))
     assert (first, second) == (None, "real")
 
@@ -35,8 +44,12 @@ def test_an_approval_from_outside_is_not_inherited(shell: Shell) -> None:
 def test_an_approval_is_not_handed_down_to_a_task_that_is_started_inside(shell: Shell) -> None:
     """C-R8: it was given to one call; whatever that call starts under adjourn asks for itself."""
     shell.agent("approved.sh")
-    manifest = shell.paused(shell.script('[ "$AUTO_APPROVAL" ] || exit 90; adjourn run -- ./approved.sh || exit $?'))
-    waiting = shell.adjourn("-c", manifest["checkpoint_id"], "--approve-all", "--output", "json", expect=10).doc
+    manifest = shell.paused(
+        shell.script('[ "$AUTO_APPROVAL" ] || exit 90; adjourn run -- ./approved.sh || exit $?')
+    )
+    waiting = shell.adjourn(
+        "-c", manifest["checkpoint_id"], "--approve-all", "--output", "json", expect=10
+    ).doc
     assert len(waiting["waiting_on"]) == 1
     assert shell.lines("effects") == []
 
@@ -62,21 +75,36 @@ def test_the_very_same_adjourn_comes_first_on_the_path(shell: Shell) -> None:
     """Also when the person's PATH has another one, or none at all."""
     shell.script("echo an impostor", name="adjourn")
     impostor = f"{shell.place}{os.pathsep}/usr/bin{os.pathsep}/bin"
-    said = shell.adjourn("run", "--", "sh", "-c", "command -v adjourn; adjourn --version", env={"PATH": impostor}).out
+    said = shell.adjourn(
+        "run", "--", "sh", "-c", "command -v adjourn; adjourn --version", env={"PATH": impostor}
+    ).out
     assert os.path.realpath(said.splitlines()[0]) == str(ADJOURN)
     assert "impostor" not in said
     found = shell.adjourn("run", "--", "/bin/sh", "-c", "command -v adjourn", env={"PATH": ""}).out
     assert os.path.realpath(found.rstrip("\n")) == str(ADJOURN)
 
 
-def test_a_run_works_where_it_was_started_with_the_persons_environment(shell: Shell, tmp_path: Path) -> None:
+def test_a_run_works_where_it_was_started_with_the_persons_environment(
+    shell: Shell, tmp_path: Path
+) -> None:
     """D-R41: the workspace is the directory of the command, also when the resume comes from elsewhere."""
     deep = tmp_path / "deep" / "down"
     deep.mkdir(parents=True)
     shell.json("run", "--", "true")
     shell.agent("record.py")
-    manifest = shell.adjourn("run", "--output", "json", "--", "../../record.py", cwd=deep, env={"FLAVOUR": "mint"}, expect=10).doc
-    shell.adjourn("resume", manifest["task_id"], "--approve-all", "--store", str(shell.store), cwd="/")
+    manifest = shell.adjourn(
+        "run",
+        "--output",
+        "json",
+        "--",
+        "../../record.py",
+        cwd=deep,
+        env={"FLAVOUR": "mint"},
+        expect=10,
+    ).doc
+    shell.adjourn(
+        "resume", manifest["task_id"], "--approve-all", "--store", str(shell.store), cwd="/"
+    )
     seen = [json.loads(line) for line in (deep / "record").read_text().splitlines()]
     assert [record["cwd"] for record in seen] == [str(deep), str(deep)]
     assert seen[0]["env"]["FLAVOUR"] == "mint"
@@ -84,7 +112,9 @@ def test_a_run_works_where_it_was_started_with_the_persons_environment(shell: Sh
     assert run["repo_root"] == str(deep)
 
 
-@pytest.mark.parametrize("where", ["given", "variable", "nearest", "git root", "empty .git", "here"])
+@pytest.mark.parametrize(
+    "where", ["given", "variable", "nearest", "git root", "empty .git", "here"]
+)
 @pytest.mark.one_machine("a database is where its URL says")
 def test_the_store_is_where_one_would_look_for_it(shell: Shell, tmp_path: Path, where: str) -> None:
     """--store, ADJOURN_STORE, the nearest .adjourn upwards, else the git root, else here."""
@@ -111,4 +141,7 @@ def test_the_store_is_where_one_would_look_for_it(shell: Shell, tmp_path: Path, 
             wanted = deep / ".adjourn"
     shell.adjourn("run", *options, "--", "true", cwd=deep, env=env)
     assert (wanted / "adjourn.db").exists()
-    assert len(shell.adjourn("tasks", *options, "--output", "json", cwd=deep, env=env).doc["tasks"]) >= 1
+    assert (
+        len(shell.adjourn("tasks", *options, "--output", "json", cwd=deep, env=env).doc["tasks"])
+        >= 1
+    )

@@ -7,7 +7,10 @@ from tests.e2e.shell import Document, Shell
 
 @pytest.mark.parametrize("code", [0, 10, 90])
 def test_a_script_with_open_asks_waits_on_them(shell: Shell, code: int) -> None:
-    """C-R1, A-R23: whichever of the pausing exit codes it leaves with; there is no ask beyond its own."""
+    """C-R1, A-R23: whichever of the pausing exit codes it leaves with.
+
+    There is no ask beyond its own.
+    """
     manifest = shell.paused(shell.script(f"adjourn ask one?; adjourn ask two?; exit {code}"))
     assert manifest["state"] == "waiting"
     assert manifest["pause_reason"]["type"] == "input_required"
@@ -15,9 +18,13 @@ def test_a_script_with_open_asks_waits_on_them(shell: Shell, code: int) -> None:
 
 
 @pytest.mark.parametrize("ending", ["exit 1", "exit 3", "kill -9 $$"])
-def test_a_script_that_drops_the_code_of_its_ask_fails_and_says_so(shell: Shell, ending: str) -> None:
+def test_a_script_that_drops_the_code_of_its_ask_fails_and_says_so(
+    shell: Shell, ending: str
+) -> None:
     """Open asks and any other exit: failed, the asks withdrawn, and the sentence names them."""
-    failed = shell.json("run", "--", shell.script(f"adjourn ask --key where Where?; {ending}"), expect=1)
+    failed = shell.json(
+        "run", "--", shell.script(f"adjourn ask --key where Where?; {ending}"), expect=1
+    )
     (ask,) = failed["asks"]
     assert ask["state"] == "withdrawn"
     assert ask["id"] in failed["error"]["message"]
@@ -27,7 +34,9 @@ def test_a_script_that_drops_the_code_of_its_ask_fails_and_says_so(shell: Shell,
 
 
 @pytest.mark.parametrize("code", ["10", "90"])
-def test_a_command_that_leaves_without_asks_wants_approval_of_itself(shell: Shell, code: str) -> None:
+def test_a_command_that_leaves_without_asks_wants_approval_of_itself(
+    shell: Shell, code: str
+) -> None:
     """C-R1 to C-R3: its call is pending until somebody decides."""
     manifest = shell.paused(shell.agent("approved.sh"), code)
     (ask,) = shell.inbox()
@@ -37,9 +46,14 @@ def test_a_command_that_leaves_without_asks_wants_approval_of_itself(shell: Shel
 
 @pytest.mark.parametrize("code", [10, 90])
 def test_a_tool_that_does_not_know_the_contract_does_not_loop(shell: Shell, code: int) -> None:
-    """C-R23: approved, and it leaves with the same code again: failed, with a sentence that helps."""
+    """C-R23: approved, and it leaves with the same code again.
+
+    Failed, with a sentence that helps.
+    """
     manifest = shell.paused(shell.script(f"echo x >> starts; exit {code}"))
-    done = shell.adjourn("-c", manifest["checkpoint_id"], "--approve-all", "--output", "json", expect=1).doc
+    done = shell.adjourn(
+        "-c", manifest["checkpoint_id"], "--approve-all", "--output", "json", expect=1
+    ).doc
     assert "AUTO_APPROVAL" in done["error"]["message"]
     assert f"exit code {code} again" in done["error"]["message"]
     assert len(shell.lines("starts")) == 2
@@ -63,7 +77,9 @@ def test_the_same_manifest_again_fails_and_another_one_is_a_new_ask(shell: Shell
 
 def approve_all(shell: Shell, manifest: Document, *, expect: int) -> Document:
     """Go on from a manifest."""
-    return shell.adjourn("-c", manifest["checkpoint_id"], "--approve-all", "--output", "json", expect=expect).doc
+    return shell.adjourn(
+        "-c", manifest["checkpoint_id"], "--approve-all", "--output", "json", expect=expect
+    ).doc
 
 
 def test_a_foreign_manifest_is_shown_as_the_commands_own_words(shell: Shell) -> None:
@@ -75,7 +91,9 @@ def test_a_foreign_manifest_is_shown_as_the_commands_own_words(shell: Shell) -> 
     assert manifest["asks"][0]["manifest"] == claims
     text = shell.adjourn("show", manifest["task_id"]).out
     assert "in its own words" in text
-    assert [line for line in text.splitlines() if "all is well" in line and "agent" not in line] == []
+    assert [
+        line for line in text.splitlines() if "all is well" in line and "agent" not in line
+    ] == []
 
 
 def test_a_command_that_does_not_exist_fails_with_a_sentence(shell: Shell) -> None:
@@ -94,7 +112,9 @@ def test_a_command_that_does_not_exist_fails_with_a_sentence(shell: Shell) -> No
         ("\x7fELF nonsense", 0o700, "neither a program nor a script"),
     ],
 )
-def test_a_command_that_cannot_be_started_fails_with_the_reason(shell: Shell, content: str, mode: int, sentence: str) -> None:
+def test_a_command_that_cannot_be_started_fails_with_the_reason(
+    shell: Shell, content: str, mode: int, sentence: str
+) -> None:
     (shell.place / "tool").write_text(content)
     (shell.place / "tool").chmod(mode)
     done = shell.json("run", "--", "./tool", expect=1)
@@ -112,7 +132,9 @@ def test_a_command_that_no_longer_exists_when_approved_is_no_success(shell: Shel
 
 def test_what_a_command_leaves_running_ends_with_it(shell: Shell) -> None:
     """C-R16: a task is not done while something of it lives, and nothing of it lives after it."""
-    shell.adjourn("run", "--", "sh", "-c", "setsid sleep 300 & (sleep 300 &) ; nohup sleep 300 & echo left")
+    shell.adjourn(
+        "run", "--", "sh", "-c", "setsid sleep 300 & (sleep 300 &) ; nohup sleep 300 & echo left"
+    )
     assert shell.processes() == {}
 
 
@@ -130,6 +152,8 @@ def test_decision_arg_passes_the_value_as_an_argument_too(shell: Shell) -> None:
 
 def test_without_decision_arg_the_arguments_stay_as_they_were(shell: Shell) -> None:
     """C-R9."""
-    manifest = shell.paused(shell.script('[ "$AUTO_APPROVAL" ] || exit 90; echo "$#" > effects'), "one")
+    manifest = shell.paused(
+        shell.script('[ "$AUTO_APPROVAL" ] || exit 90; echo "$#" > effects'), "one"
+    )
     approve_all(shell, manifest, expect=0)
     assert shell.lines("effects") == ["1"]

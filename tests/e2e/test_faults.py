@@ -21,9 +21,17 @@ def disk(tmp_path: Path) -> Iterator[Shell]:
         yield shell
 
 
-def refused(shell: Shell, code: int, *sentence: str, verbs: tuple[tuple[str, ...], ...] = ()) -> None:
+def refused(
+    shell: Shell, code: int, *sentence: str, verbs: tuple[tuple[str, ...], ...] = ()
+) -> None:
     """Insist that every kind of verb is refused in the same way, for people and for machines."""
-    for words in verbs or (("inbox",), ("tasks",), ("approve", "x"), ("resume", "x"), ("run", "--", "touch", "effects")):
+    for words in verbs or (
+        ("inbox",),
+        ("tasks",),
+        ("approve", "x"),
+        ("resume", "x"),
+        ("run", "--", "touch", "effects"),
+    ):
         done = shell.adjourn(*words, expect=code)
         for part in (*sentence, "try: "):
             assert part in done.err, (words, done.err)
@@ -37,9 +45,17 @@ def refused(shell: Shell, code: int, *sentence: str, verbs: tuple[tuple[str, ...
 def test_a_newer_store_is_refused_before_anything_is_written(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     execute(shell.store / "adjourn.db", "PRAGMA user_version = 99")
-    before = {path.name: path.stat().st_mtime_ns for path in shell.store.iterdir() if path.name.startswith("adjourn.db")}
+    before = {
+        path.name: path.stat().st_mtime_ns
+        for path in shell.store.iterdir()
+        if path.name.startswith("adjourn.db")
+    }
     refused(shell, 1, "schema 99", "pip install -U adjourn")
-    after = {path.name: path.stat().st_mtime_ns for path in shell.store.iterdir() if path.name.startswith("adjourn.db")}
+    after = {
+        path.name: path.stat().st_mtime_ns
+        for path in shell.store.iterdir()
+        if path.name.startswith("adjourn.db")
+    }
     assert before["adjourn.db"] == after["adjourn.db"]
 
 
@@ -65,7 +81,9 @@ def test_a_damaged_store_says_so(shell: Shell) -> None:
     shell.paused(shell.agent("approved.sh"))
     for path in shell.store.glob("adjourn.db*"):
         path.unlink()
-    (shell.store / "adjourn.db").write_bytes(b"this is no database, and long enough to be sure of it" * 20)
+    (shell.store / "adjourn.db").write_bytes(
+        b"this is no database, and long enough to be sure of it" * 20
+    )
     refused(shell, 1, "damaged", "backup")
 
 
@@ -98,7 +116,9 @@ def test_an_empty_database_is_a_new_store(shell: Shell) -> None:
 def test_too_few_descriptors_are_told_in_a_sentence(shell: Shell, limit: int) -> None:
     shell.adjourn("run", "--", "true")
     bash = needs("bash")
-    done = shell.run(bash, "-c", f"ulimit -n {limit}; exec adjourn run -- touch effects", expect=None)
+    done = shell.run(
+        bash, "-c", f"ulimit -n {limit}; exec adjourn run -- touch effects", expect=None
+    )
     done.must(1)
     assert "too many" in (done.err + done.out).lower()
     assert not (shell.place / "effects").exists()
@@ -112,7 +132,11 @@ def test_a_store_with_a_page_overwritten_says_so_or_works(shell: Shell) -> None:
     with (shell.store / "adjourn.db").open("r+b") as file:
         file.seek(8192)
         file.write(b"\xff" * 8192)
-    for words in (("inbox",), ("approve", manifest["asks"][0]["id"]), ("show", manifest["task_id"])):
+    for words in (
+        ("inbox",),
+        ("approve", manifest["asks"][0]["id"]),
+        ("show", manifest["task_id"]),
+    ):
         done = shell.adjourn(*words, expect=None)
         done.must(done.code)
 
@@ -161,10 +185,14 @@ def test_somebody_elses_store_is_refused(shell: Shell) -> None:
 def as_nobody(shell: Shell, *words: str, expect: int) -> Done:
     """Run adjourn as another user."""
     user = [needs("setpriv"), "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
-    return shell.run(*user, str(ADJOURN), *words, "--store", str(shell.store), expect=expect, cwd="/")
+    return shell.run(
+        *user, str(ADJOURN), *words, "--store", str(shell.store), expect=expect, cwd="/"
+    )
 
 
-@pytest.mark.one_machine("who may is for the logins of a database to say: tests/shared/test_roles.py")
+@pytest.mark.one_machine(
+    "who may is for the logins of a database to say: tests/shared/test_roles.py"
+)
 def test_another_user_can_neither_read_nor_decide(shell: Shell) -> None:
     """A-R82, A-R83: the checkpoint's id alone is worth nothing."""
     if os.geteuid() != 0:
@@ -173,7 +201,11 @@ def test_another_user_can_neither_read_nor_decide(shell: Shell) -> None:
     for folder in (shell.place, *shell.place.parents):
         if not folder.stat().st_mode & 1:
             folder.chmod(folder.stat().st_mode | 0o1)
-    for words in (("inbox",), ("approve", manifest["asks"][0]["id"]), ("resume", manifest["checkpoint_id"], "--approve-all")):
+    for words in (
+        ("inbox",),
+        ("approve", manifest["asks"][0]["id"]),
+        ("resume", manifest["checkpoint_id"], "--approve-all"),
+    ):
         done = as_nobody(shell, *words, expect=5)
         assert manifest["task_id"] not in done.out + done.err
     assert shell.inbox()[0]["state"] == "pending"
@@ -184,7 +216,11 @@ def test_a_read_only_store_is_told_and_nothing_is_lost(disk: Shell) -> None:
     manifest = disk.paused(disk.agent("approved.sh"))
     make_read_only(disk.place)
     ask = manifest["asks"][0]["id"]
-    for words in (("approve", ask), ("resume", manifest["task_id"], "--approve-all"), ("run", "--", "true")):
+    for words in (
+        ("approve", ask),
+        ("resume", manifest["task_id"], "--approve-all"),
+        ("run", "--", "true"),
+    ):
         done = disk.adjourn(*words, expect=1)
         assert "read-only" in done.err.lower()
         assert "try: " in done.err
@@ -204,7 +240,11 @@ def test_a_full_disk_is_told_and_nothing_is_lost(disk: Shell) -> None:
     ask = manifest["asks"][0]["id"]
     filler = fill(disk.place)
     codes = set()
-    for words in (("run", "--", "true"), ("approve", ask), ("resume", manifest["task_id"], "--approve-all")):
+    for words in (
+        ("run", "--", "true"),
+        ("approve", ask),
+        ("resume", manifest["task_id"], "--approve-all"),
+    ):
         done = disk.adjourn(*words, expect=None)
         codes.add(done.must(done.code).code)
         if done.code == 1:
@@ -215,16 +255,34 @@ def test_a_full_disk_is_told_and_nothing_is_lost(disk: Shell) -> None:
     states = {task["task_id"]: task["state"] for task in disk.json("tasks")["tasks"]}
     assert states[manifest["task_id"]] in {"waiting", "queued", "succeeded"}
     if states[manifest["task_id"]] != "succeeded":
-        disk.adjourn("resume", manifest["task_id"], *(["--approve-all"] if states[manifest["task_id"]] == "waiting" else []))
+        disk.adjourn(
+            "resume",
+            manifest["task_id"],
+            *(["--approve-all"] if states[manifest["task_id"]] == "waiting" else []),
+        )
     assert disk.lines("effects") == ["done with approved"]
 
 
-@pytest.mark.parametrize(("ending", "state"), [("exit 0", "succeeded"), ("exit 90", "waiting"), ("exit 3", "failed")])
+@pytest.mark.parametrize(
+    ("ending", "state"), [("exit 0", "succeeded"), ("exit 90", "waiting"), ("exit 3", "failed")]
+)
 @pytest.mark.one_machine("a database does not lie on the disk of the workspace")
-def test_a_disk_that_fills_up_while_the_command_runs_loses_no_result(disk: Shell, ending: str, state: str) -> None:
-    """The room for the result is taken beforehand: the next command finds it, and nothing is started twice."""
+def test_a_disk_that_fills_up_while_the_command_runs_loses_no_result(
+    disk: Shell, ending: str, state: str
+) -> None:
+    """The room for the result is taken beforehand.
+
+    The next command finds it, and nothing is started twice.
+    """
     fill_up = "dd if=/dev/zero of=filler bs=4096 2>/dev/null; dd if=/dev/zero bs=1 count=4096 2>/dev/null >> filler"
-    done = disk.adjourn("run", "--", "sh", "-c", f"echo start >> starts; {fill_up}; echo printed; {ending}", expect=None)
+    done = disk.adjourn(
+        "run",
+        "--",
+        "sh",
+        "-c",
+        f"echo start >> starts; {fill_up}; echo printed; {ending}",
+        expect=None,
+    )
     done.must(done.code)
     assert done.code in {0, 1, 10}
     (disk.place / "filler").unlink()

@@ -1,4 +1,7 @@
-"""What an agent can try from inside its run, and what truly comes of it: `docs/security.md` lists the same ways."""
+"""What an agent can try from inside its run, and what truly comes of it.
+
+`docs/security.md` lists the same ways.
+"""
 
 import base64
 import os
@@ -40,7 +43,7 @@ def is_pending(shell: Shell, ask: str) -> bool:
     return ask in [each["id"] for each in shell.inbox()]
 
 
-# --- refused ---------------------------------------------------------------------------------------------------------------
+# --- refused --------------------------------------------------------------------------------------
 
 
 def test_a_signature_is_no_way_round_the_refusal(shell: Shell) -> None:
@@ -70,7 +73,9 @@ def test_a_webhook_is_no_way_round_it_either(shell: Shell) -> None:
     signed = signature(base64.b64decode(SECRET.removeprefix("whsec_")), "m", body, at=at)
     head = f"webhook-id: m\nwebhook-timestamp: {at}\nwebhook-signature: {signed}\n\n"
     (shell.place / "request").write_bytes(head.encode() + body)
-    assert inside(shell, "env -u ADJOURN_RUN_ID adjourn decide --webhook ci < request; echo $? >> codes") == ["5"]
+    assert inside(
+        shell, "env -u ADJOURN_RUN_ID adjourn decide --webhook ci < request; echo $? >> codes"
+    ) == ["5"]
     assert is_pending(shell, ask["id"])
 
 
@@ -105,7 +110,9 @@ def test_an_agent_cannot_decide_for_a_task_that_it_started(shell: Shell) -> None
 @pytest.mark.parametrize("content", ["approve", "yes"])
 def test_a_response_file_carries_no_decision(shell: Shell, content: str, names: str) -> None:
     task, ask = waiting(shell)
-    replies = "".join(f"- question_id: {name}\n  answer: {content}\n" for name in names.format(ask=ask).split())
+    replies = "".join(
+        f"- question_id: {name}\n  answer: {content}\n" for name in names.format(ask=ask).split()
+    )
     response = f"agent_id: {task}\nresponses:\n{replies}resume_signal: true\n"
     (shell.place / "response").write_text(response)
     place = f"{shell.store}/clarifications"
@@ -123,7 +130,9 @@ for path in glob.glob(sys.argv[1] + "/wake/*"):
 """
 
 
-@pytest.mark.one_machine("a shared store wakes by NOTIFY, which says nothing but that something happened")
+@pytest.mark.one_machine(
+    "a shared store wakes by NOTIFY, which says nothing but that something happened"
+)
 def test_datagrams_to_the_store_decide_nothing(shell: Shell) -> None:
     task, ask = waiting(shell)
     (shell.place / "shout.py").write_text(SHOUT)
@@ -135,11 +144,14 @@ def test_datagrams_to_the_store_decide_nothing(shell: Shell) -> None:
         assert shell.state(task) == "waiting"
 
 
-# --- what L0 cannot refuse ---------------------------------------------------------------------------------------------------
+# --- what L0 cannot refuse ------------------------------------------------------------------------
 
 
 def test_an_answer_by_file_counts_and_is_marked_as_such(shell: Shell) -> None:
-    """The true outcome: a file says who owns it, not who wrote it; so it answers, and never decides."""
+    """The true outcome: a file says who owns it, not who wrote it.
+
+    So it answers, and never decides.
+    """
     program = "import adjourn; print(adjourn.clarify(['Why?'], linger=0))"
     manifest = shell.paused(sys.executable, "-c", program)
     task: str = manifest["task_id"]
@@ -149,7 +161,11 @@ def test_an_answer_by_file_counts_and_is_marked_as_such(shell: Shell) -> None:
     inside(shell, f"cp response {shell.store}/clarifications/{task}.response.yaml")
     shell.adjourn("inbox")
     answered: Document = shell.json("show", task)["asks"][0]
-    assert (answered["state"], answered["settled_by"], answered["level"]) == ("answered", f"file:uid:{os.getuid()}", "L0")
+    assert (answered["state"], answered["settled_by"], answered["level"]) == (
+        "answered",
+        f"file:uid:{os.getuid()}",
+        "L0",
+    )
 
 
 APPROVE_BY_SQL = """
@@ -167,9 +183,16 @@ def approve_by_sql(shell: Shell, *, level: str) -> list[str]:
     return inside(shell, f"{sys.executable} forge.py {shell.store}; echo $? >> codes")
 
 
-@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
-def test_whoever_writes_into_the_database_decides_nothing_and_the_audit_shows_it(shell: Shell) -> None:
-    """The trail tells of no decision: `verify` says so, nothing starts, and a person is asked once more."""
+@pytest.mark.one_machine(
+    "who may write into a database is for its roles to say: tests/shared/test_roles.py"
+)
+def test_whoever_writes_into_the_database_decides_nothing_and_the_audit_shows_it(
+    shell: Shell,
+) -> None:
+    """The trail tells of no decision.
+
+    `verify` says so, nothing starts, and a person is asked once more.
+    """
     task, ask = waiting(shell)
     assert approve_by_sql(shell, level="L0") == ["0"]
     assert not is_pending(shell, ask)
@@ -180,7 +203,9 @@ def test_whoever_writes_into_the_database_decides_nothing_and_the_audit_shows_it
     assert shell.lines("effects") == []
 
 
-@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
+@pytest.mark.one_machine(
+    "who may write into a database is for its roles to say: tests/shared/test_roles.py"
+)
 def test_whoever_claims_a_signature_in_the_database_opens_no_gate(shell: Shell) -> None:
     task, _ = waiting(shell)
     assert approve_by_sql(shell, level="L2") == ["0"]
@@ -193,15 +218,24 @@ def test_a_helper_of_the_same_user_outside_the_run_can_decide(shell: Shell) -> N
     """The true outcome at L0: a process that was there before (cron, a tmux server) is inside no run. The level says L0."""
     task, ask = waiting(shell)
     os.mkfifo(shell.place / "door")
-    helper = subprocess.Popen(["sh", "-c", 'sh -c "$(cat door)"'], cwd=shell.place, env=shell.environment)
+    helper = subprocess.Popen(
+        ["sh", "-c", 'sh -c "$(cat door)"'], cwd=shell.place, env=shell.environment
+    )
     inside(shell, f"echo 'adjourn approve {ask}' > door")
     assert helper.wait(30) == 0
     decided: Document = shell.json("show", task)["asks"][0]
-    assert (decided["state"], decided["settled_by"], decided["level"]) == ("approved", shell.me, "L0")
+    assert (decided["state"], decided["settled_by"], decided["level"]) == (
+        "approved",
+        shell.me,
+        "L0",
+    )
 
 
 def test_an_agent_can_name_itself_in_a_config_of_its_own_user(shell: Shell) -> None:
-    """The true outcome at L0: what the user can write, the agent can. So `doctor` says who can write the allowed signers."""
+    """The true outcome at L0: what the user can write, the agent can.
+
+    So `doctor` says who can write the allowed signers.
+    """
     signers = Signers(shell)
     signers.allow("anna")
     key = Path(f"{signers.key('mallory')}.pub").read_text().strip()
@@ -222,10 +256,17 @@ sleep 30
 """
 
 
-def test_an_agent_that_kills_its_shim_is_asked_about_and_what_it_decides_in_a_hurry_is_marked(shell: Shell) -> None:
-    """The true outcome at L0: it is killed, too; if it was faster, its decision says L0, and the run ends as uncertain."""
+def test_an_agent_that_kills_its_shim_is_asked_about_and_what_it_decides_in_a_hurry_is_marked(
+    shell: Shell,
+) -> None:
+    """The true outcome at L0.
+
+    It is killed, too; if it was faster, its decision says L0, and the run ends as uncertain.
+    """
     task, ask = waiting(shell)
-    script = shell.script(KILL_THE_SHIM.replace("ASK", ask).replace("STORE", str(shell.store)), name="agent.sh")
+    script = shell.script(
+        KILL_THE_SHIM.replace("ASK", ask).replace("STORE", str(shell.store)), name="agent.sh"
+    )
     manifest = shell.json("run", "--", script, expect=10)
     assert manifest["asks"][0]["kind"] == "uncertain"
     decided: Document = shell.json("show", task)["asks"][0]
@@ -233,9 +274,17 @@ def test_an_agent_that_kills_its_shim_is_asked_about_and_what_it_decides_in_a_hu
 
 
 def test_a_forged_run_id_stops_what_that_run_started_and_decides_nothing(shell: Shell) -> None:
-    """The true outcome at L0: a run may stop its own children, and whose run it is the environment says."""
+    """The true outcome at L0.
+
+    A run may stop its own children, and whose run it is the environment says.
+    """
     shell.agent("approved.sh")
-    parent = shell.json("run", "--", shell.script("adjourn run -- ./approved.sh; exit 10", name="parent.sh"), expect=10)
+    parent = shell.json(
+        "run",
+        "--",
+        shell.script("adjourn run -- ./approved.sh; exit 10", name="parent.sh"),
+        expect=10,
+    )
     (child,) = parent["waiting_on"]
     ask = shell.inbox()[0]["id"]
     script = f"""
@@ -251,7 +300,9 @@ def test_a_forged_run_id_stops_what_that_run_started_and_decides_nothing(shell: 
 WEAKER = '[[rule]]\ntool = "*"\naction = "auto"\n'
 
 
-def test_an_agent_that_weakens_the_projects_policy_stops_everything_and_lets_nothing_through(shell: Shell) -> None:
+def test_an_agent_that_weakens_the_projects_policy_stops_everything_and_lets_nothing_through(
+    shell: Shell,
+) -> None:
     task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
     (shell.place / "weaker.toml").write_text(WEAKER)
     inside(shell, f"cp weaker.toml {shell.project}/policy.toml")
@@ -262,8 +313,13 @@ def test_an_agent_that_weakens_the_projects_policy_stops_everything_and_lets_not
     assert not (shell.place / "done").exists()
 
 
-def test_an_agent_that_weakens_the_users_policy_changes_nothing_for_what_waits(shell: Shell) -> None:
-    """The true outcome at L0: where it can write the user's policy, what starts later runs without asking."""
+def test_an_agent_that_weakens_the_users_policy_changes_nothing_for_what_waits(
+    shell: Shell,
+) -> None:
+    """The true outcome at L0.
+
+    Where it can write the user's policy, what starts later runs without asking.
+    """
     place = Path(shell.environment["XDG_CONFIG_HOME"]) / "adjourn"
     place.mkdir(parents=True)
     task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]

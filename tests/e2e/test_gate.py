@@ -1,4 +1,7 @@
-"""A gate in front of any program: judged before anything starts, approved bytes start once, and changed ones do not."""
+"""A gate in front of any program.
+
+Judged before anything starts, approved bytes start once, and changed ones do not.
+"""
 
 import os
 import shutil
@@ -38,7 +41,7 @@ def approve(shell: Shell, manifest: Document) -> None:
     shell.adjourn("approve", manifest["asks"][-1]["id"])
 
 
-# --- before anything starts ------------------------------------------------------------------------------------------------
+# --- before anything starts -----------------------------------------------------------------------
 
 
 def test_a_command_that_needs_approval_pauses_before_anything_of_it_starts(shell: Shell) -> None:
@@ -102,7 +105,7 @@ def test_without_a_policy_and_the_flag_nothing_is_different(shell: Shell) -> Non
     assert shell.inbox() == []
 
 
-# --- what the policy says --------------------------------------------------------------------------------------------------
+# --- what the policy says -------------------------------------------------------------------------
 
 
 def test_what_the_policy_lets_run_runs_at_once(shell: Shell) -> None:
@@ -115,7 +118,10 @@ def test_what_the_policy_lets_run_runs_at_once(shell: Shell) -> None:
 @pytest.mark.parametrize("never", ["pause", "reject"])
 @pytest.mark.parametrize("flag", [(), ("--pause-on-approval",)])
 def test_what_may_never_run_does_not(shell: Shell, never: str, flag: tuple[str, ...]) -> None:
-    """A-R71, part 2 rows 10 and 26: it pauses if it may and is rejected else; either way nothing starts."""
+    """A-R71, part 2 rows 10 and 26.
+
+    It pauses if it may and is rejected else; either way nothing starts.
+    """
     users_policy(shell, f'never = "{never}"\n{NEVER}')
     pauses = flag and never == "pause"
     manifest = shell.json("run", *flag, "--", noted(shell), expect=10 if pauses else 1)
@@ -163,8 +169,12 @@ def test_a_project_can_only_tighten(shell: Shell) -> None:
     assert shell.lines("starts") == []
 
 
-@pytest.mark.parametrize("text", [AUTO, "[[rule]\n", "surprise = 1\n", '[[notify]]\ncommand = ["touch", "starts"]\n'])
-def test_a_projects_policy_that_is_wrong_or_loosens_lets_nothing_run(shell: Shell, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", [AUTO, "[[rule]\n", "surprise = 1\n", '[[notify]]\ncommand = ["touch", "starts"]\n']
+)
+def test_a_projects_policy_that_is_wrong_or_loosens_lets_nothing_run(
+    shell: Shell, text: str
+) -> None:
     projects_policy(shell, text)
     told = shell.adjourn("run", "--", noted(shell), expect=2)
     assert "policy.toml" in told.err
@@ -182,7 +192,7 @@ def test_a_policy_that_breaks_while_a_task_waits_lets_nothing_run(shell: Shell) 
     assert len(shell.lines("starts")) == 1
 
 
-# --- what changed between showing and running ------------------------------------------------------------------------------
+# --- what changed between showing and running -----------------------------------------------------
 
 
 def _write(path: str, text: str) -> Callable[[Shell], Any]:
@@ -222,7 +232,9 @@ CHANGES: dict[str, Callable[[Shell], Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_whatever_changes_between_decision_and_start_is_asked_again(shell: Shell, change: Callable[[Shell], Any]) -> None:
+def test_whatever_changes_between_decision_and_start_is_asked_again(
+    shell: Shell, change: Callable[[Shell], Any]
+) -> None:
     """What was shown is what runs: the ask is withdrawn, and a new one names what is different."""
     for name in ("main.tf", "vars.tf", "other.tf"):
         (shell.place / name).write_text(f"# {name}")
@@ -295,11 +307,13 @@ def test_a_worker_asks_again_as_a_person_would(shell: Shell) -> None:
     assert ask["id"] in (shell.store / "session" / manifest["task_id"] / "pause.json").read_text()
 
 
-# --- when the policy changes -----------------------------------------------------------------------------------------------
+# --- when the policy changes ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("rule", "code"), [('action = "never"', 10), ("signed = true", 10), ("not_requester = true", 10)], ids=str
+    ("rule", "code"),
+    [('action = "never"', 10), ("signed = true", 10), ("not_requester = true", 10)],
+    ids=str,
 )
 def test_a_policy_that_is_stricter_now_counts(shell: Shell, rule: str, code: int) -> None:
     manifest = gated(shell, noted(shell))
@@ -334,7 +348,7 @@ def test_a_policys_expiry_is_a_rejection(shell: Shell) -> None:
     assert shell.lines("starts") == []
 
 
-# --- a command that goes on ------------------------------------------------------------------------------------------------
+# --- a command that goes on -----------------------------------------------------------------------
 
 
 def test_an_interrupted_command_needs_a_new_approval(shell: Shell) -> None:
@@ -355,7 +369,9 @@ def test_an_interrupted_command_needs_a_new_approval(shell: Shell) -> None:
 
 
 def test_a_command_that_left_to_ask_goes_on_under_its_approval(shell: Shell) -> None:
-    script = shell.script('echo start >> starts; region=$(adjourn ask "Which region?") || exit $?; echo "$region" >> effects')
+    script = shell.script(
+        'echo start >> starts; region=$(adjourn ask "Which region?") || exit $?; echo "$region" >> effects'
+    )
     manifest = gated(shell, script)
     approve(shell, manifest)
     asked = shell.json("resume", manifest["task_id"], expect=10)
@@ -364,7 +380,9 @@ def test_a_command_that_left_to_ask_goes_on_under_its_approval(shell: Shell) -> 
 
 
 def test_a_command_that_changed_while_it_waited_for_an_answer_is_asked_again(shell: Shell) -> None:
-    script = shell.script('echo start >> starts; region=$(adjourn ask "Which region?") || exit $?; echo "$region" >> effects')
+    script = shell.script(
+        'echo start >> starts; region=$(adjourn ask "Which region?") || exit $?; echo "$region" >> effects'
+    )
     manifest = gated(shell, script)
     approve(shell, manifest)
     asked = shell.json("resume", manifest["task_id"], expect=10)

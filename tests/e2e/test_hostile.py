@@ -1,4 +1,7 @@
-"""Arguments that try to be seen as something else: the tool gets exactly the bytes, a person sees what they are."""
+"""Arguments that try to be seen as something else.
+
+The tool gets exactly the bytes, a person sees what they are.
+"""
 
 import json
 import os
@@ -19,7 +22,10 @@ RAW = re.compile(
 
 @pytest.mark.parametrize("number", range(len(BATCHES)))
 def test_the_tool_gets_exactly_the_bytes_and_nobody_is_fooled(shell: Shell, number: int) -> None:
-    """C-R8: before and after approval the same bytes; no control or invisible character on any output."""
+    """C-R8: before and after approval the same bytes.
+
+    No control or invisible character on any output.
+    """
     words = [os.fsencode(word) for word in BATCHES[number]]
     paused = shell.adjourn("run", "--", shell.agent("record.py"), *words, expect=10)
     (ask,) = shell.inbox()
@@ -42,18 +48,27 @@ def test_the_tool_gets_exactly_the_bytes_and_nobody_is_fooled(shell: Shell, numb
 
 @pytest.mark.parametrize("number", range(len(BATCHES)))
 def test_no_surface_hands_on_what_a_terminal_would_obey(shell: Shell, number: int) -> None:
-    """JSON, notifications, logs, edits and snoozes: 0 raw control characters, and the JSON still says exactly what it was."""
+    """JSON, notifications, logs, edits and snoozes.
+
+    0 raw control characters, and the JSON still says exactly what it was.
+    """
     words = [os.fsencode(word) for word in BATCHES[number]]
     texts = [word.decode("utf-8", "replace") for word in words]
     config = shell.place / ".config" / "adjourn" / "config.toml"
     config.parent.mkdir(parents=True)
-    told = shell.script(f"cat >> '{shell.place}/told'; echo >> '{shell.place}/told'", name="notify.sh")
+    told = shell.script(
+        f"cat >> '{shell.place}/told'; echo >> '{shell.place}/told'", name="notify.sh"
+    )
     config.write_text(f'[[notify]]\ncommand = ["{shell.place}/{told}"]\n')
-    paused = shell.adjourn("run", "--output", "json", "--", shell.agent("record.py"), *words, expect=10)
+    paused = shell.adjourn(
+        "run", "--output", "json", "--", shell.agent("record.py"), *words, expect=10
+    )
     task, ask = paused.doc["task_id"], paused.doc["asks"][0]["id"]
     edited = json.dumps({"argv": ["./record.py", *texts, "edited"], "cwd": str(shell.place)})
     (shell.place / "edited").write_text(edited)
-    (shell.place / "wrong").write_text(json.dumps({"argv": ["a"], "cwd": str(shell.place), texts[0] + "\x1b[2J": 1}))
+    (shell.place / "wrong").write_text(
+        json.dumps({"argv": ["a"], "cwd": str(shell.place), texts[0] + "\x1b[2J": 1})
+    )
     outputs = [
         paused,
         shell.adjourn("inbox", "--output", "json"),
@@ -76,16 +91,33 @@ def test_no_surface_hands_on_what_a_terminal_would_obey(shell: Shell, number: in
     assert [word for word in whole if isinstance(word, str)] == [
         text for text, word in zip(texts, words, strict=True) if text.encode() == word
     ]
-    assert json.loads(shell.lines("record")[-1])["argv"] == [text.encode().hex() for text in (*texts, "edited")]
+    assert json.loads(shell.lines("record")[-1])["argv"] == [
+        text.encode().hex() for text in (*texts, "edited")
+    ]
 
 
 @pytest.mark.parametrize("number", range(len(BATCHES)))
-def test_a_terminal_shows_every_hostile_word_before_it_is_approved(shell: Shell, number: int) -> None:
-    """Through a terminal emulator: each word of the edited call has its own numbered row, and nothing moved the cursor."""
-    words = [word.encode("utf-8", "replace").decode() for word in BATCHES[number] if "\0" not in word]
+def test_a_terminal_shows_every_hostile_word_before_it_is_approved(
+    shell: Shell, number: int
+) -> None:
+    """Through a terminal emulator.
+
+    Each word of the edited call has its own numbered row, and nothing moved the cursor.
+    """
+    words = [
+        word.encode("utf-8", "replace").decode() for word in BATCHES[number] if "\0" not in word
+    ]
     manifest = shell.paused("sh", "-c", "exit 90")
-    (shell.place / "edited").write_text(json.dumps({"argv": ["sh", *words], "cwd": str(shell.place)}))
-    with Terminal(shell, "approve", manifest["asks"][0]["id"], "--edit", env={"EDITOR": "cp edited", "NO_COLOR": "1"}) as person:
+    (shell.place / "edited").write_text(
+        json.dumps({"argv": ["sh", *words], "cwd": str(shell.place)})
+    )
+    with Terminal(
+        shell,
+        "approve",
+        manifest["asks"][0]["id"],
+        "--edit",
+        env={"EDITOR": "cp edited", "NO_COLOR": "1"},
+    ) as person:
         person.sees("Approve it so?")
         assert b"\x1b" not in person.raw
         assert not RAW.search(person.raw.decode().replace("\r\n", "\n"))
@@ -120,7 +152,9 @@ def test_a_terminal_shows_a_hostile_call_as_what_it_is(shell: Shell) -> None:
 
 
 def test_what_a_command_prints_cannot_play_tricks_on_a_terminal(shell: Shell) -> None:
-    with Terminal(shell, "run", "--", "sh", "-c", "printf 'first\\n\\033[2J\\033[H\\033]0;t\\007second\\n'") as person:
+    with Terminal(
+        shell, "run", "--", "sh", "-c", "printf 'first\\n\\033[2J\\033[H\\033]0;t\\007second\\n'"
+    ) as person:
         assert person.ends() == 0
         assert b"\x1b[2J" not in person.raw
         assert b"\x1b]0" not in person.raw
@@ -161,7 +195,9 @@ def test_many_arguments_of_two_megabytes_together_go_through(shell: Shell) -> No
 
 def test_a_value_that_no_process_should_get_is_refused_before_it_is_recorded(shell: Shell) -> None:
     manifest = shell.paused(shell.agent("approved.sh"))
-    said = shell.adjourn("resume", manifest["task_id"], "--approve-all", "--value", "v" * 120_000, expect=2).err
+    said = shell.adjourn(
+        "resume", manifest["task_id"], "--approve-all", "--value", "v" * 120_000, expect=2
+    ).err
     assert "4,096 bytes" in said
     shell.adjourn("resume", manifest["task_id"], "--approve-all", "--value", "v" * 4096)
     assert shell.lines("effects") == [f"done with {'v' * 4096}"]

@@ -26,12 +26,26 @@ class Sender:
         self.config.write_text(CI)
 
     def send(
-        self, body: Any, *, expect: int = 0, name: str = "msg_1", at: int | None = None, key: bytes = KEY, hook: str = "ci"
+        self,
+        body: Any,
+        *,
+        expect: int = 0,
+        name: str = "msg_1",
+        at: int | None = None,
+        key: bytes = KEY,
+        hook: str = "ci",
     ) -> Done:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         moment = int(time.time()) if at is None else at
         signed = signature(key, name, content, at=moment)
-        lines = ["POST / HTTP/1.1", f"webhook-id: {name}", f"webhook-timestamp: {moment}", f"webhook-signature: {signed}", "", ""]
+        lines = [
+            "POST / HTTP/1.1",
+            f"webhook-id: {name}",
+            f"webhook-timestamp: {moment}",
+            f"webhook-signature: {signed}",
+            "",
+            "",
+        ]
         words = ["adjourn", "decide", "--webhook", hook, "--output", "json"]
         return self._shell.run(*words, stdin="\r\n".join(lines).encode() + content, expect=expect)
 
@@ -59,7 +73,9 @@ def test_a_webhook_approves_what_was_shown_to_it(shell: Shell, sender: Sender) -
     assert shell.lines("effects") == ["done with from-ci"]
 
 
-def test_the_same_request_again_gives_the_same_receipt_and_no_second_start(shell: Shell, sender: Sender) -> None:
+def test_the_same_request_again_gives_the_same_receipt_and_no_second_start(
+    shell: Shell, sender: Sender
+) -> None:
     task, ask = waiting(shell)
     first = sender.send(approval(ask)).doc["receipts"]
     assert sender.send(approval(ask)).doc["receipts"] == first
@@ -113,7 +129,9 @@ BODIES: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("what", BODIES)
-def test_a_request_that_does_not_fit_changes_nothing_and_its_id_is_not_used(shell: Shell, sender: Sender, what: str) -> None:
+def test_a_request_that_does_not_fit_changes_nothing_and_its_id_is_not_used(
+    shell: Shell, sender: Sender, what: str
+) -> None:
     _, ask = waiting(shell)
     changes, code = BODIES[what]
     sender.send({**approval(ask), **changes}, expect=code)
@@ -136,7 +154,9 @@ def test_a_request_that_does_not_fit_changes_nothing_and_its_id_is_not_used(shel
         ("", 3),
     ],
 )
-def test_a_webhook_may_do_what_the_config_says_and_no_more(shell: Shell, sender: Sender, config: str, code: int) -> None:
+def test_a_webhook_may_do_what_the_config_says_and_no_more(
+    shell: Shell, sender: Sender, config: str, code: int
+) -> None:
     _, ask = waiting(shell)
     sender.config.write_text(config)
     done = sender.send(approval(ask), expect=code)

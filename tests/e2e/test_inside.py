@@ -15,7 +15,10 @@ WAYS_IN = {
 
 @pytest.mark.parametrize("way", WAYS_IN)
 def test_whoever_decides_inside_a_run_is_refused(shell: Shell, way: str) -> None:
-    """Exit code 5, also with the environment cleared, and from an orphan: its shim is still among its ancestors."""
+    """Exit code 5, also with the environment cleared, and from an orphan.
+
+    Its shim is still among its ancestors.
+    """
     waiting = shell.paused(shell.agent("approved.sh"))["task_id"]
     question = shell.paused(shell.agent("deploy.sh"))["task_id"]
     approval, answer = (ask["id"] for ask in shell.inbox())

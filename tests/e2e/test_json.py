@@ -89,7 +89,14 @@ def test_a_failure_is_one_document_with_code_sentence_and_way_out(
 
 
 def test_errors_for_people_go_to_stderr_and_say_what_helps(busy: Shell) -> None:
-    for words in (("show", "nobody"), ("run",), ("inbox", "--limit", "0"), ("nonsense",), ("logs", "nobody"), ("settle", "x")):
+    for words in (
+        ("show", "nobody"),
+        ("run",),
+        ("inbox", "--limit", "0"),
+        ("nonsense",),
+        ("logs", "nobody"),
+        ("settle", "x"),
+    ):
         done = busy.adjourn(*words, expect=None)
         assert done.out == "", words
         assert done.err.startswith("adjourn: "), words
@@ -97,7 +104,10 @@ def test_errors_for_people_go_to_stderr_and_say_what_helps(busy: Shell) -> None:
 
 
 def test_progress_is_on_stderr_only_with_verbose(shell: Shell) -> None:
-    """A-R32: in JSON mode the command's own output is in its logs; with --verbose its stderr is passed on."""
+    """A-R32: in JSON mode the command's own output is in its logs.
+
+    With --verbose its stderr is passed on.
+    """
     noisy = ("--", "sh", "-c", "echo out; echo err >&2")
     assert shell.adjourn("run", "--output", "json", *noisy).err == ""
     verbose = shell.adjourn("run", "--output", "json", "--verbose", *noisy)

@@ -28,24 +28,34 @@ def test_prune_forgets_what_ended_with_its_files_and_nothing_else(shell: Shell) 
 
 def test_prune_takes_every_file_of_a_task_away(shell: Shell) -> None:
     """Requests, checkpoints, responses, manifests and output; what is another task's stays."""
-    other = shell.json("run", "--", "python3", shell.agent("researcher.py"), "0", expect=10)["task_id"]
+    other = shell.json("run", "--", "python3", shell.agent("researcher.py"), "0", expect=10)[
+        "task_id"
+    ]
     gone = shell.json("run", "--", "python3", "researcher.py", "0", expect=10)["task_id"]
     for task in (other, gone):
-        (shell.store / "clarifications" / f"{task}.response.yaml").write_text("agent_id: x\nresume_signal: true\n")
+        (shell.store / "clarifications" / f"{task}.response.yaml").write_text(
+            "agent_id: x\nresume_signal: true\n"
+        )
     shell.adjourn("tasks")
     shell.adjourn("cancel", gone)
     assert shell.json("prune", "--older-than", "0")["pruned"] == [gone]
     left = [str(path.relative_to(shell.store)) for path in shell.store.rglob("*")]
     assert [path for path in left if gone in path] == []
     assert "session/pause.json" not in left, "it was about the one that is gone"
-    for path in (f"clarifications/{other}.needed.yaml", f"checkpoints/{other}.checkpoint.json", f"runs/{other}.1/stdout"):
+    for path in (
+        f"clarifications/{other}.needed.yaml",
+        f"checkpoints/{other}.checkpoint.json",
+        f"runs/{other}.1/stdout",
+    ):
         assert path in left
     assert f"clarifications/{other}.refused.json" in left
 
 
 def test_prune_keeps_a_child_that_its_parent_still_needs(shell: Shell) -> None:
     shell.agent("approved.sh")
-    parent = shell.paused(shell.script("adjourn run -- true; adjourn run -- ./approved.sh || exit $?"))["task_id"]
+    parent = shell.paused(
+        shell.script("adjourn run -- true; adjourn run -- ./approved.sh || exit $?")
+    )["task_id"]
     assert shell.json("prune", "--older-than", "0")["pruned"] == []
     (ask,) = shell.inbox()
     shell.adjourn("resume", ask["task_id"], "--approve-all")
@@ -57,7 +67,9 @@ def test_prune_keeps_a_child_that_its_parent_still_needs(shell: Shell) -> None:
 def test_a_backup_is_a_whole_store_as_of_one_moment(shell: Shell) -> None:
     """Taken while the store is in use, private, and usable in the place of the original."""
     manifest = shell.paused(shell.agent("approved.sh"))
-    assert shell.adjourn("store", "backup", "copy.db", "--output", "json").doc["backup"] == str(shell.place / "copy.db")
+    assert shell.adjourn("store", "backup", "copy.db", "--output", "json").doc["backup"] == str(
+        shell.place / "copy.db"
+    )
     copy = shell.place / "copy.db"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     with sqlite3.connect(copy) as db:
@@ -105,9 +117,22 @@ def test_completion_works_in_bash(shell: Shell) -> None:
 def test_the_help_shows_every_flag_of_the_contract(shell: Shell) -> None:
     """A-R89, as far as commands go."""
     text = shell.adjourn("resume", "--help").out
-    for flag in ("--approve", "--reject", "--approve-all", "--reject-all", "--answer", "--value", "--detach"):
+    for flag in (
+        "--approve",
+        "--reject",
+        "--approve-all",
+        "--reject-all",
+        "--answer",
+        "--value",
+        "--detach",
+    ):
         assert flag in text
-    assert "\\b" not in shell.adjourn("--help").out + shell.adjourn("ask", "--help").out + shell.adjourn("settle", "--help").out
+    assert (
+        "\\b"
+        not in shell.adjourn("--help").out
+        + shell.adjourn("ask", "--help").out
+        + shell.adjourn("settle", "--help").out
+    )
 
 
 def test_the_demo_leaves_nothing_behind(shell: Shell) -> None:

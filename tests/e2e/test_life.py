@@ -11,7 +11,10 @@ from tests.e2e.shell import Shell
 
 
 def test_a_command_pauses_is_approved_with_a_value_and_comes_back(shell: Shell) -> None:
-    """C-R1, C-R4, C-R8, A-R3, A-R55, A-R56, D-R44: run → 10 → inbox → approve --value → resume → 0, one task id."""
+    """C-R1, C-R4, C-R8, A-R3, A-R55, A-R56, D-R44.
+
+    Run → 10 → inbox → approve --value → resume → 0, one task id.
+    """
     manifest = shell.paused(shell.agent("approved.sh"))
     (ask,) = shell.inbox()
     assert (ask["kind"], ask["task_id"]) == ("approval", manifest["task_id"])
@@ -59,7 +62,10 @@ def test_an_answer_reaches_the_script_that_asked(shell: Shell) -> None:
 
 
 def test_three_processes_are_one_task(shell: Shell) -> None:
-    """A-R61, A-R5, A-R56, A-R50: a pause, a decision by checkpoint, another pause, an answer by checkpoint, done."""
+    """A-R61, A-R5, A-R56, A-R50.
+
+    A pause, a decision by checkpoint, another pause, an answer by checkpoint, done.
+    """
     script = shell.script(
         """
         if [ ! -e planned ]; then [ "$AUTO_APPROVAL" ] || exit 90; touch planned; fi
@@ -68,7 +74,9 @@ def test_three_processes_are_one_task(shell: Shell) -> None:
         """
     )
     first = shell.paused(script)
-    second = shell.adjourn("-c", first["checkpoint_id"], "--approve", "tc_2", "--output", "json", expect=10).doc
+    second = shell.adjourn(
+        "-c", first["checkpoint_id"], "--approve", "tc_2", "--output", "json", expect=10
+    ).doc
     third = shell.adjourn("-c", second["checkpoint_id"], "yes, proceed", "--output", "json").doc
     assert len({first["checkpoint_id"], second["checkpoint_id"], third["checkpoint_id"]}) == 3
     assert {first["task_id"]} == {second["task_id"], third["task_id"]}
@@ -94,14 +102,21 @@ def test_a_pause_has_no_timeout_and_shows_since_when_it_lasts(shell: Shell) -> N
 
 def test_a_task_may_pause_as_often_as_it_likes(shell: Shell) -> None:
     """A-R50: the n-th cycle is like the first."""
-    script = shell.script("for n in 1 2 3 4 5 6; do adjourn ask again? || exit $?; done; echo enough")
+    script = shell.script(
+        "for n in 1 2 3 4 5 6; do adjourn ask again? || exit $?; done; echo enough"
+    )
     manifest = shell.paused(script)
     seen = {manifest["checkpoint_id"]}
     for n in range(5):
-        manifest = shell.adjourn("-c", manifest["checkpoint_id"], f"yes {n}", "--output", "json", expect=10).doc
+        manifest = shell.adjourn(
+            "-c", manifest["checkpoint_id"], f"yes {n}", "--output", "json", expect=10
+        ).doc
         seen.add(manifest["checkpoint_id"])
     assert len(seen) == 6
-    assert shell.adjourn("resume", manifest["task_id"], "yes 5").out == "yes 0\nyes 1\nyes 2\nyes 3\nyes 4\nyes 5\nenough\n"
+    assert (
+        shell.adjourn("resume", manifest["task_id"], "yes 5").out
+        == "yes 0\nyes 1\nyes 2\nyes 3\nyes 4\nyes 5\nenough\n"
+    )
 
 
 def test_a_success_is_completed_and_a_failure_failed(shell: Shell) -> None:
@@ -120,16 +135,24 @@ def test_a_success_is_completed_and_a_failure_failed(shell: Shell) -> None:
 
 
 def test_plain_commands_and_agents_are_tasks_of_one_kind(shell: Shell) -> None:
-    """A-R7, A-R8, A-R9, A-R10, A-R52: exit code 10 is all that is known of a pause; there is one list and one life."""
+    """A-R7, A-R8, A-R9, A-R10, A-R52.
+
+    Exit code 10 is all that is known of a pause; there is one list and one life.
+    """
     plain = shell.json("run", "--", "true")["task_id"]
-    agent = shell.json("run", "--", "sh", "-c", 'echo \'{"my own": "words"}\'; exit 10', expect=10)["task_id"]
+    agent = shell.json("run", "--", "sh", "-c", 'echo \'{"my own": "words"}\'; exit 10', expect=10)[
+        "task_id"
+    ]
     states = {task["task_id"]: task["state"] for task in shell.json("tasks")["tasks"]}
     assert states == {plain: "succeeded", agent: "waiting"}
 
 
 @pytest.mark.parametrize("code", ["10", "90"])
 def test_the_manifest_of_an_approval_has_every_key_of_the_contract(shell: Shell, code: str) -> None:
-    """A-R23 to A-R26, A-R54: one exit code for every pause, and the pending call with its arguments as an object."""
+    """A-R23 to A-R26, A-R54.
+
+    One exit code for every pause, and the pending call with its arguments as an object.
+    """
     manifest = shell.paused(shell.agent("approved.sh"), code)
     assert manifest["outcome"] == "paused"
     for key in ("checkpoint_id", "session_id", "agent_message", "resume_hint", "task_id", "run_id"):
@@ -149,7 +172,9 @@ def test_the_manifest_of_a_question_has_no_calls(shell: Shell) -> None:
     reason = manifest["pause_reason"]
     assert reason["type"] == "input_required"
     assert reason["pending_tool_calls"] == []
-    assert reason["questions"] == [{"question_id": "region", "text": "Which region?", "choices": ["eu", "us"]}]
+    assert reason["questions"] == [
+        {"question_id": "region", "text": "Which region?", "choices": ["eu", "us"]}
+    ]
     assert manifest["agent_message"] == "Which region?"
 
 
@@ -176,7 +201,9 @@ def test_the_manifest_file_is_what_stdout_says_and_stays(shell: Shell) -> None:
         "adjourn ask --key 'a=b' --choice 'c d' x; adjourn ask --key 'q?' y || exit $?",
     ],
 )
-def test_the_resume_hint_run_by_a_shell_as_printed_goes_on_headless(shell: Shell, body: str) -> None:
+def test_the_resume_hint_run_by_a_shell_as_printed_goes_on_headless(
+    shell: Shell, body: str
+) -> None:
     """A-R28, A-R29."""
     manifest = shell.paused(shell.script(f"adjourn ask --help > /dev/null\n{body}\nexit 0"))
     before = len(shell.runs(manifest["task_id"]))
@@ -195,16 +222,25 @@ def test_the_resume_hint_of_a_named_store_works_from_anywhere(shell: Shell) -> N
 
 
 def test_every_word_of_advice_is_a_command_that_works(shell: Shell) -> None:
-    """Every pause prints the exact next command; following the advice line by line leads to the end."""
+    """Every pause prints the exact next command.
+
+    Following the advice line by line leads to the end.
+    """
     said = shell.adjourn("run", "--", shell.agent("deploy.sh"), expect=10).out
     for _ in range(2):
-        said = [shell.line(line, expect=None) for line in advice(said) if " reject " not in line][-1].out
+        said = [shell.line(line, expect=None) for line in advice(said) if " reject " not in line][
+            -1
+        ].out
     assert shell.lines("effects") == ["deployed to eu with approved"]
 
 
 def advice(text: str) -> list[str]:
     """Return the commands that a pause proposes."""
-    return [line.partition(":")[2].strip() for line in text.splitlines() if line.partition(":")[2].strip().startswith("adjourn ")]
+    return [
+        line.partition(":")[2].strip()
+        for line in text.splitlines()
+        if line.partition(":")[2].strip().startswith("adjourn ")
+    ]
 
 
 def test_a_workflow_detects_the_pause_and_resumes_in_a_later_step(shell: Shell) -> None:
@@ -233,17 +269,29 @@ def test_ids_cannot_be_guessed(shell: Shell) -> None:
 
 
 def test_the_store_is_as_private_as_its_owner(shell: Shell) -> None:
-    """A-R82, A-R86: directories 0700, files 0600 whatever the umask; git sees the policy and nothing else."""
+    """A-R82, A-R86: directories 0700, files 0600 whatever the umask.
+
+    Git sees the policy and nothing else.
+    """
     shell.agent("approved.sh")
     shell.line("umask 0; adjourn run -- ./approved.sh; adjourn wait --timeout 1 nobody; true")
-    files = [path for path in [shell.store, *shell.store.rglob("*")] if not path.is_symlink()]  # a link has no mode
+    # A link has no mode
+    files = [path for path in [shell.store, *shell.store.rglob("*")] if not path.is_symlink()]
     modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in files}
-    assert {path: oct(mode) for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+    assert {
+        path: oct(mode)
+        for path, mode in modes.items()
+        if mode != (0o700 if path.is_dir() else 0o600)
+    } == {}
     if shell.database:
         return  # its files lie in no repository
     shell.line("git init -q . && touch .adjourn/policy.toml .adjourn/supervision.yaml")
     untracked = shell.line("git status --porcelain --untracked-files=all .adjourn").out.splitlines()
-    assert {line.rpartition("/")[2] for line in untracked} == {".gitignore", "policy.toml", "supervision.yaml"}
+    assert {line.rpartition("/")[2] for line in untracked} == {
+        ".gitignore",
+        "policy.toml",
+        "supervision.yaml",
+    }
 
 
 def test_every_decision_and_resume_is_on_record(shell: Shell) -> None:
@@ -251,7 +299,15 @@ def test_every_decision_and_resume_is_on_record(shell: Shell) -> None:
     manifest = shell.paused(shell.agent("approved.sh"))
     shell.line(manifest["resume_hint"])
     history = shell.adjourn("show", "--full", manifest["task_id"]).out
-    for words in ("task created", "run claimed", "call executing", "ask opened", "ask approved", "task queued", "run completed"):
+    for words in (
+        "task created",
+        "run claimed",
+        "call executing",
+        "ask opened",
+        "ask approved",
+        "task queued",
+        "run completed",
+    ):
         assert words in history
     (line,) = [line for line in history.splitlines() if "ask approved" in line]
     assert shell.me in line

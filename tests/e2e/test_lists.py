@@ -20,7 +20,9 @@ def test_the_inbox_is_oldest_first_and_can_be_paged(crowd: Shell) -> None:
     everything = crowd.json("inbox")
     assert everything["count"] == 5
     names = [ask["id"] for ask in everything["asks"]]
-    assert names == [ask["id"] for ask in sorted(everything["asks"], key=lambda ask: ask["created_at"])]
+    assert names == [
+        ask["id"] for ask in sorted(everything["asks"], key=lambda ask: ask["created_at"])
+    ]
     first = crowd.json("inbox", "--limit", "2")
     assert [ask["id"] for ask in first["asks"]] == names[:2]
     rest = crowd.json("inbox", "--limit", "9", "--after", names[1])
@@ -35,16 +37,23 @@ def test_tasks_are_newest_first_by_state_and_can_be_paged(crowd: Shell) -> None:
     """A-R62."""
     tasks = crowd.json("tasks")["tasks"]
     assert [task["state"] for task in tasks] == ["succeeded"] + ["waiting"] * 5
-    assert [task["argv"][-1] for task in tasks[1:]] == [f"word {number}" for number in (4, 3, 2, 1, 0)]
+    assert [task["argv"][-1] for task in tasks[1:]] == [
+        f"word {number}" for number in (4, 3, 2, 1, 0)
+    ]
     names = [task["task_id"] for task in tasks]
-    assert [task["task_id"] for task in crowd.json("tasks", "--state", "waiting")["tasks"]] == names[1:]
+    assert [
+        task["task_id"] for task in crowd.json("tasks", "--state", "waiting")["tasks"]
+    ] == names[1:]
     page = crowd.json("tasks", "--limit", "2", "--before", names[1])["tasks"]
     assert [task["task_id"] for task in page] == names[2:4]
     text = crowd.adjourn("tasks", "--limit", "2").out
     (advice,) = [line for line in text.splitlines() if line.startswith("older:")]
     older = crowd.line(f"{advice.removeprefix('older: ')} --output json").doc["tasks"]
     assert [task["task_id"] for task in older] == names[2:]
-    assert "older: adjourn tasks --state waiting --before" in crowd.adjourn("tasks", "--state", "waiting", "--limit", "2").out
+    assert (
+        "older: adjourn tasks --state waiting --before"
+        in crowd.adjourn("tasks", "--state", "waiting", "--limit", "2").out
+    )
 
 
 def test_tables_are_aligned(crowd: Shell) -> None:

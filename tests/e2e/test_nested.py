@@ -26,7 +26,9 @@ def test_a_parent_that_waits_says_on_what_and_how_to_go_on(shell: Shell) -> None
     """Every pause prints the exact next command."""
     parent, child = family(shell)
     text = shell.adjourn("resume", parent["task_id"], expect=10).out
-    assert f"adjourn show {child['task_id']}" in text or f"adjourn resume {child['task_id']}" in text
+    assert (
+        f"adjourn show {child['task_id']}" in text or f"adjourn resume {child['task_id']}" in text
+    )
     assert f"adjourn resume {parent['task_id']}" in text
 
 
@@ -37,7 +39,12 @@ def test_the_child_runs_once_and_the_parent_goes_on_after_it(shell: Shell) -> No
     assert shell.state(parent["task_id"]) == "queued"
     shell.adjourn("resume", parent["task_id"])
     assert shell.lines("effects") == ["done with approved", "parent is done"]
-    assert [line.split()[0] for line in shell.lines("starts")] == ["parent", "start", "start", "parent"]
+    assert [line.split()[0] for line in shell.lines("starts")] == [
+        "parent",
+        "start",
+        "start",
+        "parent",
+    ]
     assert len(shell.json("tasks")["tasks"]) == 2
 
 
@@ -52,7 +59,9 @@ def test_a_child_that_fails_is_the_parents_to_judge(shell: Shell) -> None:
 def test_each_of_several_equal_children_is_its_own_task(shell: Shell) -> None:
     """The n-th start of the same command is the n-th child."""
     shell.agent("approved.sh")
-    parent = shell.paused(shell.script("for n in 1 2; do adjourn run -- ./approved.sh || exit $?; done"))
+    parent = shell.paused(
+        shell.script("for n in 1 2; do adjourn run -- ./approved.sh || exit $?; done")
+    )
     for _ in range(2):
         (ask,) = shell.inbox()
         shell.adjourn("approve", ask["id"])
@@ -106,9 +115,17 @@ def test_nothing_is_detached_from_inside_a_run(shell: Shell) -> None:
 
 @pytest.mark.parametrize("words", [(), ("stubborn",)])
 def test_an_interrupt_pauses_the_whole_family(shell: Shell, words: tuple[str, ...]) -> None:
-    """D-R10, D-R12: the child is paused by its own supervisor, also when it must be killed; nothing is uncertain."""
+    """D-R10, D-R12: the child is paused by its own supervisor, also when it must be killed.
+
+    Nothing is uncertain.
+    """
     shell.agent("interrupts.py")
-    parent = shell.detached("sh", "-c", f"adjourn run -- ./interrupts.py {' '.join(words)} || exit $?", options=("--grace", "3"))
+    parent = shell.detached(
+        "sh",
+        "-c",
+        f"adjourn run -- ./interrupts.py {' '.join(words)} || exit $?",
+        options=("--grace", "3"),
+    )
     until((shell.place / "ready").exists, what="the child works")
     shell.adjourn("pause", parent)
     states = {task["task_id"]: task["state"] for task in shell.json("tasks")["tasks"]}
@@ -120,11 +137,15 @@ def test_an_interrupt_pauses_the_whole_family(shell: Shell, words: tuple[str, ..
 def test_a_parent_that_was_interrupted_finds_its_child_again(shell: Shell) -> None:
     """D-R14: resuming the parent resumes what it had started, and starts no second one."""
     shell.script("echo start >> starts; touch ready; [ -e go ] || exec sleep 300")
-    parent = shell.detached("sh", "-c", "adjourn run -- ./script.sh || exit $?; echo parent is done >> starts")
+    parent = shell.detached(
+        "sh", "-c", "adjourn run -- ./script.sh || exit $?; echo parent is done >> starts"
+    )
     until((shell.place / "ready").exists, what="the child works")
     shell.adjourn("pause", parent)
     (shell.place / "go").touch()
-    child = next(task["task_id"] for task in shell.json("tasks")["tasks"] if task["task_id"] != parent)
+    child = next(
+        task["task_id"] for task in shell.json("tasks")["tasks"] if task["task_id"] != parent
+    )
     shell.adjourn("resume", child)
     shell.adjourn("resume", parent)
     assert shell.lines("starts") == ["start", "start", "parent is done"]

@@ -1,4 +1,7 @@
-"""Others are told what happened: at least once, in order, and never at the expense of a decision or a run."""
+"""Others are told what happened.
+
+At least once, in order, and never at the expense of a decision or a run.
+"""
 
 import os
 import signal
@@ -67,7 +70,9 @@ def follower(worker_pid: int) -> int:
     return 0
 
 
-def test_a_flush_tells_what_happened_since_and_nothing_twice(shell: Shell, receiver: Receiver) -> None:
+def test_a_flush_tells_what_happened_since_and_nothing_twice(
+    shell: Shell, receiver: Receiver
+) -> None:
     configure(shell, to(receiver))
     task = shell.paused("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90')
     shell.adjourn("notify", "--flush")
@@ -90,7 +95,9 @@ def test_only_what_one_wants_to_hear_is_told(shell: Shell, receiver: Receiver) -
     assert events(receiver) == ["failure"]
 
 
-def test_a_worker_tells_by_itself_in_the_order_in_which_it_happened(shell: Shell, receiver: Receiver) -> None:
+def test_a_worker_tells_by_itself_in_the_order_in_which_it_happened(
+    shell: Shell, receiver: Receiver
+) -> None:
     configure(shell, to(receiver))
     task = shell.paused("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90')
     with worker(shell):
@@ -108,7 +115,9 @@ def test_a_worker_that_runs_once_tells_before_it_leaves(shell: Shell, receiver: 
     assert events(receiver) == ["pause", "decision", "completion"]
 
 
-def test_a_receiver_that_is_down_is_told_later_with_the_same_ids_and_in_order(shell: Shell, receiver: Receiver) -> None:
+def test_a_receiver_that_is_down_is_told_later_with_the_same_ids_and_in_order(
+    shell: Shell, receiver: Receiver
+) -> None:
     configure(shell, to(receiver))
     receiver.answer = answering(500)
     task = shell.paused("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90')
@@ -133,7 +142,9 @@ def test_what_one_receiver_refuses_the_other_is_told(shell: Shell, receiver: Rec
     assert events(receiver) == ["pause"]
 
 
-def test_a_hanging_receiver_delays_neither_decisions_nor_runs_nor_other_receivers(shell: Shell, receiver: Receiver) -> None:
+def test_a_hanging_receiver_delays_neither_decisions_nor_runs_nor_other_receivers(
+    shell: Shell, receiver: Receiver
+) -> None:
     hanging = Receiver()
     hanging.answer = lambda _: time.sleep(20)
     configure(shell, to(hanging, name='"hangs"', timeout="15"), to(receiver, name='"works"'))
@@ -152,25 +163,38 @@ def test_a_hanging_receiver_delays_neither_decisions_nor_runs_nor_other_receiver
     hanging.server.server_close()
 
 
-def test_a_hanging_receiver_delays_no_worker_that_is_told_to_stop(shell: Shell, receiver: Receiver) -> None:
+def test_a_hanging_receiver_delays_no_worker_that_is_told_to_stop(
+    shell: Shell, receiver: Receiver
+) -> None:
     """What was under way is broken off, counts as not told, and is told by the next who delivers."""
     receiver.answer = lambda _: time.sleep(30)
     noted = shell.place / "pid"
     hanging = f'["sh", "-c", "echo $$ > {noted}; exec sleep 100"]'
-    configure(shell, to(receiver, name='"webhook"', timeout="25"), f'command = {hanging}\nname = "command"\ntimeout = 25')
+    configure(
+        shell,
+        to(receiver, name='"webhook"', timeout="25"),
+        f'command = {hanging}\nname = "command"\ntimeout = 25',
+    )
     shell.paused("sh", "-c", "exit 90")
     process = shell.start("worker", stdout=None, stderr=None)
-    until(lambda: bool(receiver.taken) and noted.exists() and bool(noted.read_text()), what="both hang")
+    until(
+        lambda: bool(receiver.taken) and noted.exists() and bool(noted.read_text()),
+        what="both hang",
+    )
     begun = time.monotonic()
     process.terminate()
     assert process.wait(30) == 0
     assert time.monotonic() - begun < 4
     assert not Path(f"/proc/{noted.read_text().strip()}").exists()
-    waiting = {each["name"]: (each["waiting"], each["error"]) for each in shell.json("notify")["notifiers"]}
+    waiting = {
+        each["name"]: (each["waiting"], each["error"]) for each in shell.json("notify")["notifiers"]
+    }
     assert waiting == {"webhook": (1, None), "command": (1, None)}
 
 
-def test_what_was_delivered_but_not_recorded_is_told_again_under_the_same_id(shell: Shell, receiver: Receiver) -> None:
+def test_what_was_delivered_but_not_recorded_is_told_again_under_the_same_id(
+    shell: Shell, receiver: Receiver
+) -> None:
     configure(shell, to(receiver))
 
     def never(handler: BaseHTTPRequestHandler) -> None:
@@ -188,7 +212,9 @@ def test_what_was_delivered_but_not_recorded_is_told_again_under_the_same_id(she
     assert len({headers["webhook-id"] for headers, _ in receiver.taken}) == 1
 
 
-def test_what_delivers_leaves_with_a_worker_that_is_killed(shell: Shell, receiver: Receiver) -> None:
+def test_what_delivers_leaves_with_a_worker_that_is_killed(
+    shell: Shell, receiver: Receiver
+) -> None:
     configure(shell, to(receiver))
     shell.paused("sh", "-c", "exit 90")
     process = shell.start("worker", stdout=None, stderr=None)
@@ -199,7 +225,9 @@ def test_what_delivers_leaves_with_a_worker_that_is_killed(shell: Shell, receive
     until(lambda: not Path(f"/proc/{child}").exists(), what="it has left")
 
 
-@pytest.mark.parametrize("variable", [{}, {"XDG_CONFIG_HOME": ".config-of-project"}, {"XDG_CONFIG_HOME": "."}])
+@pytest.mark.parametrize(
+    "variable", [{}, {"XDG_CONFIG_HOME": ".config-of-project"}, {"XDG_CONFIG_HOME": "."}]
+)
 def test_a_project_cannot_have_anybody_told(shell: Shell, variable: dict[str, str]) -> None:
     table = '[[notify]]\ncommand = ["touch", "/tmp/never"]\n'
     home = shell.place / "home"
@@ -210,7 +238,9 @@ def test_a_project_cannot_have_anybody_told(shell: Shell, variable: dict[str, st
         (shell.place / place).mkdir(parents=True, exist_ok=True)
         for name in ("config.toml", "policy.toml"):
             (shell.place / place / name).write_text(table)
-    assert shell.run("adjourn", "notify", "--output", "json", env=environment).doc["notifiers"] == []
+    assert (
+        shell.run("adjourn", "notify", "--output", "json", env=environment).doc["notifiers"] == []
+    )
 
 
 BAD = {
@@ -270,8 +300,18 @@ def test_nothing_of_it_is_loaded_where_people_decide(shell: Shell) -> None:
     code = "import sys; from adjourn.cli.app import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     for words in (["inbox"], ["approve", task["asks"][0]["id"]]):
         loaded = shell.run("python", "-c", code, *words).err.split()
-        kept_out = {"adjourn.supervision.notify_loop", "adjourn.wiring.notifications", "adjourn.views.notice", "tomllib"}
-        kept_out |= {"adjourn.core.text.redact", "adjourn.core.edit.edit", "adjourn.core.edit.schema", "difflib"}
+        kept_out = {
+            "adjourn.supervision.notify_loop",
+            "adjourn.wiring.notifications",
+            "adjourn.views.notice",
+            "tomllib",
+        }
+        kept_out |= {
+            "adjourn.core.text.redact",
+            "adjourn.core.edit.edit",
+            "adjourn.core.edit.schema",
+            "difflib",
+        }
         assert kept_out & set(loaded) == set()
 
 

@@ -22,14 +22,19 @@ def orphan(shell: Shell, *command: str, options: tuple[str, ...] = ()) -> str:
 
 def lost(shell: Shell) -> Document:
     """Run a command, kill its shim, and return how its task stands."""
-    task = shell.detached("sh", "-c", "echo start >> starts; touch ready; [ -e again ] || sleep 300")
+    task = shell.detached(
+        "sh", "-c", "echo start >> starts; touch ready; [ -e again ] || sleep 300"
+    )
     until((shell.place / "ready").exists, what="the command works")
     os.kill(shell.shim(f"{task}.1"), signal.SIGKILL)
     return shell.json("wait", task, "--timeout", "20", expect=10)
 
 
 def test_the_work_goes_on_and_wait_sees_it_end(shell: Shell) -> None:
-    """The supervisor's death never makes a call uncertain: the shim finishes, and the next command reads its result."""
+    """The supervisor's death never makes a call uncertain.
+
+    The shim finishes, and the next command reads its result.
+    """
     task = orphan(shell, "sh", "-c", WORKS_UNTIL_TOLD)
     assert shell.state(task) == "running"
     (shell.place / "go").touch()
@@ -100,7 +105,10 @@ def test_a_foreground_run_that_is_killed_leaves_its_work_to_the_next_command(she
 
 
 def test_a_run_that_was_lost_asks_a_person(shell: Shell) -> None:
-    """Never success, never again by itself: an uncertain call, in the inbox, with nothing of the run left alive."""
+    """Never success, never again by itself.
+
+    An uncertain call, in the inbox, with nothing of the run left alive.
+    """
     manifest = lost(shell)
     (ask,) = manifest["asks"]
     assert (ask["kind"], manifest["state"]) == ("uncertain", "waiting")
@@ -172,7 +180,18 @@ def test_an_uncertain_call_can_be_named_by_its_ask(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["nobody.tc_1", "../../x", "", "--help", "-", "{task}", "{task}.tc_", "{task}.tc_99", "{task}.tc_²"]
+    "call",
+    [
+        "nobody.tc_1",
+        "../../x",
+        "",
+        "--help",
+        "-",
+        "{task}",
+        "{task}.tc_",
+        "{task}.tc_99",
+        "{task}.tc_²",
+    ],
 )
 def test_settle_refuses_what_is_no_uncertain_call(shell: Shell, call: str) -> None:
     task = shell.paused(shell.agent("approved.sh"))["task_id"]

@@ -9,7 +9,11 @@ GIBIBYTE = 1 << 30
 
 def test_a_gibibyte_is_capped_and_the_end_of_it_is_kept(shell: Shell) -> None:
     """The head and the tail, a line that says how much is missing, and the exit code that counts."""
-    manifest = shell.paused("sh", "-c", f"yes 'all work and no play' | head -c {GIBIBYTE}; echo; echo '{{\"asks\": 1}}'; exit 90")
+    manifest = shell.paused(
+        "sh",
+        "-c",
+        f"yes 'all work and no play' | head -c {GIBIBYTE}; echo; echo '{{\"asks\": 1}}'; exit 90",
+    )
     assert manifest["asks"][0]["manifest"] == '{"asks": 1}'
     place = shell.store / "runs" / manifest["run_id"]
     assert (place / "stdout").stat().st_size < 64 << 20

@@ -1,4 +1,7 @@
-"""Policies as people meet them: what holds is explained, what is wrong is named with its place, and then nothing runs."""
+"""Policies as people meet them.
+
+What holds is explained, what is wrong is named with its place, and then nothing runs.
+"""
 
 import os
 import signal
@@ -48,7 +51,7 @@ def action(shell: Shell, *words: str) -> str:
     return found
 
 
-# --- explain --------------------------------------------------------------------------------------------------------------
+# --- explain --------------------------------------------------------------------------------------
 
 
 def test_explain_names_the_rule_that_decides_and_what_else_matched(shell: Shell) -> None:
@@ -63,9 +66,16 @@ def test_explain_names_the_rule_that_decides_and_what_else_matched(shell: Shell)
 
 def test_explain_says_the_same_to_machines(shell: Shell) -> None:
     path = user_policy(shell, USER)
-    found = shell.adjourn("policy", "explain", "--output", "json", "--", "sh", "-c", "ls -l; cat f").doc
+    found = shell.adjourn(
+        "policy", "explain", "--output", "json", "--", "sh", "-c", "ls -l; cat f"
+    ).doc
     assert found["action"] == "prompt"
-    assert found["terms"] == {"approver": "any", "not_requester": True, "signed": False, "by_name": False}
+    assert found["terms"] == {
+        "approver": "any",
+        "not_requester": True,
+        "signed": False,
+        "by_name": False,
+    }
     assert [(part["command"], part["is_auto"]) for part in found["parts"]] == [
         ("sh -c 'ls -l; cat f'", False),
         ("ls -l", True),
@@ -86,8 +96,16 @@ def test_explain_judges_other_tools_and_other_places(shell: Shell) -> None:
     assert shell.adjourn("policy", "explain", *words, '{"path": "/srv/a"}').doc["action"] == "auto"
     assert shell.adjourn("policy", "explain", *words, '{"path": "/etc"}').doc["action"] == "prompt"
     (shell.place / "other").mkdir()
-    written(shell.place / "other" / ".adjourn" / "policy.toml", '[[rule]]\ntool = "read_*"\naction = "never"')
-    assert shell.adjourn("policy", "explain", "--workspace", "other", *words, '{"path": "/srv/a"}').doc["action"] == "never"
+    written(
+        shell.place / "other" / ".adjourn" / "policy.toml",
+        '[[rule]]\ntool = "read_*"\naction = "never"',
+    )
+    assert (
+        shell.adjourn(
+            "policy", "explain", "--workspace", "other", *words, '{"path": "/srv/a"}'
+        ).doc["action"]
+        == "never"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +124,7 @@ def test_words_of_explain_that_do_not_fit_are_refused(shell: Shell, words: list[
     assert shell.adjourn("policy", "explain", *words, expect=2).err.count("\n") == 2
 
 
-# --- the project only tightens --------------------------------------------------------------------------------------------
+# --- the project only tightens --------------------------------------------------------------------
 
 
 def test_the_projects_rules_tighten_the_users(shell: Shell) -> None:
@@ -116,7 +134,10 @@ def test_the_projects_rules_tighten_the_users(shell: Shell) -> None:
     assert action(shell, "ls") == "prompt"
 
 
-@pytest.mark.parametrize("says", ['[[rule]]\naction = "auto"', '[[rule]]\neffect = "read_only"', '[[notify]]\ncommand = ["x"]'])
+@pytest.mark.parametrize(
+    "says",
+    ['[[rule]]\naction = "auto"', '[[rule]]\neffect = "read_only"', '[[notify]]\ncommand = ["x"]'],
+)
 def test_a_project_that_loosens_is_refused_and_nothing_runs(shell: Shell, says: str) -> None:
     project_policy(shell, says)
     refused = shell.adjourn("run", "--", "touch", "made", expect=2).err
@@ -126,15 +147,20 @@ def test_a_project_that_loosens_is_refused_and_nothing_runs(shell: Shell, says: 
 
 
 def test_when_the_store_is_elsewhere_the_workspaces_own_policy_still_counts(shell: Shell) -> None:
-    written(shell.place / "work" / ".adjourn" / "policy.toml", '[[rule]]\nargs = ["touch", "**"]\naction = "never"')
+    written(
+        shell.place / "work" / ".adjourn" / "policy.toml",
+        '[[rule]]\nargs = ["touch", "**"]\naction = "never"',
+    )
     inner = shell.place / "work" / "deep" / "er"
     inner.mkdir(parents=True)
-    refused = shell.adjourn("run", "--store", str(shell.place / "store"), "--", "touch", "made", expect=1, cwd=inner)
+    refused = shell.adjourn(
+        "run", "--store", str(shell.place / "store"), "--", "touch", "made", expect=1, cwd=inner
+    )
     assert "never" in refused.out + refused.err
     assert not (inner / "made").exists()
 
 
-# --- check ----------------------------------------------------------------------------------------------------------------
+# --- check ----------------------------------------------------------------------------------------
 
 WRONG = """\
 nevr = "pause"
@@ -184,9 +210,13 @@ def test_check_names_line_and_column_of_all_that_is_wrong(shell: Shell) -> None:
     assert not found["is_fine"]
     places = [(each["line"], each["column"]) for each in found["problems"]]
     assert places == [(line, column) for line, column, _ in SAID]
-    assert all(said in each["message"] for each, (_, _, said) in zip(found["problems"], SAID, strict=True))
+    assert all(
+        said in each["message"] for each, (_, _, said) in zip(found["problems"], SAID, strict=True)
+    )
     lines = shell.adjourn("policy", "check", str(path), expect=2).out.splitlines()
-    assert [line.split(": ")[0] for line in lines] == [f"{path}:{line}:{column}" for line, column, _ in SAID]
+    assert [line.split(": ")[0] for line in lines] == [
+        f"{path}:{line}:{column}" for line, column, _ in SAID
+    ]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +224,10 @@ def test_check_names_line_and_column_of_all_that_is_wrong(shell: Shell) -> None:
     [
         ("[[rule]]\naction = \n", ":2:10: it is not TOML"),
         ('[[rule]]\naction = "auto', ":2:15: it is not TOML"),
-        ('rule = [{ args = ["[z-a]"], action = "auto" }]', ":1:21: the pattern means nothing: the range z-a runs backwards"),
+        (
+            'rule = [{ args = ["[z-a]"], action = "auto" }]',
+            ":1:21: the pattern means nothing: the range z-a runs backwards",
+        ),
         (
             '[[rule]]\nargs = [\n  "a", # one\n  \'b\\\',\n]\naction = "auto"',
             ":4:5: the pattern means nothing: a backslash at the end",
@@ -203,12 +236,17 @@ def test_check_names_line_and_column_of_all_that_is_wrong(shell: Shell) -> None:
             '[[rule]]\naction = "auto"\n[rule.args]\n"a b" = """x[]"""',
             ":4:13: the pattern means nothing: nothing is in the brackets",
         ),
-        ('[[rule]]\nargs = ["\\u00e9\\\\\\\\[", "x"]\naction = "auto"', ":2:20: the pattern means nothing"),
+        (
+            '[[rule]]\nargs = ["\\u00e9\\\\\\\\[", "x"]\naction = "auto"',
+            ":2:20: the pattern means nothing",
+        ),
         ('x = """\n[[rule]]\n"""\n[[rule]]\naction = 1', ":5:10: `action` must be"),
         ("[rule]\naction = 1", ":1:1: `rule` must be tables"),
     ],
 )
-def test_a_place_is_found_in_whatever_way_the_file_is_written(shell: Shell, text: str, place: str) -> None:
+def test_a_place_is_found_in_whatever_way_the_file_is_written(
+    shell: Shell, text: str, place: str
+) -> None:
     path = user_policy(shell, text)
     assert f"{path}{place}" in shell.adjourn("policy", "check", expect=2).out
 
@@ -234,12 +272,14 @@ def test_check_takes_a_file_for_a_projects_where_that_is_meant(shell: Shell) -> 
     shell.adjourn("policy", "check", "nowhere.toml", expect=2)
 
 
-# --- includes -------------------------------------------------------------------------------------------------------------
+# --- includes -------------------------------------------------------------------------------------
 
 
 def test_rules_may_be_spread_over_files_that_include_one_another(shell: Shell) -> None:
     user_policy(shell, 'include = ["more/a.toml", "more/b.toml"]')
-    user_policy(shell, 'include = ["b.toml"]\n[[rule]]\nargs = ["ls"]\naction = "auto"', name="more/a.toml")
+    user_policy(
+        shell, 'include = ["b.toml"]\n[[rule]]\nargs = ["ls"]\naction = "auto"', name="more/a.toml"
+    )
     user_policy(shell, '[[rule]]\nargs = ["pwd"]\naction = "never"', name="more/b.toml")
     assert (action(shell, "ls"), action(shell, "pwd")) == ("auto", "never")
     assert shell.adjourn("policy", "check").out.startswith("2 rules are fine.")
@@ -251,12 +291,18 @@ def test_includes_that_go_round_in_a_circle_are_refused(shell: Shell) -> None:
     user_policy(shell, '# round\ninclude = ["./a.toml"]', name="b.toml")
     said = shell.adjourn("run", "--", "touch", "made", expect=2).err
     place = path.parent
-    assert f"{place}/b.toml:2:12: the includes go round in a circle: {place}/a.toml includes {place}/b.toml includes" in said
+    assert (
+        f"{place}/b.toml:2:12: the includes go round in a circle: {place}/a.toml includes {place}/b.toml includes"
+        in said
+    )
     user_policy(shell, 'include = ["policy.toml"]')
     assert "circle" in shell.adjourn("policy", "check", expect=2).out
 
 
-@pytest.mark.parametrize("target", ["../outside.toml", "/etc/passwd", "link.toml", "nowhere.toml", "dir/../../outside.toml"])
+@pytest.mark.parametrize(
+    "target",
+    ["../outside.toml", "/etc/passwd", "link.toml", "nowhere.toml", "dir/../../outside.toml"],
+)
 def test_a_projects_policy_includes_only_files_beside_it(shell: Shell, target: str) -> None:
     written(shell.place / "outside.toml", '[[rule]]\naction = "prompt"')
     project_policy(shell, f'include = ["{target}"]')
@@ -265,7 +311,7 @@ def test_a_projects_policy_includes_only_files_beside_it(shell: Shell, target: s
     assert f"{shell.project}/policy.toml:1:12: " in said
 
 
-# --- a hostile repository -------------------------------------------------------------------------------------------------
+# --- a hostile repository -------------------------------------------------------------------------
 
 
 def as_a_fifo(path: Path) -> None:
@@ -353,7 +399,10 @@ def test_a_policy_that_is_no_policy_ends_in_one_sentence_and_nothing_runs(
     path = shell.place / (".adjourn" if is_project else ".config/adjourn") / "policy.toml"
     path.parent.mkdir(parents=True, mode=0o700)
     make(path)
-    for words in (["run", "--", "touch", "made"], ["run", "--pause-on-approval", "--", "touch", "made"]):
+    for words in (
+        ["run", "--", "touch", "made"],
+        ["run", "--pause-on-approval", "--", "touch", "made"],
+    ):
         said = shell.adjourn(*words, expect=2).err
         assert str(path) in said.splitlines()[0]
         assert len(said.splitlines()) == 2
@@ -376,19 +425,28 @@ def test_a_directory_of_policies_behind_a_link_is_refused(shell: Shell) -> None:
     written(shell.place / "elsewhere" / "policy.toml", '[[rule]]\naction = "prompt"')
     (shell.place / "work").mkdir()
     (shell.place / "work" / ".adjourn").symlink_to(shell.place / "elsewhere")
-    said = shell.adjourn("run", "--store", str(shell.place / "store"), "--", "ls", expect=2, cwd=shell.place / "work").err
+    said = shell.adjourn(
+        "run", "--store", str(shell.place / "store"), "--", "ls", expect=2, cwd=shell.place / "work"
+    ).err
     assert "is a symbolic link" in said
 
 
 def test_a_repository_brings_no_rules_of_its_own_in_other_files(shell: Shell) -> None:
     shell.adjourn("run", "--", "true")
     for name in ("config.toml", "rules.toml", ".env"):
-        project_policy(shell, '[[rule]]\naction = "auto"\n[[allow]]\nid = "x"\nXDG_CONFIG_HOME=.', name=name)
+        project_policy(
+            shell, '[[rule]]\naction = "auto"\n[[allow]]\nid = "x"\nXDG_CONFIG_HOME=.', name=name
+        )
         written(shell.place / name, "XDG_CONFIG_HOME=/nowhere")
     assert action(shell, "ls") == "prompt"
     environment = {"XDG_CONFIG_HOME": ".adjourn"}
     written(shell.project / "adjourn" / "policy.toml", '[[rule]]\naction = "auto"')
-    assert shell.adjourn("policy", "explain", "--output", "json", "--", "ls", env=environment).doc["action"] == "prompt"
+    assert (
+        shell.adjourn("policy", "explain", "--output", "json", "--", "ls", env=environment).doc[
+            "action"
+        ]
+        == "prompt"
+    )
 
 
 @pytest.mark.parametrize("by", ["path", "link"])
@@ -410,7 +468,18 @@ def test_a_fake_program_behind_a_wrapper_ends_an_always_allow_rule(shell: Shell)
     shell.adjourn("run", "--pause-on-approval", "--", "timeout", "-k", "1", "5", "ls")
     shell.script("touch made", name="ls")
     environment = {"PATH": f"{shell.place}{os.pathsep}{shell.environment['PATH']}"}
-    shell.adjourn("run", "--pause-on-approval", "--", "timeout", "-k", "1", "5", "ls", env=environment, expect=10)
+    shell.adjourn(
+        "run",
+        "--pause-on-approval",
+        "--",
+        "timeout",
+        "-k",
+        "1",
+        "5",
+        "ls",
+        env=environment,
+        expect=10,
+    )
     assert not (shell.place / "made").exists()
 
 
@@ -420,7 +489,12 @@ def test_a_place_whose_name_is_not_utf8_has_policies_like_any_other(shell: Shell
     with open(place + b"/.adjourn/policy.toml", "w", encoding="utf-8") as file:
         file.write('[[rule]]\nargs = ["touch", "**"]\naction = "never"')
     here = os.fsdecode(place)
-    assert shell.adjourn("policy", "explain", "--output", "json", "--", "touch", b"\xff", cwd=here).doc["action"] == "never"
+    assert (
+        shell.adjourn(
+            "policy", "explain", "--output", "json", "--", "touch", b"\xff", cwd=here
+        ).doc["action"]
+        == "never"
+    )
     shell.adjourn("policy", "explain", "--", "touch", b"\xff", cwd=here)
     shell.adjourn("policy", "check", "--output", "json", cwd=here)
     store = ["--store", str(shell.store)]  # SQLite wants a path that is UTF-8
@@ -429,14 +503,21 @@ def test_a_place_whose_name_is_not_utf8_has_policies_like_any_other(shell: Shell
     assert not os.path.exists(place + b"/made")
 
 
-# --- the verdict at the gate ----------------------------------------------------------------------------------------------
+# --- the verdict at the gate ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("flag", "codes"), [([], (0, 0, 1)), (["--pause-on-approval"], (0, 10, 10))])
-def test_auto_prompt_and_never_decide_what_a_run_does(shell: Shell, flag: list[str], codes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("flag", "codes"), [([], (0, 0, 1)), (["--pause-on-approval"], (0, 10, 10))]
+)
+def test_auto_prompt_and_never_decide_what_a_run_does(
+    shell: Shell, flag: list[str], codes: tuple[int, ...]
+) -> None:
     # A-R69, A-R70, A-R71, A-R78, A-R79; the same file holds for every surface: A-R72
     user_policy(shell, USER.replace("not_requester = true", 'approver = "any"'))
-    ran = [shell.adjourn("run", *flag, "--", *words, expect=None).code for words in (["ls"], ["pwd"], ["touch", "made"])]
+    ran = [
+        shell.adjourn("run", *flag, "--", *words, expect=None).code
+        for words in (["ls"], ["pwd"], ["touch", "made"])
+    ]
     assert tuple(ran) == codes
     assert not (shell.place / "made").exists()
 
@@ -444,7 +525,9 @@ def test_auto_prompt_and_never_decide_what_a_run_does(shell: Shell, flag: list[s
 def test_never_may_mean_turned_down_at_once(shell: Shell) -> None:  # A-R71
     user_policy(shell, 'never = "reject"\n' + USER)
     shell.adjourn("run", "--pause-on-approval", "--", "touch", "made", expect=1)
-    assert "it is turned down at once" in shell.adjourn("policy", "explain", "--", "touch", "made").out
+    assert (
+        "it is turned down at once" in shell.adjourn("policy", "explain", "--", "touch", "made").out
+    )
 
 
 def test_files_of_policies_are_private_to_nobody_but_rules_are(shell: Shell) -> None:
@@ -453,8 +536,12 @@ def test_files_of_policies_are_private_to_nobody_but_rules_are(shell: Shell) -> 
     assert stat.S_IMODE(rules.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(("effect", "state"), [('effect = "idempotent"', "queued"), ('approver = "any"', "waiting")])
-def test_a_command_whose_second_run_does_no_harm_is_run_again_when_it_was_lost(shell: Shell, effect: str, state: str) -> None:
+@pytest.mark.parametrize(
+    ("effect", "state"), [('effect = "idempotent"', "queued"), ('approver = "any"', "waiting")]
+)
+def test_a_command_whose_second_run_does_no_harm_is_run_again_when_it_was_lost(
+    shell: Shell, effect: str, state: str
+) -> None:
     user_policy(shell, f'[[rule]]\nargs = ["sleep", "**"]\naction = "auto"\n{effect}')
     task = shell.detached("sleep", "60")
     shim, supervisor = shell.shim(f"{task}.1"), shell.supervisor(f"{task}.1")

@@ -9,7 +9,9 @@ from tests.e2e.shell import Shell, until
 
 def test_the_nth_ask_of_a_key_gets_the_nth_answer(shell: Shell) -> None:
     """A-R50: also in a script that starts from its beginning each time."""
-    script = shell.script("for n in 1 2 3; do adjourn ask 'Next?' >> answers.$ADJOURN_RUN_ID || exit $?; done")
+    script = shell.script(
+        "for n in 1 2 3; do adjourn ask 'Next?' >> answers.$ADJOURN_RUN_ID || exit $?; done"
+    )
     task = shell.paused(script)["task_id"]
     shell.adjourn("resume", task, "one", expect=10)
     shell.adjourn("resume", task, "two", expect=10)
@@ -29,7 +31,9 @@ def test_a_key_names_the_question_whatever_its_words_are(shell: Shell) -> None:
 
 
 def test_a_question_asked_anew_in_other_words_replaces_the_old_one(shell: Shell) -> None:
-    script = shell.script('echo x >> starts; adjourn ask --key k "words $(wc -l < starts)" || exit $?')
+    script = shell.script(
+        'echo x >> starts; adjourn ask --key k "words $(wc -l < starts)" || exit $?'
+    )
     task = shell.paused(script)["task_id"]
     (first,) = shell.inbox()
     shell.adjourn("restart", task, expect=10)
@@ -40,7 +44,10 @@ def test_a_question_asked_anew_in_other_words_replaces_the_old_one(shell: Shell)
 
 
 def test_several_questions_are_one_pause_and_each_has_its_answer(shell: Shell) -> None:
-    """A script may ask all it wants to know before it leaves; it goes on when the last is answered."""
+    """A script may ask all it wants to know before it leaves.
+
+    It goes on when the last is answered.
+    """
     script = shell.script(
         """
         a=$(adjourn ask --key a "first?"); one=$?
@@ -51,7 +58,10 @@ def test_several_questions_are_one_pause_and_each_has_its_answer(shell: Shell) -
     )
     manifest = shell.paused(script)
     task = manifest["task_id"]
-    assert [question["question_id"] for question in manifest["pause_reason"]["questions"]] == ["a", "b"]
+    assert [question["question_id"] for question in manifest["pause_reason"]["questions"]] == [
+        "a",
+        "b",
+    ]
     first, second = shell.inbox()
     told = shell.adjourn("resume", task, "to which of them?", expect=2)
     assert "a, b" in told.err
@@ -73,14 +83,21 @@ def test_one_resume_may_answer_several_questions(shell: Shell) -> None:
 def test_only_the_choices_are_taken(shell: Shell) -> None:
     task = shell.paused(shell.agent("deploy.sh"))["task_id"]
     (ask,) = shell.inbox()
-    for words in (("answer", ask["id"], "mars"), ("resume", task, "EU"), ("resume", task, "--answer", "region=")):
+    for words in (
+        ("answer", ask["id"], "mars"),
+        ("resume", task, "EU"),
+        ("resume", task, "--answer", "region="),
+    ):
         told = shell.adjourn(*words, expect=2)
         assert "eu, us" in told.err
     assert shell.inbox()[0]["state"] == "pending"
     shell.adjourn("answer", ask["id"], "eu")
 
 
-@pytest.mark.parametrize("answer", ["", " ", "two\nlines\n", "it's $HOME `id` \\ \"", "--help", "ünï☃\u202e", "x" * 100_000])
+@pytest.mark.parametrize(
+    "answer",
+    ["", " ", "two\nlines\n", "it's $HOME `id` \\ \"", "--help", "ünï☃\u202e", "x" * 100_000],
+)
 def test_an_answer_arrives_as_it_was_given(shell: Shell, answer: str) -> None:
     """A-R57: what is said to a paused task is passed through, whatever it is."""
     task = shell.paused(shell.script("adjourn ask 'What?' > answer || exit $?"))["task_id"]
@@ -89,13 +106,25 @@ def test_an_answer_arrives_as_it_was_given(shell: Shell, answer: str) -> None:
 
 
 def test_an_answer_is_there_for_machines_too(shell: Shell) -> None:
-    task = shell.paused(shell.script("adjourn ask 'What?' --output json > answer || exit $?"))["task_id"]
+    task = shell.paused(shell.script("adjourn ask 'What?' --output json > answer || exit $?"))[
+        "task_id"
+    ]
     said = shell.place / "answer"
     (ask,) = shell.inbox()
-    paused = {"schema_version": 1, "outcome": "paused", "ask_id": ask["id"], "answer": None, "settled_by": None}
+    paused = {
+        "schema_version": 1,
+        "outcome": "paused",
+        "ask_id": ask["id"],
+        "answer": None,
+        "settled_by": None,
+    }
     assert json.loads(said.read_text()) == paused
     shell.adjourn("resume", task, "that")
-    assert json.loads(said.read_text()) == paused | {"outcome": "answered", "answer": "that", "settled_by": shell.me}
+    assert json.loads(said.read_text()) == paused | {
+        "outcome": "answered",
+        "answer": "that",
+        "settled_by": shell.me,
+    }
 
 
 def test_outside_of_a_run_there_is_nobody_to_ask(shell: Shell) -> None:
@@ -119,9 +148,16 @@ def test_a_reply_must_fit_what_is_asked(shell: Shell) -> None:
     shell.paused(shell.agent("deploy.sh"))
     shell.paused(shell.agent("approved.sh"))
     question, approval = shell.inbox()
-    assert f"adjourn answer {question['id']}" in shell.adjourn("approve", question["id"], expect=2).err
-    assert f"adjourn answer {question['id']}" in shell.adjourn("reject", question["id"], expect=2).err
-    assert f"adjourn approve {approval['id']}" in shell.adjourn("answer", approval["id"], "yes", expect=2).err
+    assert (
+        f"adjourn answer {question['id']}" in shell.adjourn("approve", question["id"], expect=2).err
+    )
+    assert (
+        f"adjourn answer {question['id']}" in shell.adjourn("reject", question["id"], expect=2).err
+    )
+    assert (
+        f"adjourn approve {approval['id']}"
+        in shell.adjourn("answer", approval["id"], "yes", expect=2).err
+    )
     assert [ask["state"] for ask in shell.inbox()] == ["pending", "pending"]
 
 
@@ -139,7 +175,9 @@ def test_several_asks_are_decided_all_or_none(shell: Shell) -> None:
 
 def test_an_answer_that_comes_before_the_script_has_left_is_taken_at_once(shell: Shell) -> None:
     """There is nothing to wait for: its supervisor runs it again."""
-    shell.script("adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10")
+    shell.script(
+        "adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10"
+    )
     process = shell.start("run", "--output", "json", "--", "./script.sh")
     until((shell.place / "asked").exists, what="it has asked")
     shell.adjourn("answer", shell.inbox()[0]["id"], "quick")
@@ -151,7 +189,9 @@ def test_an_answer_that_comes_before_the_script_has_left_is_taken_at_once(shell:
 
 
 def test_an_answer_that_comes_at_once_does_not_strand_a_detached_run(shell: Shell) -> None:
-    shell.script("adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10")
+    shell.script(
+        "adjourn ask --key k now? > answer && exit 0; touch asked; until [ -e go ]; do sleep 0.02; done; exit 10"
+    )
     task = shell.detached("./script.sh")
     until((shell.place / "asked").exists, what="it has asked")
     shell.adjourn("answer", shell.inbox()[0]["id"], "quick")

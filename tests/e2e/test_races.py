@@ -10,7 +10,9 @@ DECIDERS = 8
 
 def test_of_two_who_resume_at_once_one_runs_it(shell: Shell) -> None:
     """C-R14, C-R18: fifty times over: one run each, and the other gets 4."""
-    script = shell.script('echo "start $ADJOURN_RUN_ID" >> starts; echo "{\\"round\\": \\"$ADJOURN_RUN_ID\\"}"; exit 90')
+    script = shell.script(
+        'echo "start $ADJOURN_RUN_ID" >> starts; echo "{\\"round\\": \\"$ADJOURN_RUN_ID\\"}"; exit 90'
+    )
     manifest = shell.paused(script)
     for number in range(2, ROUNDS + 2):
         words = ("resume", manifest["checkpoint_id"], "--approve-all", "--output", "json")
@@ -20,12 +22,19 @@ def test_of_two_who_resume_at_once_one_runs_it(shell: Shell) -> None:
         assert codes == [4, 10], (number, codes, outputs)
         assert len(shell.lines("starts")) == number
         manifest = shell.json("show", manifest["task_id"])
-    assert shell.lines("starts") == [f"start {manifest['task_id']}.{number}" for number in range(1, ROUNDS + 2)]
+    assert shell.lines("starts") == [
+        f"start {manifest['task_id']}.{number}" for number in range(1, ROUNDS + 2)
+    ]
 
 
 @pytest.mark.parametrize("words", [(), ("--detach",)])
-def test_of_several_who_take_a_queued_task_one_gets_it(shell: Shell, words: tuple[str, ...]) -> None:
-    """Ten times over, foreground and detached: the loser is told that it runs, or how it ended, and starts nothing."""
+def test_of_several_who_take_a_queued_task_one_gets_it(
+    shell: Shell, words: tuple[str, ...]
+) -> None:
+    """Ten times over, foreground and detached.
+
+    The loser is told that it runs, or how it ended, and starts nothing.
+    """
     shell.agent("approved.sh")
     for number in range(1, 11):
         task = shell.paused("./approved.sh")["task_id"]
@@ -47,7 +56,10 @@ def test_of_many_who_decide_at_once_one_wins_and_all_others_are_told(shell: Shel
     for _ in range(5):
         manifest = shell.paused(shell.agent("approved.sh"))
         ask = manifest["asks"][0]["id"]
-        ways = [("approve", ask, "--value", f"v{n}") if n % 2 else ("reject", ask, "--reason", f"v{n}") for n in range(DECIDERS)]
+        ways = [
+            ("approve", ask, "--value", f"v{n}") if n % 2 else ("reject", ask, "--reason", f"v{n}")
+            for n in range(DECIDERS)
+        ]
         many = [shell.start(*words) for words in ways]
         said = [process.communicate(timeout=60) for process in many]
         codes = [process.returncode for process in many]
@@ -56,7 +68,12 @@ def test_of_many_who_decide_at_once_one_wins_and_all_others_are_told(shell: Shel
         assert settled["reply"] == f"v{codes.index(0)}"
         for code, (_, err) in zip(codes, said, strict=True):
             if code == 4:
-                for fact in (settled["state"], settled["settled_by"], settled["settled_at"], settled["reply"]):
+                for fact in (
+                    settled["state"],
+                    settled["settled_by"],
+                    settled["settled_at"],
+                    settled["reply"],
+                ):
                     assert fact in err.decode()
 
 

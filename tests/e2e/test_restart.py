@@ -4,9 +4,25 @@ import re
 
 from tests.e2e.shell import Shell, until
 
-RECORD = {"run_id", "task_id", "state", "provider", "resumable", "repo_root", "created_at", "updated_at"}
+RECORD = {
+    "run_id",
+    "task_id",
+    "state",
+    "provider",
+    "resumable",
+    "repo_root",
+    "created_at",
+    "updated_at",
+}
 SOMETIMES = {
-    *("provider_session_ref", "paused_at", "pause_reason", "resumed_from_run_id", "restart_of_run_id", "superseded_by_run_id"),
+    *(
+        "provider_session_ref",
+        "paused_at",
+        "pause_reason",
+        "resumed_from_run_id",
+        "restart_of_run_id",
+        "superseded_by_run_id",
+    ),
     *("checkpoint_id", "exit_code", "signal", "message"),
 }
 
@@ -54,16 +70,27 @@ def test_a_running_task_cannot_be_restarted(shell: Shell) -> None:
 
 
 def test_a_workspace_that_moved_cannot_be_resumed(shell: Shell) -> None:
-    """D-R26, D-R27, D-R53, D-R63, D-R64: exit code 6; it names task, run, runner, place and restart, and nothing is decided."""
+    """D-R26, D-R27, D-R53, D-R63, D-R64.
+
+    Exit code 6; it names task, run, runner, place and restart, and nothing is decided.
+    """
     (shell.place / "work").mkdir()
     shell.adjourn("run", "--", "true")
     shell.script("touch ready; [ -e ../go ] || sleep 300")
-    waiting = shell.adjourn("run", "--output", "json", "--", "sh", "-c", "exit 90", cwd=shell.place / "work", expect=10).doc
-    paused = shell.adjourn("run", "--detach", "--", "../script.sh", cwd=shell.place / "work").out.strip()
+    waiting = shell.adjourn(
+        "run", "--output", "json", "--", "sh", "-c", "exit 90", cwd=shell.place / "work", expect=10
+    ).doc
+    paused = shell.adjourn(
+        "run", "--detach", "--", "../script.sh", cwd=shell.place / "work"
+    ).out.strip()
     until((shell.place / "work" / "ready").exists, what="it works")
     shell.adjourn("pause", paused)
     (shell.place / "work").rename(shell.place / "moved")
-    for words in (("resume", paused), ("resume", waiting["task_id"], "--approve-all"), ("-c", waiting["checkpoint_id"])):
+    for words in (
+        ("resume", paused),
+        ("resume", waiting["task_id"], "--approve-all"),
+        ("-c", waiting["checkpoint_id"]),
+    ):
         told = shell.adjourn(*words, expect=6)
         assert str(shell.place / "work") in told.err
         task = paused if paused in words else waiting["task_id"]
@@ -73,16 +100,18 @@ def test_a_workspace_that_moved_cannot_be_resumed(shell: Shell) -> None:
     (shell.place / "go").touch()
     shell.adjourn("restart", paused, cwd=shell.place / "moved")
     roots = [run["repo_root"] for run in shell.runs(paused)]
-    assert roots == [str(shell.place / "work"), str(shell.place / "moved")], "D-R41: each run says where it ran itself"
+    assert roots == [str(shell.place / "work"), str(shell.place / "moved")], (
+        "D-R41: each run says where it ran itself"
+    )
 
 
 def test_a_workspace_that_was_approved_and_then_moved_is_refused_too(shell: Shell) -> None:
     """D-R26: also when the decision came first."""
     (shell.place / "work").mkdir()
     shell.adjourn("run", "--", "true")
-    task = shell.adjourn("run", "--output", "json", "--", "sh", "-c", "exit 90", cwd=shell.place / "work", expect=10).doc[
-        "task_id"
-    ]
+    task = shell.adjourn(
+        "run", "--output", "json", "--", "sh", "-c", "exit 90", cwd=shell.place / "work", expect=10
+    ).doc["task_id"]
     shell.adjourn("approve", shell.inbox()[0]["id"])
     (shell.place / "work").rename(shell.place / "moved")
     shell.adjourn("resume", task, expect=6)
@@ -106,7 +135,10 @@ def test_a_run_record_has_the_fields_and_names_of_the_contract(shell: Shell) -> 
     assert [run["state"] for run in (one, two, three)] == ["waiting", "succeeded", "waiting"]
     assert [run["resumable"] for run in (one, two, three)] == [False, False, True]
     assert (one["pause_reason"], one["exit_code"]) == ("tool_approval_required", 90)
-    assert (two["resumed_from_run_id"], two["superseded_by_run_id"]) == (one["run_id"], three["run_id"])
+    assert (two["resumed_from_run_id"], two["superseded_by_run_id"]) == (
+        one["run_id"],
+        three["run_id"],
+    )
     assert "paused_at" not in two
 
 

@@ -17,7 +17,12 @@ def test_a_call_is_approved_by_its_name(shell: Shell, spelling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("--approve-all",), ("--approve", "tc_2", "--approve", "tc_2"), ("--approve-all", "--approve", "tc_2")]
+    "words",
+    [
+        ("--approve-all",),
+        ("--approve", "tc_2", "--approve", "tc_2"),
+        ("--approve-all", "--approve", "tc_2"),
+    ],
 )
 def test_all_calls_are_approved_at_once(shell: Shell, words: tuple[str, ...]) -> None:
     """A-R38, A-R43, A-R75."""
@@ -26,7 +31,9 @@ def test_all_calls_are_approved_at_once(shell: Shell, words: tuple[str, ...]) ->
     assert shell.lines("effects") == ["done with approved"]
 
 
-@pytest.mark.parametrize("words", [("--reject", "tc_2"), ("--reject-all",), ("--approve-all", "--reject", "tc_2")])
+@pytest.mark.parametrize(
+    "words", [("--reject", "tc_2"), ("--reject-all",), ("--approve-all", "--reject", "tc_2")]
+)
 def test_a_rejection_by_resume_is_final(shell: Shell, words: tuple[str, ...]) -> None:
     """A-R37, A-R39, A-R41: the named rejection wins over --approve-all, and nothing is started."""
     manifest = shell.paused(shell.agent("approved.sh"))
@@ -52,7 +59,9 @@ def test_a_rejection_by_resume_is_final(shell: Shell, words: tuple[str, ...]) ->
         (("--reason", "r"), 2),
     ],
 )
-def test_words_that_do_not_fit_change_nothing(shell: Shell, words: tuple[str, ...], code: int) -> None:
+def test_words_that_do_not_fit_change_nothing(
+    shell: Shell, words: tuple[str, ...], code: int
+) -> None:
     """A-R20, A-R60: decisions or a text, never both; only what is pending can be decided."""
     manifest = shell.paused(shell.agent("approved.sh"))
     told = shell.adjourn("resume", manifest["task_id"], *words, expect=code)
@@ -78,7 +87,10 @@ def test_an_old_checkpoint_is_refused_and_names_the_newest(shell: Shell) -> None
         assert second["checkpoint_id"] in told.err
     assert shell.lines("effects") == []
     shell.adjourn("-c", second["checkpoint_id"], "--approve-all")
-    assert shell.json("resume", first["checkpoint_id"], expect=4)["error"]["code"] == "stale_checkpoint"
+    assert (
+        shell.json("resume", first["checkpoint_id"], expect=4)["error"]["code"]
+        == "stale_checkpoint"
+    )
 
 
 def test_a_unique_prefix_of_a_task_or_checkpoint_will_do(shell: Shell) -> None:
@@ -107,7 +119,10 @@ def test_a_resume_of_the_unknown_is_not_found(shell: Shell) -> None:
 
 
 def test_the_controller_knows_no_flags() -> None:
-    """A-R59: words become replies in a layer of their own; what changes tasks never sees a command line."""
+    """A-R59: words become replies in a layer of their own.
+
+    What changes tasks never sees a command line.
+    """
     package = Path(adjourn.__file__).parent
     for path in (package / "controller").rglob("*.py"):
         assert "--approve" not in path.read_text(), path

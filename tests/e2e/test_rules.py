@@ -1,4 +1,7 @@
-"""Always-allow rules: exactly one call, in one workspace or task, until a day; listed, added and revoked by people only."""
+"""Always-allow rules: exactly one call, in one workspace or task, until a day.
+
+Listed, added and revoked by people only.
+"""
 
 import re
 import threading
@@ -58,7 +61,9 @@ def test_a_paused_task_is_not_loosened_by_a_later_rule(shell: Shell) -> None:
 
 
 def paused(shell: Shell, *words: str) -> str:
-    task: str = shell.adjourn("run", "--output", "json", "--pause-on-approval", "--", *words, expect=10).doc["task_id"]
+    task: str = shell.adjourn(
+        "run", "--output", "json", "--pause-on-approval", "--", *words, expect=10
+    ).doc["task_id"]
     return task
 
 
@@ -81,8 +86,12 @@ def test_revoked_and_expired_rules_count_no_more(shell: Shell) -> None:
     assert "over: it no longer counts" in shell.adjourn("rules", "list").out
 
 
-@pytest.mark.parametrize("says", ['action = "never"', 'approver = "human"', "signed = true", "not_requester = true"])
-def test_a_policy_that_says_more_than_prompt_is_stronger_than_a_rule(shell: Shell, says: str) -> None:
+@pytest.mark.parametrize(
+    "says", ['action = "never"', 'approver = "human"', "signed = true", "not_requester = true"]
+)
+def test_a_policy_that_says_more_than_prompt_is_stronger_than_a_rule(
+    shell: Shell, says: str
+) -> None:
     user_policy(shell, f'[[rule]]\nargs = ["ls"]\n{says}')
     assert "yet it stays" in shell.adjourn("rules", "add", "--", "ls").out
     assert gated(shell, "ls") == 10
@@ -98,7 +107,10 @@ def test_a_rule_ends_when_the_program_is_another(shell: Shell) -> None:
     added(shell, "--", "ls")
     fake = shell.script("touch made", name="ls")
     environment = {"PATH": f"{shell.place}:{shell.environment['PATH']}"}
-    assert shell.adjourn("run", "--pause-on-approval", "--", "ls", env=environment, expect=10).code == 10
+    assert (
+        shell.adjourn("run", "--pause-on-approval", "--", "ls", env=environment, expect=10).code
+        == 10
+    )
     assert fake
     assert not (shell.place / "made").exists()
 
@@ -118,7 +130,10 @@ def test_a_listing_says_what_a_rule_matches_and_would_have_matched(shell: Shell)
 def test_only_the_last_hundred_calls_are_looked_at(shell: Shell) -> None:
     controller = open_controller(str(shell.store))
     for _ in range(103):
-        controller.start(Spec(runner="command", argv=("ls",), workspace=str(shell.place)), by=controller.principal())
+        controller.start(
+            Spec(runner="command", argv=("ls",), workspace=str(shell.place)),
+            by=controller.principal(),
+        )
     controller.store.close()
     matched = added(shell, "--", "ls")["matched"]
     assert (len(matched["calls"]), matched["of"]) == (100, 100)
@@ -156,7 +171,11 @@ def test_a_rule_that_makes_no_sense_is_refused(shell: Shell, words: list[str]) -
 
 def test_what_is_not_there_is_not_found(shell: Shell) -> None:
     shell.adjourn("run", "--", "true")
-    for words in (["revoke", "nothing"], ["add", "--ask", "nothing"], ["add", "--task", "nothing", "--", "ls"]):
+    for words in (
+        ["revoke", "nothing"],
+        ["add", "--ask", "nothing"],
+        ["add", "--task", "nothing", "--", "ls"],
+    ):
         shell.adjourn("rules", *words, expect=3)
 
 
@@ -164,25 +183,37 @@ def test_a_tools_own_question_is_never_answered_by_a_rule(shell: Shell) -> None:
     asking = shell.script('[ "$AUTO_APPROVAL" ] || exit 90')
     shell.adjourn("run", "--", asking, expect=10)
     (ask,) = shell.inbox()
-    assert "which no rule answers" in shell.adjourn("rules", "add", "--ask", ask["id"], expect=2).err
+    assert (
+        "which no rule answers" in shell.adjourn("rules", "add", "--ask", ask["id"], expect=2).err
+    )
     added(shell, "--", asking)
     shell.adjourn("run", "--pause-on-approval", "--", asking, expect=10)
 
 
 def test_of_many_who_add_rules_at_once_none_is_lost(shell: Shell) -> None:
-    several = [threading.Thread(target=added, args=(shell, "--", "echo", str(number))) for number in range(8)]
+    several = [
+        threading.Thread(target=added, args=(shell, "--", "echo", str(number)))
+        for number in range(8)
+    ]
     for thread in several:
         thread.start()
     for thread in several:
         thread.join()
-    assert sorted(rule["arguments"]["argv"][1] for rule in listed(shell)) == [str(number) for number in range(8)]
+    assert sorted(rule["arguments"]["argv"][1] for rule in listed(shell)) == [
+        str(number) for number in range(8)
+    ]
 
 
 def test_words_of_any_bytes_come_back_exactly(shell: Shell) -> None:
     words = [b"echo", b"\xff\x7f\x1b'\"\\ \n\t{}=#", "\u202e😀".encode()]
     shell.adjourn("rules", "add", "--", *words)
     assert shell.adjourn("run", "--pause-on-approval", "--", *words).code == 0
-    assert shell.adjourn("run", "--pause-on-approval", "--", words[0], words[1] + b"x", words[2], expect=10).code == 10
+    assert (
+        shell.adjourn(
+            "run", "--pause-on-approval", "--", words[0], words[1] + b"x", words[2], expect=10
+        ).code
+        == 10
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ def configure(shell: Shell, redact: str = f'redact = ["{OWN_PATTERN}"]') -> Path
     """Have a notifier write what it is told into a file, and say what else is a secret."""
     path = Path(shell.environment["XDG_CONFIG_HOME"]) / "adjourn" / "config.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = shell.script(f"cat >> '{shell.place}/told'; echo >> '{shell.place}/told'", name="notify.sh")
+    told = shell.script(
+        f"cat >> '{shell.place}/told'; echo >> '{shell.place}/told'", name="notify.sh"
+    )
     path.write_text(f'{redact}\n[[notify]]\ncommand = ["{shell.place}/{told}"]\n')
     return path
 
@@ -31,18 +33,33 @@ def words_of(group: list[Canary]) -> list[str]:
 
 def is_store(path: Path, store: Path) -> bool:
     """Say whether a file is the store itself: the database, or what a run printed."""
-    return path.is_relative_to(store) and (path.name.startswith("adjourn.db") or path.name in {"stdout", "stderr"})
+    return path.is_relative_to(store) and (
+        path.name.startswith("adjourn.db") or path.name in {"stdout", "stderr"}
+    )
 
 
 def copies(shell: Shell) -> dict[str, bytes]:
     """Return every file outside of the store, but for the agent's own and the config."""
-    files = [path for path in shell.place.rglob("*") if path.is_file() and not is_store(path, shell.store)]
-    return {str(path.relative_to(shell.place)): path.read_bytes() for path in files if path.suffix not in {".toml", ".py"}}
+    files = [
+        path
+        for path in shell.place.rglob("*")
+        if path.is_file() and not is_store(path, shell.store)
+    ]
+    return {
+        str(path.relative_to(shell.place)): path.read_bytes()
+        for path in files
+        if path.suffix not in {".toml", ".py"}
+    }
 
 
 def leaks(group: list[Canary], outputs: dict[str, bytes]) -> list[str]:
     cores = {canary.name: canary.core for canary in group} | {"the user's own": OWN}
-    return [f"{name} in {where}" for where, text in outputs.items() for name, core in cores.items() if core.encode() in text]
+    return [
+        f"{name} in {where}"
+        for where, text in outputs.items()
+        for name, core in cores.items()
+        if core.encode() in text
+    ]
 
 
 def said(*done: Done) -> dict[str, bytes]:
@@ -55,11 +72,18 @@ def test_secrets_stay_in_the_store(shell: Shell, number: int) -> None:
     group = GROUPS[number]
     configure(shell)
     (shell.place / "tmp").mkdir()
-    known = {f"CANARY_{at}": " ".join(canary.words) for at, canary in enumerate(group) if canary.words[0] != "-u"}
+    known = {
+        f"CANARY_{at}": " ".join(canary.words)
+        for at, canary in enumerate(group)
+        if canary.words[0] != "-u"
+    }
     shell.environment |= {"TMPDIR": str(shell.place / "tmp"), **known}
     agent = [sys.executable, shell.agent("leaky.py"), *words_of(group)]
     paused = shell.adjourn("run", "--output", "json", "--", *agent, expect=10)
-    assert leaks(group, {"the store": b"".join(bytes(body) for (body,) in shell.sql("SELECT body FROM call_body"))})
+    assert leaks(
+        group,
+        {"the store": b"".join(bytes(body) for (body,) in shell.sql("SELECT body FROM call_body"))},
+    )
     task, ask = paused.doc["task_id"], paused.doc["asks"][0]["id"]
     done = [
         paused,
@@ -86,16 +110,18 @@ def test_what_a_job_logs_of_a_pause_has_no_secrets(shell: Shell, number: int) ->
     asks = shell.adjourn("run", "--", "sh", "-c", "exit 90", "sh", *words_of(group), expect=10)
     assert leaks(group, said(asks)) == []
     shown = shell.adjourn("show", asks.out.split("(task ")[1].split(")")[0], "--full")
-    assert set(leaks(group, said(shown))) >= {f"{canary.name} in {shown.words[:3]}" for canary in group}
+    assert set(leaks(group, said(shown))) >= {
+        f"{canary.name} in {shown.words[:3]}" for canary in group
+    }
 
 
 def test_a_question_is_copied_without_its_secrets(shell: Shell) -> None:
     """Neither the manifest nor the request of a clarification tells what it holds, and the answer arrives whole."""
     configure(shell)
-    script = (
-        'import adjourn; a = adjourn.clarify(["Is --password hunter2hunter2 right?"], linger=0); open("got", "w").write(a["Q1"])'
+    script = 'import adjourn; a = adjourn.clarify(["Is --password hunter2hunter2 right?"], linger=0); open("got", "w").write(a["Q1"])'
+    paused = shell.adjourn(
+        "run", "--output", "json", "--verbose", "--", sys.executable, "-c", script, expect=10
     )
-    paused = shell.adjourn("run", "--output", "json", "--verbose", "--", sys.executable, "-c", script, expect=10)
     outside = {where: text for where, text in copies(shell).items() if "checkpoints" not in where}
     assert "hunter2" not in str(paused.doc["asks"])
     assert [where for where, text in outside.items() if b"hunter2" in text] == []
@@ -105,25 +131,42 @@ def test_a_question_is_copied_without_its_secrets(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "redact", ['redact = ["("]', 'redact = ["(a+)+"]', 'redact = "x"', "redact = [1]", f"redact = {[str(n) for n in range(101)]}"]
+    "redact",
+    [
+        'redact = ["("]',
+        'redact = ["(a+)+"]',
+        'redact = "x"',
+        "redact = [1]",
+        f"redact = {[str(n) for n in range(101)]}",
+    ],
 )
-def test_patterns_that_cannot_be_used_keep_everything_from_starting(shell: Shell, redact: str) -> None:
+def test_patterns_that_cannot_be_used_keep_everything_from_starting(
+    shell: Shell, redact: str
+) -> None:
     configure(shell, redact)
     refused = shell.adjourn("run", "--", "touch", "started", expect=2)
     assert "`redact`" in refused.err
     assert not (shell.place / "started").exists()
-    assert shell.adjourn("run", "--output", "json", "--", "touch", "started", expect=2).doc["error"]["code"] == "usage"
+    assert (
+        shell.adjourn("run", "--output", "json", "--", "touch", "started", expect=2).doc["error"][
+            "code"
+        ]
+        == "usage"
+    )
 
 
-# --- who can read what -----------------------------------------------------------------------------------------------------
+# --- who can read what ----------------------------------------------------------------------------
 
 
 def modes(store: Path) -> dict[str, str]:
     """Return all that is not private, by its path."""
-    files = [path for path in (store, *store.rglob("*")) if not path.is_symlink()]  # a link has no mode
+    # A link has no mode
+    files = [path for path in (store, *store.rglob("*")) if not path.is_symlink()]
     found = {path: path.lstat().st_mode for path in files}
     wanted = {path: 0o700 if stat.S_ISDIR(mode) else 0o600 for path, mode in found.items()}
-    return {str(path): oct(mode) for path, mode in found.items() if stat.S_IMODE(mode) != wanted[path]}
+    return {
+        str(path): oct(mode) for path, mode in found.items() if stat.S_IMODE(mode) != wanted[path]
+    }
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077], ids=oct)
@@ -132,7 +175,8 @@ def test_everything_is_private_whatever_the_umask(shell: Shell, umask: int) -> N
     configure(shell)
     peeks: list[dict[str, str]] = []
     editor = shell.script(
-        f"ls -ld '{shell.store}'/edits/* '{shell.store}'/edits/*/* >> edits; sed -i s/prod/test/ \"$@\"", name="edit.sh"
+        f"ls -ld '{shell.store}'/edits/* '{shell.store}'/edits/*/* >> edits; sed -i s/prod/test/ \"$@\"",
+        name="edit.sh",
     )
     agent = shell.script('[ -n "$AUTO_APPROVAL" ] || exit 90')
     before = os.umask(umask)
@@ -145,7 +189,9 @@ def test_everything_is_private_whatever_the_umask(shell: Shell, umask: int) -> N
         shell.adjourn("worker", "--once")
         shell.adjourn("notify", "--flush")
         shell.adjourn("logs", task)
-        other = shell.json("run", "--detach", "--", "sh", "-c", "adjourn ask which? || exit 10")["task_id"]
+        other = shell.json("run", "--detach", "--", "sh", "-c", "adjourn ask which? || exit 10")[
+            "task_id"
+        ]
         until(lambda: shell.state(other) == "waiting", what="it waits")
         shell.adjourn("resume", other, "this")
         shell.adjourn("store", "backup", "copy.db")
@@ -172,7 +218,10 @@ def test_the_store_hides_itself_from_git(shell: Shell) -> None:
     shell.run("git", "init", "-q")
     shell.paused("sh", "-c", "exit 90")
     assert (shell.store / "session" / "pause.json").exists()
-    assert shell.run("git", "status", "--porcelain", "--untracked-files=all").out == "?? .adjourn/.gitignore\n"
+    assert (
+        shell.run("git", "status", "--porcelain", "--untracked-files=all").out
+        == "?? .adjourn/.gitignore\n"
+    )
 
 
 def test_a_manifest_is_json_whatever_was_taken_out(shell: Shell) -> None:
@@ -183,5 +232,8 @@ def test_a_manifest_is_json_whatever_was_taken_out(shell: Shell) -> None:
     file = msgspec.json.decode((shell.store / "session" / "pause.json").read_bytes())
     assert file["pause_reason"] == paused["pause_reason"]
     whole = shell.json("show", "--full", paused["task_id"])
-    assert whole["pause_reason"]["pending_tool_calls"][0]["arguments"]["argv"][-1] == 'he said "secret"'
+    assert (
+        whole["pause_reason"]["pending_tool_calls"][0]["arguments"]["argv"][-1]
+        == 'he said "secret"'
+    )
     assert ADJOURN.exists()

@@ -1,4 +1,7 @@
-"""What a person sees is byte for byte what runs: a probe tells what it was given, and the screen is read back into bytes."""
+"""What a person sees is byte for byte what runs.
+
+A probe tells what it was given, and the screen is read back into bytes.
+"""
 
 import os
 import random
@@ -15,7 +18,16 @@ from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Ask, Principal, Reply, Verb
-from adjourn.core.call import AUTO_APPROVAL, Call, Command, canonical, command_body, command_of, portable, tool_body
+from adjourn.core.call import (
+    AUTO_APPROVAL,
+    Call,
+    Command,
+    canonical,
+    command_body,
+    command_of,
+    portable,
+    tool_body,
+)
 from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
@@ -34,7 +46,7 @@ printf '%s\\0' "$(pwd -P)" "$AUTO_APPROVAL" "$@" > "$0.got"
 """
 
 
-# --- from the screen back to bytes -----------------------------------------------------------------------------------------
+# --- from the screen back to bytes ----------------------------------------------------------------
 
 _ESCAPE = re.compile(r'\\(?:\\|"|n|r|t|x([0-9a-f]{2})|u\{([0-9a-f]+)\}|\{(\d+) spaces\})')
 _PLAIN = {"\\\\": "\\", '\\"': '"', "\\n": "\n", "\\r": "\r", "\\t": "\t"}
@@ -60,13 +72,23 @@ def _unescaped(found: re.Match[str]) -> bytes:
 
 def read_back(lines: list[str]) -> tuple[list[bytes], bytes, bytes]:
     """Return the words, the directory and the value that a block of lines shows."""
-    words = [bytes_of(found[1]) for line in lines if (found := re.fullmatch(r' +\d+  "(.*)"', line))]
-    (where,) = [bytes_of(line.strip().removeprefix("in   ")) for line in lines if line.startswith("    in   ")]
-    (value,) = [bytes_of(line.partition(f"{AUTO_APPROVAL}=")[2]) for line in lines if line.startswith("    with ")]
+    words = [
+        bytes_of(found[1]) for line in lines if (found := re.fullmatch(r' +\d+  "(.*)"', line))
+    ]
+    (where,) = [
+        bytes_of(line.strip().removeprefix("in   "))
+        for line in lines
+        if line.startswith("    in   ")
+    ]
+    (value,) = [
+        bytes_of(line.partition(f"{AUTO_APPROVAL}=")[2])
+        for line in lines
+        if line.startswith("    with ")
+    ]
     return words, where, value
 
 
-# --- 10,000 calls through approve ------------------------------------------------------------------------------------------
+# --- 10,000 calls through approve -----------------------------------------------------------------
 
 
 class Stage:
@@ -97,7 +119,9 @@ class Stage:
 
     def approve(self, ask: Ask, *, value: str | None, edited: bytes | None) -> Call:
         """Approve, and return the call as the receipt shows it."""
-        self.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, text=value, edited=edited)], by=ME)
+        self.controller.decide(
+            [Reply(ask_id=ask.id, verb=Verb.APPROVE, text=value, edited=edited)], by=ME
+        )
         with self.controller.store.read() as view:
             return view.call(ask.task_id, ask.call or 0)
 
@@ -116,16 +140,24 @@ PIECES: list[Callable[[random.Random], str]] = [
     lambda chance: chance.choice(HOSTILE_WORDS),
     lambda chance: os.fsdecode(chance.randbytes(chance.randrange(40))),
     lambda chance: "".join(chr(chance.randrange(1, 0x3000)) for _ in range(chance.randrange(20))),
-    lambda chance: "".join(chance.choices("\\\"'nrtxu{}0123456789abcdef spaces\n\t ", k=chance.randrange(30))),
+    lambda chance: "".join(
+        chance.choices("\\\"'nrtxu{}0123456789abcdef spaces\n\t ", k=chance.randrange(30))
+    ),
     lambda chance: " " * chance.randrange(80),
-    lambda chance: chance.choice(["", "-", "--", "--set", "prod", "мир", "日本語", "Ωmega", "a=b", "$HOME", "`id`", "*"]),
+    lambda chance: chance.choice(
+        ["", "-", "--", "--set", "prod", "мир", "日本語", "Ωmega", "a=b", "$HOME", "`id`", "*"]
+    ),
 ]
 
 
 def a_word(chance: random.Random) -> str:
     """Return any word that a process can be given, as the system hands it over."""
     word = "".join(chance.choice(PIECES)(chance) for _ in range(chance.randrange(1, 3)))
-    return os.fsdecode(word.encode("utf-8", "surrogateescape" if _is_from_bytes(word) else "replace").replace(b"\0", b""))
+    return os.fsdecode(
+        word.encode("utf-8", "surrogateescape" if _is_from_bytes(word) else "replace").replace(
+            b"\0", b""
+        )
+    )
 
 
 def _is_from_bytes(word: str) -> bool:
@@ -138,39 +170,57 @@ def _is_from_bytes(word: str) -> bool:
 
 @pytest.mark.timeout(7200)
 def test_a_probe_receives_exactly_the_bytes_that_were_shown(tmp_path: Path, sweep: str) -> None:
-    """Generated calls, a third of them edited before they are approved: the words, the directory and the value."""
+    """Generated calls, a third of them edited before they are approved.
+
+    The words, the directory and the value.
+    """
     stage = Stage(tmp_path)
     chance = random.Random(20_261_116)
     try:
         for _ in range(FULL if sweep == "full" else CI):
             words = [str(stage.probe), *(a_word(chance) for _ in range(chance.randrange(6)))]
-            ask, call = stage.asked(Spec(runner="command", argv=tuple(words), workspace=str(stage.place)))
-            assert read_back(call_block(stage.session, call))[0] == [os.fsencode(word) for word in words]
-            value = chance.choice([None, "yes", a_word(chance).encode("utf-8", "replace").decode()[:999]])
+            ask, call = stage.asked(
+                Spec(runner="command", argv=tuple(words), workspace=str(stage.place))
+            )
+            assert read_back(call_block(stage.session, call))[0] == [
+                os.fsencode(word) for word in words
+            ]
+            value = chance.choice(
+                [None, "yes", a_word(chance).encode("utf-8", "replace").decode()[:999]]
+            )
             edited = (
-                [str(stage.probe), *(a_word(chance) for _ in range(chance.randrange(1, 6)))] if chance.random() < 0.3 else None
+                [str(stage.probe), *(a_word(chance) for _ in range(chance.randrange(1, 6)))]
+                if chance.random() < 0.3
+                else None
             )
             changed = (
-                canonical({"argv": [*map(portable, edited)], "cwd": str(stage.place)}) if edited and edited != words else None
+                canonical({"argv": [*map(portable, edited)], "cwd": str(stage.place)})
+                if edited and edited != words
+                else None
             )
-            shown = read_back(call_block(stage.session, stage.approve(ask, value=value, edited=changed)))
+            shown = read_back(
+                call_block(stage.session, stage.approve(ask, value=value, edited=changed))
+            )
             assert stage.received(ask.task_id) == [shown[1], shown[2], *shown[0][1:]]
     finally:
         stage.supervisor.close()
         stage.controller.store.close()
 
 
-# --- two different calls never look alike ----------------------------------------------------------------------------------
+# --- two different calls never look alike ---------------------------------------------------------
 
 texts = (
     st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
-    | st.binary(max_size=12).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))  # whatever a word can be that is not UTF-8
+    # Whatever a word can be that is not UTF-8
+    | st.binary(max_size=12).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))
     | st.sampled_from(HOSTILE_WORDS)
 )
 near = st.text(alphabet="\\\"'nxu{}0abcdef \n:- filewithsha256", max_size=14)
 words = st.lists(texts | near, min_size=1, max_size=4)
 commands = st.builds(
-    lambda argv, cwd, env, files: command_body(Command(argv=tuple(argv), cwd=f"/{cwd}", env=env, files=files)),
+    lambda argv, cwd, env, files: command_body(
+        Command(argv=tuple(argv), cwd=f"/{cwd}", env=env, files=files)
+    ),
     words,
     near,
     st.dictionaries(near, near, max_size=2),
@@ -179,21 +229,38 @@ commands = st.builds(
 tools = st.builds(
     tool_body,
     near.filter(lambda name: name != "command"),
-    st.dictionaries(near, near | st.lists(near, max_size=3) | st.integers() | st.none() | st.booleans(), max_size=3),
+    st.dictionaries(
+        near,
+        near | st.lists(near, max_size=3) | st.integers() | st.none() | st.booleans(),
+        max_size=3,
+    ),
 )
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(st.tuples(st.just("command"), commands) | st.tuples(st.just("tool"), tools), min_size=2, max_size=6))
+@given(
+    st.lists(
+        st.tuples(st.just("command"), commands) | st.tuples(st.just("tool"), tools),
+        min_size=2,
+        max_size=6,
+    )
+)
 def test_two_different_calls_never_render_alike(calls: list[tuple[str, bytes]]) -> None:
-    """Words, directory, environment, files, tool and arguments: whatever differs can be seen, without the digest."""
+    """Words, directory, environment, files, tool and arguments.
+
+    Whatever differs can be seen, without the digest.
+    """
     session = Session(wants_json=False)
     session.cuts = False
     session.given_store = "/nowhere"
     seen: dict[str, bytes] = {}
     for kind, body in calls:
         call = a_call(body=body, tool="command" if kind == "command" else _tool(body))
-        shown = "\n".join(call_block(session, call)[1:] if kind == "command" else ["tool", *call_block(session, call)[1:]])
+        shown = "\n".join(
+            call_block(session, call)[1:]
+            if kind == "command"
+            else ["tool", *call_block(session, call)[1:]]
+        )
         assert seen.setdefault(shown, body) == body
 
 
@@ -203,7 +270,11 @@ def _tool(body: bytes) -> str:
 
 
 def test_what_is_read_back_is_what_was_written() -> None:
-    command = Command(argv=("a\\x41", 'b"c', "\udcff", "\u202e", " " * 40, "\n"), cwd="/x y", env={AUTO_APPROVAL: "v\x1b"})
+    command = Command(
+        argv=("a\\x41", 'b"c', "\udcff", "\u202e", " " * 40, "\n"),
+        cwd="/x y",
+        env={AUTO_APPROVAL: "v\x1b"},
+    )
     session = Session(wants_json=False)
     session.cuts = False
     session.given_store = "/nowhere"

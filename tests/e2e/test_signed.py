@@ -24,7 +24,9 @@ def signers(shell: Shell) -> Signers:
     return signers
 
 
-def saved(shell: Shell, signers: Signers, ask: str, *words: str, by: str = "anna", verb: str = "approve") -> Path:
+def saved(
+    shell: Shell, signers: Signers, ask: str, *words: str, by: str = "anna", verb: str = "approve"
+) -> Path:
     """Have a person sign a decision into a file."""
     path = shell.place / f"decision-{len(list(shell.place.glob('decision-*')))}"
     shell.adjourn(verb, ask, *words, "--sign", signers.key(by), "--save", str(path))
@@ -33,7 +35,10 @@ def saved(shell: Shell, signers: Signers, ask: str, *words: str, by: str = "anna
 
 def state(shell: Shell, ask: str) -> tuple[str, str | None, str | None]:
     found: Document = next(
-        each for task in shell.json("tasks")["tasks"] for each in shell.json("show", task["task_id"])["asks"] if each["id"] == ask
+        each
+        for task in shell.json("tasks")["tasks"]
+        for each in shell.json("show", task["task_id"])["asks"]
+        if each["id"] == ask
     )
     return found["state"], found["settled_by"], found["level"]
 
@@ -51,7 +56,9 @@ def test_a_signed_approval_counts_and_says_who_signed(shell: Shell, signers: Sig
     shell.adjourn("audit", "verify", "--receipt", f"{receipt['place']}:{receipt['seal']}")
 
 
-def test_a_decision_file_is_carried_by_anybody_and_gives_the_same_receipt_twice(shell: Shell, signers: Signers) -> None:
+def test_a_decision_file_is_carried_by_anybody_and_gives_the_same_receipt_twice(
+    shell: Shell, signers: Signers
+) -> None:
     task, ask = waiting(shell)
     path = saved(shell, signers, ask, "--value", "canary")
     assert state(shell, ask) == ("pending", None, None)
@@ -65,7 +72,8 @@ def test_a_decision_file_is_carried_by_anybody_and_gives_the_same_receipt_twice(
 
 
 @pytest.mark.parametrize(
-    ("verb", "words", "becomes"), [("reject", ("--reason", "no"), "rejected"), ("answer", ("eu",), "answered")]
+    ("verb", "words", "becomes"),
+    [("reject", ("--reason", "no"), "rejected"), ("answer", ("eu",), "answered")],
 )
 def test_a_rejection_and_an_answer_can_be_signed_too(
     shell: Shell, signers: Signers, verb: str, words: tuple[str, ...], becomes: str
@@ -77,7 +85,9 @@ def test_a_rejection_and_an_answer_can_be_signed_too(
     assert state(shell, ask) == (becomes, "key:anna", "L2")
 
 
-def test_several_decisions_in_one_file_are_recorded_all_or_none(shell: Shell, signers: Signers) -> None:
+def test_several_decisions_in_one_file_are_recorded_all_or_none(
+    shell: Shell, signers: Signers
+) -> None:
     asks = [waiting(shell)[1] for _ in range(3)]
     path = shell.place / "all"
     shell.adjourn("approve", *asks, "--sign", signers.key("anna"), "--save", str(path))
@@ -86,7 +96,7 @@ def test_several_decisions_in_one_file_are_recorded_all_or_none(shell: Shell, si
     assert [state(shell, ask)[0] for ask in asks] == ["pending", "rejected", "pending"]
 
 
-# --- what does not count ---------------------------------------------------------------------------------------------------
+# --- what does not count --------------------------------------------------------------------------
 
 Forge = Callable[[Shell, Signers, str], bytes]
 
@@ -97,7 +107,9 @@ def unpacked(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def packed(document: str, signature: str) -> bytes:
-    return json.dumps({"schema_version": 1, "decisions": [{"document": document, "signature": signature}]}).encode()
+    return json.dumps(
+        {"schema_version": 1, "decisions": [{"document": document, "signature": signature}]}
+    ).encode()
 
 
 def canonical(document: dict[str, Any]) -> str:
@@ -111,7 +123,9 @@ def changed(**changes: Any) -> Forge:
         document, signature = unpacked(saved(shell, signers, ask))
         reply = {"text": changes["text"]} if "text" in changes else {}
         rest = {key: value for key, value in changes.items() if key != "text"}
-        return packed(canonical({**document, **rest, "reply": {**document["reply"], **reply}}), signature)
+        return packed(
+            canonical({**document, **rest, "reply": {**document["reply"], **reply}}), signature
+        )
 
     return forge
 
@@ -128,7 +142,9 @@ def by_a_stranger(shell: Shell, signers: Signers, ask: str) -> bytes:
 
 def of_another_namespace(shell: Shell, signers: Signers, ask: str) -> bytes:
     document, _ = unpacked(saved(shell, signers, ask))
-    return packed(canonical(document), signers.sign(canonical(document).encode(), by="anna", namespace="file"))
+    return packed(
+        canonical(document), signers.sign(canonical(document).encode(), by="anna", namespace="file")
+    )
 
 
 def of_something_else(shell: Shell, signers: Signers, ask: str) -> bytes:
@@ -228,17 +244,25 @@ FORGERIES: dict[str, tuple[Forge, int]] = {
     "a list of the revoked that is gone": (with_a_list_of_the_revoked_that_is_gone, 5),
     "huge": (huge, 5),
     "garbage": (lambda *_: os.urandom(3_000), 5),
-    "not UTF-8": (lambda *_: b'{"schema_version":1,"decisions":[{"document":"\xff","signature":"x"}]}', 5),
+    "not UTF-8": (
+        lambda *_: b'{"schema_version":1,"decisions":[{"document":"\xff","signature":"x"}]}',
+        5,
+    ),
     "nothing": (lambda *_: b"", 5),
     "no decisions": (lambda *_: b'{"schema_version":1,"decisions":[]}', 5),
     "an unknown key": (lambda *_: b'{"schema_version":1,"decisions":[],"by":"uid:0"}', 5),
     "deep": (lambda *_: b"[" * 100_000, 5),
-    "a signature of many lines": (lambda *_: packed("{}", "-----BEGIN SSH SIGNATURE-----\n" + "A" * 20_000), 5),
+    "a signature of many lines": (
+        lambda *_: packed("{}", "-----BEGIN SSH SIGNATURE-----\n" + "A" * 20_000),
+        5,
+    ),
 }
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_what_was_not_signed_for_this_changes_nothing(shell: Shell, signers: Signers, forgery: str) -> None:
+def test_what_was_not_signed_for_this_changes_nothing(
+    shell: Shell, signers: Signers, forgery: str
+) -> None:
     """A-R85."""
     forge, code = FORGERIES[forgery]
     _, ask = waiting(shell)
@@ -275,7 +299,7 @@ def test_a_replayed_decision_starts_nothing_a_second_time(shell: Shell, signers:
     assert shell.lines("effects") == ["done with approved"]
 
 
-# --- the gate looks again --------------------------------------------------------------------------------------------------
+# --- the gate looks again -------------------------------------------------------------------------
 
 
 def queued(shell: Shell, signers: Signers) -> tuple[str, str]:
@@ -308,8 +332,12 @@ FORGED_ROWS = {
 
 
 @pytest.mark.parametrize("what", FORGED_ROWS)
-@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
-def test_what_was_changed_in_the_database_after_the_signature_opens_no_gate(shell: Shell, signers: Signers, what: str) -> None:
+@pytest.mark.one_machine(
+    "who may write into a database is for its roles to say: tests/shared/test_roles.py"
+)
+def test_what_was_changed_in_the_database_after_the_signature_opens_no_gate(
+    shell: Shell, signers: Signers, what: str
+) -> None:
     task, _ = queued(shell, signers)
     db = apsw.Connection(str(shell.store / "adjourn.db"))
     db.execute(FORGED_ROWS[what])
@@ -322,7 +350,9 @@ def test_what_was_changed_in_the_database_after_the_signature_opens_no_gate(shel
 SIGNED = '[[rule]]\ntool = "command"\naction = "prompt"\nsigned = true\n'
 
 
-def test_a_policy_that_wants_signatures_lets_nothing_else_through(shell: Shell, signers: Signers) -> None:
+def test_a_policy_that_wants_signatures_lets_nothing_else_through(
+    shell: Shell, signers: Signers
+) -> None:
     """A-R85."""
     (signers.folder / "policy.toml").write_text(SIGNED)
     manifest = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)
@@ -337,9 +367,16 @@ def test_a_policy_that_wants_signatures_lets_nothing_else_through(shell: Shell, 
     assert (shell.place / "done").exists()
 
 
-@pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
-def test_a_signature_that_the_policy_wants_cannot_be_left_out_in_the_database(shell: Shell, signers: Signers) -> None:
-    """Neither by forging the decision, nor by forging the terms of the ask as well: the policy is asked again."""
+@pytest.mark.one_machine(
+    "who may write into a database is for its roles to say: tests/shared/test_roles.py"
+)
+def test_a_signature_that_the_policy_wants_cannot_be_left_out_in_the_database(
+    shell: Shell, signers: Signers
+) -> None:
+    """Neither by forging the decision, nor by forging the terms of the ask as well.
+
+    The policy is asked again.
+    """
     (signers.folder / "policy.toml").write_text(SIGNED)
     task = shell.json("run", "--pause-on-approval", "--", "touch", "done", expect=10)["task_id"]
     for terms in (False, True):
@@ -354,10 +391,15 @@ def forge_approval(db: Any, *, without_terms: bool) -> None:
     """Approve what is pending past the program."""
     db.execute("UPDATE task SET next_call = (SELECT max(no) & 1048575 FROM call), state = 'queued'")
     db.execute("UPDATE call SET state = 'approved', approved_by = 'uid:0' WHERE state = 'pending'")
-    ((no, body),) = db.execute("SELECT no, body FROM ask JOIN ask_body USING (no) WHERE state = 'pending'").fetchall()
+    ((no, body),) = db.execute(
+        "SELECT no, body FROM ask JOIN ask_body USING (no) WHERE state = 'pending'"
+    ).fetchall()
     fields = msgspec.msgpack.decode(body)
     if without_terms:
-        db.execute("UPDATE ask_body SET body = ? WHERE no = ?", (msgspec.msgpack.encode([*fields[:5], {}, *fields[6:]]), no))
+        db.execute(
+            "UPDATE ask_body SET body = ? WHERE no = ?",
+            (msgspec.msgpack.encode([*fields[:5], {}, *fields[6:]]), no),
+        )
     words = "state = 'approved', settled_at = 1, settled_by = 'uid:0', level = 'L0'"
     db.execute(f"UPDATE ask SET {words} WHERE no = ?", (no,))  # noqa: S608 -- our own words
 
@@ -372,7 +414,7 @@ def test_an_edit_is_signed_with_the_rest(shell: Shell, signers: Signers) -> None
     assert not (shell.place / "one").exists()
 
 
-# --- how it is said --------------------------------------------------------------------------------------------------------
+# --- how it is said -------------------------------------------------------------------------------
 
 
 FAKE = """#!/bin/sh
@@ -389,7 +431,9 @@ def test_a_fake_ssh_keygen_on_path_verifies_nothing(shell: Shell, signers: Signe
     (shell.place / "bin").mkdir()
     (shell.place / "bin" / "ssh-keygen").write_text(FAKE)
     (shell.place / "bin" / "ssh-keygen").chmod(0o755)
-    here = {"PATH": os.pathsep.join([str(shell.place / "bin"), "bin", ".", shell.environment["PATH"]])}
+    here = {
+        "PATH": os.pathsep.join([str(shell.place / "bin"), "bin", ".", shell.environment["PATH"]])
+    }
     shell.adjourn("decide", str(path), env=here, expect=5)
     assert state(shell, ask)[0] == "pending"
 

@@ -8,7 +8,16 @@ import pytest
 
 from tests.e2e.shell import ADJOURN, Shell, until
 
-CLOSED = [">&-", "2>&-", "<&-", ">&- 2>&-", ">&- 2>&- <&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"]
+CLOSED = [
+    ">&-",
+    "2>&-",
+    "<&-",
+    ">&- 2>&-",
+    ">&- 2>&- <&-",
+    ">/dev/full",
+    "2>/dev/full",
+    ">/dev/full 2>&1",
+]
 NOISY = "sh -c 'echo out; echo err >&2; exit 90'"
 
 
@@ -77,9 +86,13 @@ def test_a_pipe_that_its_owner_made_non_blocking_loses_nothing(shell: Shell) -> 
 
 
 @pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "cancel", "pause"])
-def test_a_reader_that_does_not_read_does_not_keep_a_run_from_being_stopped(shell: Shell, way: str) -> None:
+def test_a_reader_that_does_not_read_does_not_keep_a_run_from_being_stopped(
+    shell: Shell, way: str
+) -> None:
     """As with `adjourn run -- … | less`."""
-    process = shell.start("run", "--", "sh", "-c", "yes | head -c 3000000; touch finished; exec sleep 300")
+    process = shell.start(
+        "run", "--", "sh", "-c", "yes | head -c 3000000; touch finished; exec sleep 300"
+    )
     until((shell.place / "finished").exists, what="the command has said it")
     task = shell.json("tasks")["tasks"][0]["task_id"]
     if way.startswith("SIG"):

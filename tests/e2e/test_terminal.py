@@ -1,4 +1,7 @@
-"""What a person at a terminal sees and does. A real pty: the keys go through the line discipline."""
+"""What a person at a terminal sees and does.
+
+A real pty: the keys go through the line discipline.
+"""
 
 import os
 import re
@@ -31,7 +34,10 @@ def the_task(shell: Shell) -> str:
 
 
 def test_ctrl_c_pauses_with_exactly_one_interrupt(shell: Shell) -> None:
-    """D-R8 to D-R11, D-R59: exit code 10, what to do next, a paused and resumable record, nothing left alive."""
+    """D-R8 to D-R11, D-R59.
+
+    Exit code 10, what to do next, a paused and resumable record, nothing left alive.
+    """
     with Terminal(shell, *interruptible(shell)) as person:
         person.sees("ready")
         person.type(CTRL_C)
@@ -42,13 +48,20 @@ def test_ctrl_c_pauses_with_exactly_one_interrupt(shell: Shell) -> None:
         assert f"Restart with: adjourn restart {task}" in said
     assert shell.lines("interrupts") == ["SIGINT"]
     (run,) = shell.runs(task)
-    assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+    assert (run["state"], run["pause_reason"], run["resumable"]) == (
+        "paused",
+        "user_interrupt",
+        True,
+    )
     assert shell.json("show", task)["pause_reason"]["type"] == "user_interrupt"
     assert shell.processes() == {}
 
 
 def test_a_second_ctrl_c_kills_at_once(shell: Shell) -> None:
-    """D-R12, D-R13: not after the grace; the child never sees a second interrupt; the record is there all the same."""
+    """D-R12, D-R13: not after the grace.
+
+    The child never sees a second interrupt; the record is there all the same.
+    """
     with Terminal(shell, *interruptible(shell, "stubborn")) as person:
         person.sees("ready")
         person.sees("(Ctrl+C pauses)")
@@ -88,22 +101,32 @@ def test_two_requests_to_stop_that_arrive_at_once_kill_at_once(shell: Shell) -> 
 
 
 def test_ctrl_c_at_any_moment_of_the_start_loses_nothing(shell: Shell) -> None:
-    """Interrupted while it starts: no traceback, and either there is no task, or it can be resumed or pruned."""
+    """Interrupted while it starts.
+
+    No traceback, and either there is no task, or it can be resumed or pruned.
+    """
     for moment in (0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3):
         with Terminal(shell, "run", "--", "sleep", "300") as person:
             person.listen(moment)
             person.type(CTRL_C)
             assert person.ends() in {1, 10, 130, -2}
-            assert PACKAGE not in person.raw.decode(), "Python's own start may complain, adjourn may not"
+            assert PACKAGE not in person.raw.decode(), (
+                "Python's own start may complain, adjourn may not"
+            )
             assert b"defect" not in person.raw
-    states = {task["state"] for task in shell.json("tasks")["tasks"]} if shell.store.exists() else set()
+    states = (
+        {task["state"] for task in shell.json("tasks")["tasks"]} if shell.store.exists() else set()
+    )
     assert states <= {"paused", "queued"}
     assert shell.processes() == {}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_sigterm_is_the_first_ctrl_c(shell: Shell, number: signal.Signals) -> None:
-    """A cancelled CI job, an evicted pod, a closed terminal: it pauses, and the child sees one interrupt."""
+    """A cancelled CI job, an evicted pod, a closed terminal.
+
+    It pauses, and the child sees one interrupt.
+    """
     process = shell.start(*interruptible(shell))
     until((shell.place / "ready").exists, what="it works")
     process.send_signal(number)
@@ -114,7 +137,10 @@ def test_sigterm_is_the_first_ctrl_c(shell: Shell, number: signal.Signals) -> No
 
 
 def test_a_signal_to_the_whole_group_reaches_the_child_once(shell: Shell) -> None:
-    """The child has a session of its own: what a shell or CI sends to the group, only adjourn gets."""
+    """The child has a session of its own.
+
+    What a shell or CI sends to the group, only adjourn gets.
+    """
     process = shell.start(*interruptible(shell), start_new_session=True)
     until((shell.place / "ready").exists, what="it works")
     os.killpg(process.pid, signal.SIGINT)
@@ -146,7 +172,9 @@ def test_what_was_paused_by_ctrl_c_goes_on_with_what_was_printed(shell: Shell) -
 
 def test_the_line_with_the_time_is_there_on_a_terminal_only(shell: Shell) -> None:
     """And it is gone in the end: the screen shows the command's output and nothing else."""
-    script = shell.script("echo one; sleep 0.7; printf two; sleep 0.5; echo ' and a half'; sleep 0.5; echo three >&2")
+    script = shell.script(
+        "echo one; sleep 0.7; printf two; sleep 0.5; echo ' and a half'; sleep 0.5; echo three >&2"
+    )
     with Terminal(shell, "run", "--", script) as person:
         assert person.ends() == 0
         assert b"Ctrl+C pauses" in person.raw
@@ -158,7 +186,9 @@ def test_the_line_with_the_time_is_there_on_a_terminal_only(shell: Shell) -> Non
 
 
 def test_a_dumb_terminal_gets_no_escapes(shell: Shell) -> None:
-    with Terminal(shell, "run", "--", "sh", "-c", "sleep 0.4; exit 90", env={"TERM": "dumb"}) as person:
+    with Terminal(
+        shell, "run", "--", "sh", "-c", "sleep 0.4; exit 90", env={"TERM": "dumb"}
+    ) as person:
         assert person.ends() == 10
         assert b"\x1b" not in person.raw
 
@@ -191,7 +221,10 @@ def test_what_fits_into_a_table_is_not_cut(shell: Shell, columns: int) -> None:
     shell.adjourn("run", "--", "sh", "-c", "exit 90", expect=10)
     shell.adjourn("run", "--", shell.agent("deploy.sh"), expect=10)
     asked = [ask["prompt"] for ask in shell.inbox()]
-    for words, shown in ((("tasks",), ["sh -c 'exit 90'"]), (("inbox",), ["sh -c 'exit 90'", asked[-1]])):
+    for words, shown in (
+        (("tasks",), ["sh -c 'exit 90'"]),
+        (("inbox",), ["sh -c 'exit 90'", asked[-1]]),
+    ):
         with Terminal(shell, *words, columns=columns) as person:
             person.ends()
             for text in shown:

@@ -6,7 +6,10 @@ import time
 from tests.e2e.shell import Shell, until
 
 
-def test_a_second_ctrl_c_whenever_it_comes_leaves_a_pause_that_says_how_to_go_on(shell: Shell) -> None:  # D-R9, D-R12, A-R34
+# D-R9, D-R12, A-R34
+def test_a_second_ctrl_c_whenever_it_comes_leaves_a_pause_that_says_how_to_go_on(
+    shell: Shell,
+) -> None:
     for gap in (0.05, 0.1, 0.15, 0.25):
         process = shell.start("run", "--", "sh", "-c", "echo $$ > begun; exec sleep 30")
         until((shell.place / "begun").exists, what="it has begun")

@@ -20,8 +20,19 @@ def pyproject() -> dict[str, Any]:
 def project_files() -> list[Path]:
     """Return every file that is, or may soon be, part of the project's history."""
     # safe.directory: in CI the checkout may belong to another user.
-    listing = [needs("git"), "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    listing = [
+        needs("git"),
+        "-c",
+        "safe.directory=*",
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
+    names = subprocess.run(
+        listing, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 

@@ -18,7 +18,11 @@ VERBS = ("demo", "test", "check", "format", "bench", "env", "programs")
 def dev(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ./dev with a bare interpreter: no site-packages, no variables."""
     return subprocess.run(
-        [sys.executable, "-I", "-S", ROOT / "dev", *arguments], capture_output=True, text=True, check=False, env={}
+        [sys.executable, "-I", "-S", ROOT / "dev", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={},
     )
 
 
@@ -48,7 +52,12 @@ def test_an_activated_environment_can_be_made_afresh(tmp_path: Path) -> None:
     python = tmp_path / ".dev" / "test" / "bin" / "python3"
     venv.create(python.parents[1])
     done = subprocess.run(
-        [python, "dev", "env"], cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ | {"PIP_NO_INDEX": "1"}
+        [python, "dev", "env"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PIP_NO_INDEX": "1"},
     )
     assert "Traceback" not in done.stderr
     assert python.exists()
@@ -59,7 +68,10 @@ def test_an_environment_is_the_same_for_those_who_are_inside_of_it(tmp_path: Pat
     venv.create(tmp_path / "inside", symlinks=True)
     words = f"import runpy; print(runpy.run_path({str(ROOT / 'dev')!r})['recipe']())"
     pythons = (sys.executable, tmp_path / "inside" / "bin" / "python")
-    recipes = {subprocess.run([python, "-I", "-c", words], capture_output=True, check=True).stdout for python in pythons}
+    recipes = {
+        subprocess.run([python, "-I", "-c", words], capture_output=True, check=True).stdout
+        for python in pythons
+    }
     assert len(recipes) == 1
 
 

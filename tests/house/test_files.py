@@ -25,7 +25,9 @@ SILENCERS = [
 A_REASON = re.compile(r"\w+\W+\w+")
 
 
-@pytest.mark.parametrize("forbidden", [REGISTRY_HOST, MACHINE_PATH], ids=["registry host", "path of one machine"])
+@pytest.mark.parametrize(
+    "forbidden", [REGISTRY_HOST, MACHINE_PATH], ids=["registry host", "path of one machine"]
+)
 def test_no_file_names_a_registry_host_or_a_path_of_one_machine(forbidden: re.Pattern[str]) -> None:
     found = [
         f"{place}: {hit[0]}"
@@ -37,7 +39,12 @@ def test_no_file_names_a_registry_host_or_a_path_of_one_machine(forbidden: re.Pa
 
 
 def test_whoever_silences_a_tool_names_the_code_and_the_reason() -> None:
-    found = [f"{place}: {comment}" for path in project_files() for place, comment in comments(path) if not is_reasoned(comment)]
+    found = [
+        f"{place}: {comment}"
+        for path in project_files()
+        for place, comment in comments(path)
+        if not is_reasoned(comment)
+    ]
     assert not found, "\n".join(found)
 
 

@@ -11,9 +11,13 @@ import pytest
 
 from tests.house.project import PACKAGE, pyproject
 
-# An extra: the packages it brings, and the only places that may import them when they are themselves imported.
+# An extra: the packages it brings, and the only places that may import them when they are
+# themselves imported.
 HOMES = {
-    "agent": ({"pydantic_ai", "openai", "anthropic"}, ["runners/agent/model", "runners/agent/history"]),
+    "agent": (
+        {"pydantic_ai", "openai", "anthropic"},
+        ["runners/agent/model", "runners/agent/history"],
+    ),
     "tui": ({"textual"}, ["tui"]),
     "web": ({"starlette", "uvicorn", "jinja2"}, ["web"]),
     "mcp": ({"mcp", "mcp_types"}, ["mcp_server", "runners/agent/tools/mcp"]),
@@ -30,7 +34,8 @@ import adjourn
 print(*{name.partition(".")[0] for name in set(sys.modules) - before})
 """
 
-# What a person waits for: these are started often, and by scripts in a loop. What only runs, policies, signatures and
+# What a person waits for: these are started often, and by scripts in a loop. What only runs,
+# policies, signatures and
 # machines need stays away from them.
 SHORT = {
     "inbox": [],
@@ -40,11 +45,34 @@ SHORT = {
     "snooze": ["{ask}", "--for", "1h"],
 }
 HEAVY = {
-    *("psutil", "yaml", "tomllib", "json", "hashlib", "socket", "subprocess", "pathlib", "difflib", "logging"),
-    *(f"adjourn.controller.{part}" for part in ("whole", "equipped", "tasks", "runs", "asking", "signing", "proofs")),
-    *(f"adjourn.controller.{part}" for part in ("edits", "endings", "gate", "histories", "inside", "openings", "standing")),
-    *(f"adjourn.core.{part}" for part in ("clarification", "manifest", "opening", "outcome", "policy", "redact")),
-    *(f"adjourn.core.{part}" for part in ("judgement", "resumption", "scene", "settings", "signed")),
+    *(
+        "psutil",
+        "yaml",
+        "tomllib",
+        "json",
+        "hashlib",
+        "socket",
+        "subprocess",
+        "pathlib",
+        "difflib",
+        "logging",
+    ),
+    *(
+        f"adjourn.controller.{part}"
+        for part in ("whole", "equipped", "tasks", "runs", "asking", "signing", "proofs")
+    ),
+    *(
+        f"adjourn.controller.{part}"
+        for part in ("edits", "endings", "gate", "histories", "inside", "openings", "standing")
+    ),
+    *(
+        f"adjourn.core.{part}"
+        for part in ("clarification", "manifest", "opening", "outcome", "policy", "redact")
+    ),
+    *(
+        f"adjourn.core.{part}"
+        for part in ("judgement", "resumption", "scene", "settings", "signed")
+    ),
     *("adjourn.views.next_step", "adjourn.views.task"),
     *(
         "adjourn.clarifications.exchange",
@@ -58,8 +86,25 @@ HEAVY = {
 
 # What only agents, workers, notifiers and copies of a command need, and what is slow to load.
 NOT_TO_RESUME = {
-    *("psutil", "yaml", "tomllib", "json", "hashlib", "socket", "selectors", "subprocess", "pathlib", "difflib", "logging"),
-    *("adjourn.supervision.agent_calls", "adjourn.cli.foreground", "adjourn.process.forks.server", "adjourn.process.forks.warm"),
+    *(
+        "psutil",
+        "yaml",
+        "tomllib",
+        "json",
+        "hashlib",
+        "socket",
+        "selectors",
+        "subprocess",
+        "pathlib",
+        "difflib",
+        "logging",
+    ),
+    *(
+        "adjourn.supervision.agent_calls",
+        "adjourn.cli.foreground",
+        "adjourn.process.forks.server",
+        "adjourn.process.forks.warm",
+    ),
     *("adjourn.core.outbox", "adjourn.core.review", "adjourn.core.agent.transcript"),
 }
 
@@ -73,16 +118,25 @@ sys.exit(code)
 
 
 def test_importing_adjourn_brings_the_standard_library_and_msgspec_only() -> None:
-    shown = subprocess.run([sys.executable, "-c", NEWLY_IMPORTED], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", NEWLY_IMPORTED], capture_output=True, text=True, check=True
+    ).stdout
     assert set(shown.split()) - sys.stdlib_module_names - {"adjourn", "msgspec"} == set()
 
 
 @pytest.mark.parametrize("verb", SHORT)
 def test_a_short_verb_loads_nothing_that_it_does_not_need(verb: str, tmp_path: Path) -> None:
     question = [sys.executable, "-m", "adjourn", "ask", "Where?"]
-    adjourn(["run", "--", *(question if verb == "answer" else ["sh", "-c", "exit 90"])], tmp_path, code=10)
+    adjourn(
+        ["run", "--", *(question if verb == "answer" else ["sh", "-c", "exit 90"])],
+        tmp_path,
+        code=10,
+    )
     ask = adjourn(["inbox"], tmp_path).stdout.splitlines()[1].split()[0]
-    assert loaded_by([verb, *(word.format(ask=ask) for word in SHORT[verb])], tmp_path) & HEAVY == set()
+    assert (
+        loaded_by([verb, *(word.format(ask=ask) for word in SHORT[verb])], tmp_path) & HEAVY
+        == set()
+    )
 
 
 def test_a_command_is_resumed_without_what_only_others_need(tmp_path: Path) -> None:
@@ -100,7 +154,9 @@ def adjourn(words: list[str], place: Path, *, code: int = 0) -> subprocess.Compl
     """Run a command line in an interpreter that says at its end what it has loaded."""
     outside = {name: value for name, value in os.environ.items() if not name.startswith("ADJOURN_")}
     command = [sys.executable, "-c", LOADED, *words]
-    done = subprocess.run(command, cwd=place, env=outside, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=place, env=outside, capture_output=True, text=True, check=False
+    )
     assert done.returncode == code, done.stderr
     return done
 

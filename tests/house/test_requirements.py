@@ -15,7 +15,11 @@ LATER = {"A": {*range(63, 69), 72, 77}, "D": {2, 3, 4, 29, 50, 56, 66}}
 def named(design: str) -> set[int]:
     """Return the numbers of a design that tests name, alone or as in `D-R8 to D-R11`."""
     pattern = re.compile(rf"\b{design}-R(\d+)\b(?: to {design}-R(\d+)\b)?")
-    files = [path.read_text() for path in (ROOT / "tests").rglob("*.py") if path.name != "test_requirements.py"]
+    files = [
+        path.read_text()
+        for path in (ROOT / "tests").rglob("*.py")
+        if path.name != "test_requirements.py"
+    ]
     hits = chain.from_iterable(pattern.finditer(text) for text in files)
     return {number for hit in hits for number in range(int(hit[1]), int(hit[2] or hit[1]) + 1)}
 

@@ -64,11 +64,16 @@ CODEX = {
 }
 
 
-@pytest.mark.parametrize(("agent", "traps"), [("claude", CLAUDE), ("codex", CODEX)], ids=["claude", "codex"])
+@pytest.mark.parametrize(
+    ("agent", "traps"), [("claude", CLAUDE), ("codex", CODEX)], ids=["claude", "codex"]
+)
 def test_every_trap_has_its_test(agent: str, traps: dict[str, str]) -> None:
     missing = [trap for trap, place in traps.items() if not _is_there(agent, *place.split("::"))]
     assert missing == []
 
 
 def _is_there(agent: str, file: str, begins: str) -> bool:
-    return re.search(rf"^def test_{begins}", (ROOT / "tests" / agent / file).read_text(), re.MULTILINE) is not None
+    return (
+        re.search(rf"^def test_{begins}", (ROOT / "tests" / agent / file).read_text(), re.MULTILINE)
+        is not None
+    )

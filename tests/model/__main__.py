@@ -1,4 +1,7 @@
-"""Plays a script file until it is interrupted: `python -m tests.model SCRIPT [--record FILE] [--port N]`."""
+"""Plays a script file until it is interrupted.
+
+`python -m tests.model SCRIPT [--record FILE] [--port N]`.
+"""
 
 import argparse
 import contextlib

@@ -29,11 +29,15 @@ class Messages:
         for index, block in enumerate(_blocks(turn)):
             yield from _block(index, block, turn)
         usage = {"output_tokens": turn.usage.output}
-        yield _named("message_delta", delta={"stop_reason": _stop(turn), "stop_sequence": None}, usage=usage)
+        yield _named(
+            "message_delta", delta={"stop_reason": _stop(turn), "stop_sequence": None}, usage=usage
+        )
         yield _named("message_stop")
 
     def error(self, status: int, message: str) -> Body:
-        kind = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}.get(status, "api_error")
+        kind = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}.get(
+            status, "api_error"
+        )
         return {"type": "error", "error": {"type": kind, "message": message}}
 
 
@@ -56,11 +60,17 @@ def _message(turn: Turn, request: Body) -> Body:
 
 def _blocks(turn: Turn) -> list[Body]:
     texts = [{"type": "text", "text": turn.text}] if turn.text else []
-    return texts + [{"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)} for call in turn.calls]
+    return texts + [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
+        for call in turn.calls
+    ]
 
 
 def _input(call: ToolUse) -> object:
-    """Return the arguments as this API sends them: a JSON value; a text that is none stays a text."""
+    """Return the arguments as this API sends them.
+
+    A JSON value; a text that is none stays a text.
+    """
     if not isinstance(call.arguments, str):
         return call.arguments
     try:
@@ -76,7 +86,10 @@ def _block(index: int, block: Body, turn: Turn) -> Iterator[Event]:
     else:
         call = next(call for call in turn.calls if call.id == block["id"])
         yield _named("content_block_start", index=index, content_block=block | {"input": {}})
-        yield from (_delta(index, "input_json_delta", partial_json=piece) for piece in _pieces(call.arguments_text))
+        yield from (
+            _delta(index, "input_json_delta", partial_json=piece)
+            for piece in _pieces(call.arguments_text)
+        )
     yield _named("content_block_stop", index=index)
 
 

@@ -1,4 +1,7 @@
-"""What the server needs to know of one model API. An adapter is one file with one object of this shape."""
+"""What the server needs to know of one model API.
+
+An adapter is one file with one object of this shape.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Protocol

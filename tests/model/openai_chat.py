@@ -19,7 +19,11 @@ class Chat:
         message: Body = {"role": "assistant", "content": turn.text or None, "refusal": None}
         if turn.calls:
             message["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments_text}}
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments_text},
+                }
                 for call in turn.calls
             ]
         choice = {"index": 0, "message": message, "finish_reason": _finish(turn), "logprobs": None}
@@ -35,20 +39,37 @@ class Chat:
             yield chunk({"content": word})
         for index, call in enumerate(turn.calls):
             function = {"name": call.name, "arguments": ""}
-            yield chunk({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
+            yield chunk(
+                {
+                    "tool_calls": [
+                        {"index": index, "id": call.id, "type": "function", "function": function}
+                    ]
+                }
+            )
             for piece in _pieces(call.arguments_text):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
         yield chunk({}, _finish(turn))
         if (request.get("stream_options") or {}).get("include_usage"):
-            yield None, _envelope(request, "chat.completion.chunk") | {"choices": [], "usage": _usage(turn)}
+            yield (
+                None,
+                _envelope(request, "chat.completion.chunk")
+                | {"choices": [], "usage": _usage(turn)},
+            )
         yield None, "[DONE]"
 
     def error(self, status: int, message: str) -> Body:
-        return {"error": {"message": message, "type": "scripted", "code": str(status), "param": None}}
+        return {
+            "error": {"message": message, "type": "scripted", "code": str(status), "param": None}
+        }
 
 
 def _envelope(request: Body, kind: str) -> Body:
-    return {"id": "chatcmpl-scripted", "object": kind, "created": 1_750_000_000, "model": request.get("model", "scripted")}
+    return {
+        "id": "chatcmpl-scripted",
+        "object": kind,
+        "created": 1_750_000_000,
+        "model": request.get("model", "scripted"),
+    }
 
 
 def _finish(turn: Turn) -> str:
@@ -57,7 +78,11 @@ def _finish(turn: Turn) -> str:
 
 def _usage(turn: Turn) -> Body:
     total = turn.usage.input + turn.usage.output
-    return {"prompt_tokens": turn.usage.input, "completion_tokens": turn.usage.output, "total_tokens": total}
+    return {
+        "prompt_tokens": turn.usage.input,
+        "completion_tokens": turn.usage.output,
+        "total_tokens": total,
+    }
 
 
 def _pieces(text: str, size: int = 12) -> Iterator[str]:

@@ -7,7 +7,10 @@ import msgspec
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One tool call that the model makes. Arguments given as a text are sent as they are, valid JSON or not."""
+    """One tool call that the model makes.
+
+    Arguments given as a text are sent as they are, valid JSON or not.
+    """
 
     name: str
     arguments: dict[str, Any] | str = {}
@@ -16,16 +19,24 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def arguments_text(self) -> str:
         """The arguments as OpenAI sends them: a JSON text."""
-        return self.arguments if isinstance(self.arguments, str) else msgspec.json.encode(self.arguments).decode()
+        return (
+            self.arguments
+            if isinstance(self.arguments, str)
+            else msgspec.json.encode(self.arguments).decode()
+        )
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What goes wrong with one request: an HTTP error, a body that is no answer, or a connection that breaks off."""
+    """What goes wrong with one request.
+
+    An HTTP error, a body that is no answer, or a connection that breaks off.
+    """
 
     status: int = 200
     retry_after: str | None = None
     garbage: str | None = None  # a body that no client can read
-    drop_after: int | None = None  # break off after this many events of the stream, or bytes of the body
+    # Break off after this many events of the stream, or bytes of the body
+    drop_after: int | None = None
     delay: float = 0.0
 
 
@@ -48,13 +59,20 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole play. A conversation with n answers so far gets turn n, so one script serves many conversations and repeats."""
+    """A whole play.
+
+    A conversation with n answers so far gets turn n, so one script serves many conversations and
+    repeats.
+    """
 
     turns: tuple[Turn, ...]
 
 
 def read(path: Path) -> Script:
-    """Read a script file: `{"turns": [{"text": …, "calls": [{"name": …, "arguments": {…}}]}, …]}`."""
+    """Read a script file: `{"turns".
+
+    [{"text": …, "calls": [{"name": …, "arguments": {…}}]}, …]}`.
+    """
     return msgspec.json.decode(path.read_bytes(), type=Script)
 
 

@@ -1,6 +1,7 @@
 """A model that plays a script: a real HTTP server on loopback that records what it was asked.
 
-In a test: `with playing(turns) as model: … model.url …`. By itself: `python -m tests.model SCRIPT [--record FILE] [--port N]`.
+In a test: `with playing(turns) as model: … model.url …`. By itself: `python -m tests.model SCRIPT
+[--record FILE] [--port N]`.
 """
 
 import contextlib
@@ -44,7 +45,8 @@ class Model:
         self._requests: list[Request] = []
         self._played: dict[int, int] = {}  # how many faults of each turn were played
         self._lock = threading.Lock()
-        self.prepare: Callable[[Request], None] | None = None  # is called with each request, before it is answered
+        # Is called with each request, before it is answered
+        self.prepare: Callable[[Request], None] | None = None
         self._http = _Http(("127.0.0.1", port), self)
 
     @property
@@ -66,7 +68,9 @@ class Model:
     @property
     def asked(self) -> list[Request]:
         """The requests that got an answer of the script."""
-        return [request for request in self.requests if request.turn is not None and not request.fault]
+        return [
+            request for request in self.requests if request.turn is not None and not request.fault
+        ]
 
     def serve(self) -> None:
         """Serve until told to stop."""
@@ -156,14 +160,24 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(api, turn, body, drop_after=None)
 
-    def _note(self, api: Api | None, body: Any, *, turn: int | None = None, fault: bool = False) -> None:
+    def _note(
+        self, api: Api | None, body: Any, *, turn: int | None = None, fault: bool = False
+    ) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         name = api.name if api else None
         method = self.command
-        request = Request(api=name, method=method, path=self.path, headers=headers, body=body, turn=turn, fault=fault)
+        request = Request(
+            api=name,
+            method=method,
+            path=self.path,
+            headers=headers,
+            body=body,
+            turn=turn,
+            fault=fault,
+        )
         self._model.note(request)
 
-    # --- answers ----------------------------------------------------------------------------------------------------
+    # --- answers ----------------------------------------------------------------------------------
 
     def _answer(self, api: Api, turn: Turn, body: Body, *, drop_after: int | None) -> None:
         if body.get("stream"):
@@ -196,13 +210,31 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_raw(fault.status, fault.garbage.encode(), {"Content-Type": "text/plain"})
         else:
             headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
-            self._send(fault.status, api.error(fault.status, f"scripted fault {fault.status}"), headers=headers)
+            self._send(
+                fault.status,
+                api.error(fault.status, f"scripted fault {fault.status}"),
+                headers=headers,
+            )
 
-    def _send(self, status: int, document: Body, *, headers: dict[str, str] | None = None, drop_after: int | None = None) -> None:
+    def _send(
+        self,
+        status: int,
+        document: Body,
+        *,
+        headers: dict[str, str] | None = None,
+        drop_after: int | None = None,
+    ) -> None:
         raw = msgspec.json.encode(document)
-        self._send_raw(status, raw, {"Content-Type": "application/json", **(headers or {})}, drop_after=drop_after)
+        self._send_raw(
+            status,
+            raw,
+            {"Content-Type": "application/json", **(headers or {})},
+            drop_after=drop_after,
+        )
 
-    def _send_raw(self, status: int, raw: bytes, headers: dict[str, str], *, drop_after: int | None = None) -> None:
+    def _send_raw(
+        self, status: int, raw: bytes, headers: dict[str, str], *, drop_after: int | None = None
+    ) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

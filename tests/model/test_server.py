@@ -16,9 +16,15 @@ USER = {"role": "user", "content": "hello"}
 
 def post(model: Model, path: str, body: object) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection(urlsplit(model.url).netloc, timeout=10)
-    connection.request("POST", path, body=msgspec.json.encode(body), headers={"Content-Type": "application/json"})
+    connection.request(
+        "POST", path, body=msgspec.json.encode(body), headers={"Content-Type": "application/json"}
+    )
     with contextlib.closing(connection), connection.getresponse() as answer:
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        return (
+            answer.status,
+            {name.lower(): value for name, value in answer.getheaders()},
+            answer.read(),
+        )
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages?beta=true"])
@@ -45,7 +51,10 @@ def test_a_stream_brings_the_same_words_in_pieces(path: str) -> None:
 
 
 def test_faults_come_first_and_once() -> None:
-    turn = Turn(text="At last.", faults=(Fault(status=429, retry_after="2"), Fault(status=200, garbage="<html>")))
+    turn = Turn(
+        text="At last.",
+        faults=(Fault(status=429, retry_after="2"), Fault(status=200, garbage="<html>")),
+    )
     with playing([turn]) as model:
         seen = [post(model, "/v1/chat/completions", {"messages": [USER]}) for _ in range(3)]
     assert [status for status, _, _ in seen] == [429, 200, 200]
@@ -67,4 +76,6 @@ def test_a_dropped_connection_breaks_off_in_the_middle(*, stream: bool) -> None:
 def test_what_nobody_scripted_is_recorded_and_refused() -> None:
     with playing([]) as model:
         assert post(model, "/v1/images", {})[0] == 404
-    assert [(request.method, request.path) for request in model.requests] == [("POST", "/v1/images")]
+    assert [(request.method, request.path) for request in model.requests] == [
+        ("POST", "/v1/images")
+    ]

@@ -1,4 +1,7 @@
-"""What every test of plans has: a shell that can write plans, and the promise that nothing is left running."""
+"""What every test of plans has.
+
+A shell that can write plans, and the promise that nothing is left running.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

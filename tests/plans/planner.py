@@ -11,9 +11,14 @@ class Planner(Shell):
     """Writes plan.toml and executes it."""
 
     def plan(self, *tasks: dict[str, Any], name: str = "plan.toml", **settings: Any) -> None:
-        """Write a plan. A task's `run` is a line of shell; what it notes down goes into the file `effects`."""
+        """Write a plan.
+
+        A task's `run` is a line of shell; what it notes down goes into the file `effects`.
+        """
         path = self.place / name
-        path.write_text(_toml(settings) + "".join(f"\n[[task]]\n{_toml(_spelled(task))}" for task in tasks))
+        path.write_text(
+            _toml(settings) + "".join(f"\n[[task]]\n{_toml(_spelled(task))}" for task in tasks)
+        )
 
     def execute(self, *words: str, expect: int | None = 0) -> Document:
         """Execute plan.toml and return how it stands."""
@@ -35,7 +40,9 @@ class Planner(Shell):
     def json(self, verb: str, *words: str | bytes, expect: int = 0, env: Any = None) -> Document:
         """Run a verb with `--output json` and return the document."""
         below = words[:1] if verb == "plan" else ()
-        return self.adjourn(verb, *below, "--output", "json", *words[len(below) :], expect=expect, env=env).doc
+        return self.adjourn(
+            verb, *below, "--output", "json", *words[len(below) :], expect=expect, env=env
+        ).doc
 
     @property
     def effects(self) -> list[str]:
@@ -49,7 +56,9 @@ def _spelled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _toml(table: dict[str, Any]) -> str:
-    return "".join(f"{key} = {msgspec.json.encode(value).decode()}\n" for key, value in table.items())
+    return "".join(
+        f"{key} = {msgspec.json.encode(value).decode()}\n" for key, value in table.items()
+    )
 
 
 def noted(name: str, *needs: str, **more: Any) -> dict[str, Any]:

@@ -57,7 +57,9 @@ def codex(place: Path) -> Iterator[tuple[Shell, Model]]:
 
 
 @pytest.mark.parametrize("stage", [agent, claude, codex], ids=["agent", "claude", "codex"])
-def test_what_is_to_change_is_told_in_the_session_that_was_reviewed(stage: Stage, tmp_path: Path) -> None:
+def test_what_is_to_change_is_told_in_the_session_that_was_reviewed(
+    stage: Stage, tmp_path: Path
+) -> None:
     """D-R14, D-R17, D-R20, D-R58: it starts from the prompt, and is resumed with its session and what is said to it.
 
     Its record names the provider and the session. The model sees all that was said before, in order, and the wish last; nothing
@@ -83,12 +85,20 @@ def test_what_is_to_change_is_told_in_the_session_that_was_reviewed(stage: Stage
 
 
 @pytest.mark.parametrize("runner", ["claude", "codex"])
-def test_what_is_to_change_is_told_once_however_often_the_task_pauses_over_it(tmp_path: Path, runner: str) -> None:
+def test_what_is_to_change_is_told_once_however_often_the_task_pauses_over_it(
+    tmp_path: Path, runner: str
+) -> None:
     """Here at calls that wait for an approval; and once more if a reviewer says it once more."""
-    scene = CodexScene(tmp_path, program("codex")) if runner == "codex" else ClaudeScene(tmp_path, program("claude"))
+    scene = (
+        CodexScene(tmp_path, program("codex"))
+        if runner == "codex"
+        else ClaudeScene(tmp_path, program("claude"))
+    )
     wants = [Turn(calls=(_call(runner, name),)) for name in ("call_A", "call_B")]
     with scene.model([TURNS[0], *wants, Turn(text="Blue."), Turn(text="Bluer.")]) as model:
-        (scene.work / "plan.toml").write_text(f"pause_on_approval = true\n{PLAN.format(runner=runner)}")
+        (scene.work / "plan.toml").write_text(
+            f"pause_on_approval = true\n{PLAN.format(runner=runner)}"
+        )
         scene.shell.adjourn("execute", expect=10)
         for times, more in enumerate((True, False), start=1):
             scene.shell.adjourn("answer", scene.asks()[0]["id"], "request changes: make it blue")
@@ -103,7 +113,11 @@ def test_what_is_to_change_is_told_once_however_often_the_task_pauses_over_it(tm
 
 def _call(runner: str, name: str) -> ToolUse:
     line = "echo hi >> made.txt"
-    return codex_shell(line, name=name) if runner == "codex" else ToolUse(name="Bash", arguments={"command": line}, id=name)
+    return (
+        codex_shell(line, name=name)
+        if runner == "codex"
+        else ToolUse(name="Bash", arguments={"command": line}, id=name)
+    )
 
 
 def test_settings_of_a_runner_stand_in_the_plan(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""kill -9 of execute at any moment, then execute again: no task runs twice, and in the end all of them have run."""
+"""kill -9 of execute at any moment, then execute again.
+
+No task runs twice, and in the end all of them have run.
+"""
 
 import random
 import signal
@@ -14,15 +17,24 @@ ROUNDS = {"ci": 3, "full": 150}
 
 
 def test_whenever_execute_is_killed_no_task_runs_twice(shell: Planner, sweep: str) -> None:
-    """D-R48, D-R51, D-R52: the effects of all rounds, together, are each task's, once; never two at the same time."""
+    """D-R48, D-R51, D-R52: the effects of all rounds, together, are each task's, once.
+
+    Never two at the same time.
+    """
     dice = random.Random(3)
     for number in range(ROUNDS[sweep]):
         names = [f"r{number}t{task}" for task in range(TASKS)]
         line = "mkdir alone || echo TWO >> effects; echo {0} >> effects; sleep 0.02; rmdir alone"
-        tasks = [{"id": name, "run": line.format(name), "needs": names[:at][-1:]} for at, name in enumerate(names)]
+        tasks = [
+            {"id": name, "run": line.format(name), "needs": names[:at][-1:]}
+            for at, name in enumerate(names)
+        ]
         shell.plan(*tasks, name=f"r{number}.toml")
         kills = 0
-        while executed(shell, f"r{number}.toml", seconds=dice.uniform(0.1, 0.9) + PATIENCE * kills) != 0:
+        while (
+            executed(shell, f"r{number}.toml", seconds=dice.uniform(0.1, 0.9) + PATIENCE * kills)
+            != 0
+        ):
             kills += 1
             nothing_is_uncertain(shell)
         assert shell.effects[number * TASKS :] == names
@@ -53,12 +65,17 @@ def nothing_is_uncertain(shell: Planner) -> None:
 
 
 @pytest.mark.parametrize("word", ["approve", "request changes: more"])
-def test_a_review_is_asked_once_whenever_execute_is_killed(shell: Planner, word: str, sweep: str) -> None:
+def test_a_review_is_asked_once_whenever_execute_is_killed(
+    shell: Planner, word: str, sweep: str
+) -> None:
     """What was done is reviewed, not done again; what is to change is done once more."""
     dice = random.Random(5)
     for number in range(ROUNDS[sweep] // 3):
         name = f"r{number}"
-        shell.plan({"id": name, "run": f"echo {name} >> effects; sleep 0.05", "review": True}, name=f"{name}.toml")
+        shell.plan(
+            {"id": name, "run": f"echo {name} >> effects; sleep 0.05", "review": True},
+            name=f"{name}.toml",
+        )
         executed_until(shell, f"{name}.toml", 10, dice)
         (ask,) = shell.inbox()
         shell.adjourn("answer", ask["id"], word)

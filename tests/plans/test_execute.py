@@ -1,4 +1,7 @@
-"""`adjourn execute`, through the real program: order, failures, waits, changes, and one at a time."""
+"""`adjourn execute`, through the real program.
+
+Order, failures, waits, changes, and one at a time.
+"""
 
 import os
 import signal
@@ -13,10 +16,15 @@ SLEEPS = "touch asleep; while [ ! -e go ]; do sleep 0.02; done"
 
 
 def test_tasks_run_one_after_the_other_each_after_what_it_needs(shell: Planner) -> None:
-    """D-R48, D-R51: in the order of the file where nothing else is said; and again nothing is left to do."""
+    """D-R48, D-R51: in the order of the file where nothing else is said.
+
+    And again nothing is left to do.
+    """
     watch = "mkdir alone && sleep 0.1 && rmdir alone && echo {} >> effects"
     names = {"ship": ["test", "build"], "test": ["build"], "build": [], "docs": []}
-    shell.plan(*({"id": name, "run": watch.format(name), "needs": needs} for name, needs in names.items()))
+    shell.plan(
+        *({"id": name, "run": watch.format(name), "needs": needs} for name, needs in names.items())
+    )
     found = shell.execute()
     assert found["outcome"] == "completed"
     assert shell.effects == ["build", "test", "ship", "docs"]
@@ -28,12 +36,22 @@ def test_tasks_run_one_after_the_other_each_after_what_it_needs(shell: Planner) 
 def test_a_failed_task_blocks_only_what_needs_it_and_is_not_tried_again(shell: Planner) -> None:
     """D-R30, D-R54: exit code 1; only a restart, by a person, tries it again."""
     shell.plan(
-        {"id": "a", "run": "echo a >> effects; test -e better"}, noted("b", "a"), noted("c"), noted("d", "b"), noted("e", "c")
+        {"id": "a", "run": "echo a >> effects; test -e better"},
+        noted("b", "a"),
+        noted("c"),
+        noted("d", "b"),
+        noted("e", "c"),
     )
     found = shell.execute(expect=1)
     assert found["outcome"] == "failed"
     assert shell.effects == ["a", "c", "e"]
-    assert shell.states() == {"a": "failed", "b": "blocked", "c": "succeeded", "d": "blocked", "e": "succeeded"}
+    assert shell.states() == {
+        "a": "failed",
+        "b": "blocked",
+        "c": "succeeded",
+        "d": "blocked",
+        "e": "succeeded",
+    }
     told = shell.adjourn("execute", expect=1).out
     assert f"Restart with: adjourn restart {shell.task('a')}" in told
     assert shell.effects == ["a", "c", "e"]
@@ -87,11 +105,14 @@ def test_a_rejected_task_fails_and_blocks(shell: Planner) -> None:
     assert shell.effects == []
 
 
-# --- which plan it is ------------------------------------------------------------------------------------------------------
+# --- which plan it is -----------------------------------------------------------------------------
 
 
 def test_a_plan_is_the_same_from_wherever_it_is_executed(shell: Planner) -> None:
-    """Its path is what it is known by; the store is that of its workspace, and its tasks run there."""
+    """Its path is what it is known by.
+
+    The store is that of its workspace, and its tasks run there.
+    """
     shell.plan(noted("a"))
     (shell.place / "below").mkdir()
     (shell.place / "link.toml").symlink_to("plan.toml")
@@ -108,7 +129,9 @@ def test_a_plan_is_the_same_from_wherever_it_is_executed(shell: Planner) -> None
 def test_hints_name_the_store_where_another_one_would_be_found(shell: Planner) -> None:
     (shell.place / "other" / ".git").mkdir(parents=True)
     shell.plan({"id": "a", "run": "exit 90"})
-    done = shell.adjourn("execute", str(shell.place / "plan.toml"), cwd=shell.place / "other", expect=10)
+    done = shell.adjourn(
+        "execute", str(shell.place / "plan.toml"), cwd=shell.place / "other", expect=10
+    )
     assert f"--store {shell.store}" in done.out
 
 
@@ -119,7 +142,9 @@ def test_a_workspace_is_relative_to_the_plan(shell: Planner) -> None:
     shell.plan({"id": "a", "run": "pwd > where"}, name="plans/p.toml", workspace="../work")
     shell.adjourn("execute", "plans/p.toml")
     assert (shell.place / "work" / "where").read_text().strip() == str(shell.place / "work")
-    task = shell.adjourn("plan", "show", "plans/p.toml", "--output", "json").doc["tasks"][0]["task_id"]
+    task = shell.adjourn("plan", "show", "plans/p.toml", "--output", "json").doc["tasks"][0][
+        "task_id"
+    ]
     runs = shell.adjourn("runs", task, "--output", "json", cwd=shell.place / "work").doc["runs"]
     assert runs[0]["repo_root"] == str(shell.place / "work")
 
@@ -142,7 +167,7 @@ def test_a_plan_does_not_begin_anew_while_a_task_of_it_has_not_ended(shell: Plan
     assert f"adjourn cancel {shell.task('a')}" in told.err
 
 
-# --- a plan that has changed -----------------------------------------------------------------------------------------------
+# --- a plan that has changed ----------------------------------------------------------------------
 
 
 def test_other_words_for_what_failed_begin_a_new_task(shell: Planner) -> None:
@@ -190,7 +215,7 @@ def test_new_tasks_and_needs_count_at_once_and_remarks_change_nothing(shell: Pla
     assert shell.effects == ["a", "b", "c"]
 
 
-# --- one at a time ---------------------------------------------------------------------------------------------------------
+# --- one at a time --------------------------------------------------------------------------------
 
 
 def test_a_second_execute_is_told_who_is_at_work(shell: Planner) -> None:
@@ -267,7 +292,9 @@ def test_a_worker_takes_part_and_runs_no_two_at_once(shell: Planner) -> None:
     try:
         for ask in shell.inbox():
             shell.adjourn("approve", ask["id"])
-        until(lambda: set(shell.states().values()) == {"succeeded"}, what="all are done", seconds=60)
+        until(
+            lambda: set(shell.states().values()) == {"succeeded"}, what="all are done", seconds=60
+        )
     finally:
         worker.send_signal(signal.SIGTERM)
         worker.communicate(timeout=30)
@@ -275,25 +302,38 @@ def test_a_worker_takes_part_and_runs_no_two_at_once(shell: Planner) -> None:
     shell.execute()
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------
+# --- what cannot be -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('[[task]]\nid = "a"\ncommand = ["true"]\nneeds = ["b"]\n', "plan.toml:4:10: no task is called `b`"),
-        ('[[task]]\nid = "a"\ncommand = ["true"]\nneeds = ["a"]\n', "plan.toml:4:10: the needs go round in a circle"),
+        (
+            '[[task]]\nid = "a"\ncommand = ["true"]\nneeds = ["b"]\n',
+            "plan.toml:4:10: no task is called `b`",
+        ),
+        (
+            '[[task]]\nid = "a"\ncommand = ["true"]\nneeds = ["a"]\n',
+            "plan.toml:4:10: the needs go round in a circle",
+        ),
         ("[[task]\n", "plan.toml:1"),
         ("", "plan.toml:1:1: there is no task"),
         ('\n[[task]]\nid = "a"\nfoo = 1\n', "plan.toml:4:1: unknown key `foo`"),
-        ('workspace = "nowhere"\n[[task]]\nid = "a"\ncommand = ["true"]\n', "nowhere is not a directory"),
+        (
+            'workspace = "nowhere"\n[[task]]\nid = "a"\ncommand = ["true"]\n',
+            "nowhere is not a directory",
+        ),
     ],
 )
-def test_a_plan_that_is_wrong_is_refused_with_the_line_and_nothing_starts(shell: Planner, text: str, told: str) -> None:
+def test_a_plan_that_is_wrong_is_refused_with_the_line_and_nothing_starts(
+    shell: Planner, text: str, told: str
+) -> None:
     (shell.place / "plan.toml").write_text(text)
     for words in (("execute",), ("plan", "show")):
         assert told in shell.adjourn(*words, expect=2).err
-        assert shell.adjourn(*words, "--output", "json", expect=2).doc["error"]["code"] == "bad_plan"
+        assert (
+            shell.adjourn(*words, "--output", "json", expect=2).doc["error"]["code"] == "bad_plan"
+        )
     assert shell.database or not shell.store.exists()
     assert shell.json("tasks")["tasks"] == []
 
@@ -318,7 +358,12 @@ def test_a_plan_inside_a_run_is_waited_for(shell: Planner) -> None:
     """A script that executes a plan waits for what the plan waits for, and goes on when that is done."""
     shell.agent("approved.sh")
     (shell.place / "inner").mkdir()
-    shell.plan({"id": "a", "command": ["../approved.sh"]}, noted("b", "a"), name="inner.toml", workspace="inner")
+    shell.plan(
+        {"id": "a", "command": ["../approved.sh"]},
+        noted("b", "a"),
+        name="inner.toml",
+        workspace="inner",
+    )
     outer = shell.paused("adjourn", "execute", "inner.toml")
     assert len(outer["waiting_on"]) == 1
     shell.adjourn("resume", outer["waiting_on"][0], "--approve-all")
@@ -334,7 +379,11 @@ def test_json_is_one_document_and_the_output_of_tasks_is_not_in_it(shell: Planne
 
 def test_show_draws_the_graph_in_characters_that_the_terminal_has(shell: Planner) -> None:
     shell.plan(
-        noted("top"), noted("left", "top"), noted("right", "top"), noted("bottom", "right", "left"), noted("end", "bottom")
+        noted("top"),
+        noted("left", "top"),
+        noted("right", "top"),
+        noted("bottom", "right", "left"),
+        noted("end", "bottom"),
     )
     drawn = """\
 ID               STATE    TASK  NOTE
@@ -354,7 +403,9 @@ top              ready
 
 
 def test_a_plan_of_a_thousand_tasks_in_a_row_is_drawn(shell: Planner) -> None:
-    shell.plan(*(noted(f"t{number}", *([f"t{number - 1}"] if number else [])) for number in range(1000)))
+    shell.plan(
+        *(noted(f"t{number}", *([f"t{number - 1}"] if number else [])) for number in range(1000))
+    )
     lines = shell.adjourn("plan", "show", env={"PYTHONIOENCODING": "ascii"}).out.splitlines()
     assert len(lines) == 1001
     assert lines[-1].startswith("... 999 deep: t999")
@@ -363,7 +414,11 @@ def test_a_plan_of_a_thousand_tasks_in_a_row_is_drawn(shell: Planner) -> None:
 
 def test_a_drawing_fits_a_terminal_of_eighty_columns(shell: Planner) -> None:
     names = [f"a-task-with-quite-a-long-name-{number}" for number in range(8)]
-    shell.plan(*(noted(name, *names[max(0, number - 2) : number]) for number, name in enumerate(names)))
+    shell.plan(
+        *(noted(name, *names[max(0, number - 2) : number]) for number, name in enumerate(names))
+    )
     person = Terminal(shell, "plan", "show", columns=80)
     person.ends()
-    assert [name in line for line, name in zip(person.lines, ["STATE", *names], strict=True)] == [True] * 9
+    assert [name in line for line, name in zip(person.lines, ["STATE", *names], strict=True)] == [
+        True
+    ] * 9

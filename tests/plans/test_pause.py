@@ -1,4 +1,7 @@
-"""Ctrl+C while a plan is executed, at a real terminal: one pause, nothing else starts, and how to go on."""
+"""Ctrl+C while a plan is executed, at a real terminal.
+
+One pause, nothing else starts, and how to go on.
+"""
 
 import os
 import random
@@ -39,14 +42,26 @@ def test_ctrl_c_pauses_the_task_that_runs_and_starts_no_other(shell: Planner) ->
     assert re.search(r"^Then: adjourn execute plan\.toml$", said, re.MULTILINE)
     assert shell.lines("interrupts") == ["SIGINT"]
     assert shell.effects == ["before"]
-    assert shell.states() == {"before": "succeeded", "work": "paused", "after": "pending", "free": "ready"}
+    assert shell.states() == {
+        "before": "succeeded",
+        "work": "paused",
+        "after": "pending",
+        "free": "ready",
+    }
     (run,) = shell.runs(task)
-    assert (run["state"], run["pause_reason"], run["resumable"]) == ("paused", "user_interrupt", True)
+    assert (run["state"], run["pause_reason"], run["resumable"]) == (
+        "paused",
+        "user_interrupt",
+        True,
+    )
     assert shell.processes() == {}
 
 
 def test_going_on_takes_an_explicit_action(shell: Planner) -> None:
-    """D-R6, D-R7, D-R14, D-R17, D-R61: execute alone starts nothing while a task is paused; resume, then execute, goes on."""
+    """D-R6, D-R7, D-R14, D-R17, D-R61.
+
+    Execute alone starts nothing while a task is paused; resume, then execute, goes on.
+    """
     script = "echo work >> effects; if [ -e go ]; then exit 0; fi; echo ready; sleep 300"
     shell.plan({"id": "work", "run": script}, noted("after", "work"), noted("free"))
     with Terminal(shell, "execute") as person:
@@ -98,7 +113,11 @@ def test_a_second_ctrl_c_kills_at_once(shell: Planner) -> None:
 def test_a_pause_from_elsewhere_stops_the_plan_too(shell: Planner) -> None:
     """D-R6: `adjourn pause TASK`, and SIGTERM as well, are pauses like any other."""
     for name, stop in (("a", "pause"), ("b", "sigterm")):
-        shell.plan({"id": "work", "run": f"touch {name}.asleep; sleep 300"}, noted("free"), name=f"{name}.toml")
+        shell.plan(
+            {"id": "work", "run": f"touch {name}.asleep; sleep 300"},
+            noted("free"),
+            name=f"{name}.toml",
+        )
         execute = shell.start("execute", f"{name}.toml")
         until((shell.place / f"{name}.asleep").exists, what="it works")
         if stop == "pause":
@@ -116,21 +135,31 @@ def test_ctrl_c_at_any_moment_leaves_a_plan_that_goes_on(shell: Planner) -> None
     dice = random.Random(11)
     names = [f"t{number}" for number in range(6)]
     line = "mkdir alone || exit 9; echo {0} >> effects; sleep 0.05; rmdir alone"
-    shell.plan(*({"id": name, "run": f"trap 'rmdir alone; exit 130' INT; {line.format(name)}"} for name in names))
+    shell.plan(
+        *(
+            {"id": name, "run": f"trap 'rmdir alone; exit 130' INT; {line.format(name)}"}
+            for name in names
+        )
+    )
     for _ in range(ROUNDS):
         with Terminal(shell, "execute") as person:
             person.listen(dice.uniform(0.05, 0.9))
             person.type(CTRL_C)
             code = person.ends()
         assert code in {0, 10, 130, -2}, person.raw
-        assert PACKAGE not in person.raw.decode(), "Python's own start may complain, adjourn may not"
+        assert PACKAGE not in person.raw.decode(), (
+            "Python's own start may complain, adjourn may not"
+        )
         assert shell.processes() == {}
-        for task in shell.json("tasks", "--state", "paused")["tasks"] if shell.store.exists() else ():
+        for task in (
+            shell.json("tasks", "--state", "paused")["tasks"] if shell.store.exists() else ()
+        ):
             shell.adjourn("resume", task["task_id"])
     shell.execute()
     assert list(dict.fromkeys(shell.effects)) == names
     for name in names:
-        assert shell.effects.count(name) <= len(runs_that_began(shell, name))  # one may be stopped before its first line
+        # One may be stopped before its first line
+        assert shell.effects.count(name) <= len(runs_that_began(shell, name))
 
 
 def runs_that_began(shell: Planner, name: str) -> list[dict[str, object]]:
@@ -144,8 +173,17 @@ def _has_begun(shell: Planner, run: str) -> bool:
 
 
 def test_the_lock_is_free_when_whoever_held_it_is_gone(shell: Planner) -> None:
-    """D-R51: a killed execute leaves its task running; the next one sees that through, and starts nothing beside it."""
-    shell.plan({"id": "work", "run": "echo work >> effects; touch asleep; while [ ! -e go ]; do sleep 0.02; done"}, noted("b"))
+    """D-R51: a killed execute leaves its task running.
+
+    The next one sees that through, and starts nothing beside it.
+    """
+    shell.plan(
+        {
+            "id": "work",
+            "run": "echo work >> effects; touch asleep; while [ ! -e go ]; do sleep 0.02; done",
+        },
+        noted("b"),
+    )
     execute = shell.start("execute")
     until((shell.place / "asleep").exists, what="it works")
     execute.send_signal(signal.SIGKILL)

@@ -1,4 +1,7 @@
-"""The review after a task: headless by the usual verbs, at a terminal at once, with what the task changed."""
+"""The review after a task.
+
+Headless by the usual verbs, at a terminal at once, with what the task changed.
+"""
 
 import re
 
@@ -23,7 +26,9 @@ def work(shell: Planner) -> Planner:
     (shell.place / "old.txt").write_text("a\nb\nc\n")
     (shell.place / "gone.txt").write_text("x\n")
     (shell.place / "same.txt").write_text("x\n")
-    shell.plan({"id": "write", "run": WRITES, "review": True}, noted("next", "write"), noted("free"))
+    shell.plan(
+        {"id": "write", "run": WRITES, "review": True}, noted("next", "write"), noted("free")
+    )
     return shell
 
 
@@ -61,7 +66,9 @@ def test_what_changed_is_counted_from_the_first_start_whoever_starts_it(shell: P
     shell.execute(expect=10)
     (shell.place / "other").write_text("x\n")
     shell.adjourn("resume", shell.task("a"), "--approve-all", expect=10)
-    assert [file["path"] for file in shell.json("show", shell.task("a"))["changes"]["files"]] == ["mine"]
+    assert [file["path"] for file in shell.json("show", shell.task("a"))["changes"]["files"]] == [
+        "mine"
+    ]
 
 
 @pytest.mark.parametrize("word", ["approve", "approve and stop"])
@@ -120,7 +127,9 @@ def test_a_task_cannot_approve_its_own_work(shell: Planner) -> None:
     folder = ".adjourn/clarifications"
     answer = 'echo "{\\"review\\": \\"approve\\"}"'
     response = f"mkdir -p -m 700 {folder}; {answer} > {folder}/$ADJOURN_TASK_ID.response.yaml"
-    shell.plan({"id": "a", "run": f"{response}; echo a >> effects", "review": True}, noted("b", "a"))
+    shell.plan(
+        {"id": "a", "run": f"{response}; echo a >> effects", "review": True}, noted("b", "a")
+    )
     shell.execute(expect=10)
     shell.execute(expect=10)
     assert shell.effects == ["a"]
@@ -139,7 +148,7 @@ def test_execute_can_ask_for_reviews_that_the_plan_does_not_want(shell: Planner)
     assert shell.effects == ["a", "b"]
 
 
-# --- at a terminal ---------------------------------------------------------------------------------------------------------
+# --- at a terminal --------------------------------------------------------------------------------
 
 
 @pytest.mark.serial
@@ -175,7 +184,8 @@ def test_changes_that_a_person_types_are_made_at_once(work: Planner) -> None:
         person.sees("say what to change")
         person.raw = b""
         person.type(b"c more of it\n")
-        person.sees("lines removed\r\napprove (a)")  # the second question: what is typed before it does not count
+        # The second question: what is typed before it does not count
+        person.sees("lines removed\r\napprove (a)")
         person.type(b"r no\n")
         assert person.ends() == 1
     assert work.effects == ["wrote", "wrote", "free"]

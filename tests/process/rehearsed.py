@@ -30,9 +30,17 @@ def fail() -> None:
 
 def tell(words: list[str]) -> int:
     """Print what this fork finds, and leave something behind for nobody."""
-    handed_down = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_open(fd)]
+    handed_down = [
+        os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_open(fd)
+    ]
     threads = len(os.listdir("/proc/self/task"))
-    found = {"words": words, "environment": dict(os.environ), "built": BUILT, "handed_down": handed_down, "threads": threads}
+    found = {
+        "words": words,
+        "environment": dict(os.environ),
+        "built": BUILT,
+        "handed_down": handed_down,
+        "threads": threads,
+    }
     print(json.dumps(found | {"chance": random.random(), "cwd": os.getcwd()}))
     BUILT.append("by a fork")
     os.environ["LEFT"] = "behind"

@@ -18,7 +18,13 @@ def take(pid: int) -> bool:
     child = os.fork()
     if child == 0:
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGUSR1,
+            signal.SIGCONT,
+        ):
             signal.signal(number, lambda *_: os._exit(1))
         while True:
             signal.pause()

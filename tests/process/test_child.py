@@ -30,7 +30,11 @@ def test_a_child_finds_a_clean_place(stage: Stage) -> None:
 
 
 def test_a_broken_pipe_and_a_hangup_end_a_child_as_anywhere_else(stage: Stage) -> None:
-    scene = stage.start("sh", "-c", "grep SigIgn /proc/self/status; (sleep 0.1; yes; echo $? >&2) | true; kill -HUP $$")
+    scene = stage.start(
+        "sh",
+        "-c",
+        "grep SigIgn /proc/self/status; (sleep 0.1; yes; echo $? >&2) | true; kill -HUP $$",
+    )
     result = scene.result()
     assert scene.stdout().split() == [b"SigIgn:", b"0" * 16]
     assert scene.stderr() == b"141\n"
@@ -40,7 +44,12 @@ def test_a_broken_pipe_and_a_hangup_end_a_child_as_anywhere_else(stage: Stage) -
 @pytest.mark.parametrize("code", (0, 1, 10, 90, 255))
 def test_the_exit_code_is_kept(stage: Stage, code: int) -> None:
     result = stage.run("sh", "-c", f"exit {code}")
-    assert (result.started, result.exit_code, result.signal, result.error) == (True, code, None, None)
+    assert (result.started, result.exit_code, result.signal, result.error) == (
+        True,
+        code,
+        None,
+        None,
+    )
 
 
 def test_a_child_dies_with_its_shim(stage: Stage) -> None:
@@ -67,12 +76,19 @@ def test_a_child_dies_with_its_shim(stage: Stage) -> None:
         (("./odd",), "cannot run ./odd: it is neither a program nor a script that begins with #!"),
     ),
 )
-def test_a_command_that_cannot_start_is_told_in_a_sentence(stage: Stage, argv: tuple[str, ...], sentence: str) -> None:
+def test_a_command_that_cannot_start_is_told_in_a_sentence(
+    stage: Stage, argv: tuple[str, ...], sentence: str
+) -> None:
     for name, text in (("lost", "#!/nonexistent/interpreter\n"), ("odd", "\x7fELF but not really")):
         (stage.folder / name).write_text(text)
         (stage.folder / name).chmod(0o755)
     result = stage.run(*argv)
-    assert (result.started, result.exit_code, result.signal, result.error) == (False, None, None, sentence)
+    assert (result.started, result.exit_code, result.signal, result.error) == (
+        False,
+        None,
+        None,
+        sentence,
+    )
 
 
 def test_a_folder_that_is_missing_is_told_in_a_sentence(stage: Stage) -> None:
@@ -90,7 +106,10 @@ def test_the_command_is_looked_up_in_the_childs_own_path(stage: Stage) -> None:
     (stage.folder / "bin").mkdir()
     tool = stage.folder / "bin" / "tool"
     tool.write_text("#!/bin/sh\necho mine\n")
-    assert stage.run("tool", env={"PATH": f"/usr/bin:{stage.folder}/bin"}).error == "cannot run tool: Permission denied"
+    assert (
+        stage.run("tool", env={"PATH": f"/usr/bin:{stage.folder}/bin"}).error
+        == "cannot run tool: Permission denied"
+    )
     tool.chmod(0o755)
     scene = stage.start("tool", env={"PATH": f"/usr/bin:{stage.folder}/bin:/bin"})
     assert scene.result().exit_code == 0
@@ -100,14 +119,18 @@ def test_the_command_is_looked_up_in_the_childs_own_path(stage: Stage) -> None:
 
 def test_bytes_that_are_no_text_arrive_as_they_are(stage: Stage) -> None:
     raw = os.fsdecode(b"\xff\xfe caf\xe9")
-    scene = stage.start("sh", "-c", 'printf "%s|%s" "$1" "$RAW"', "sh", raw, env={"PATH": PATH, "RAW": raw})
+    scene = stage.start(
+        "sh", "-c", 'printf "%s|%s" "$1" "$RAW"', "sh", raw, env={"PATH": PATH, "RAW": raw}
+    )
     assert scene.result().exit_code == 0
     assert scene.stdout() == b"\xff\xfe caf\xe9|\xff\xfe caf\xe9"
 
 
 def test_a_grant_is_read_once_and_ends(stage: Stage) -> None:
     grant = bytes(range(256)) * 8
-    scene = stage.start("sh", "-c", 'eval "cat <&$ADJOURN_GRANT_FD; cat <&$ADJOURN_GRANT_FD"', grant=grant)
+    scene = stage.start(
+        "sh", "-c", 'eval "cat <&$ADJOURN_GRANT_FD; cat <&$ADJOURN_GRANT_FD"', grant=grant
+    )
     assert scene.result().exit_code == 0, scene.stderr()
     assert scene.stdout() == grant
 

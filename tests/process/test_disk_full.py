@@ -22,7 +22,9 @@ def small(forks: ForkServer, tmp_path: Path) -> Iterator[Stage]:
     if os.geteuid() != 0:
         missing("the right to mount")
     mount = subprocess.run(
-        [needs("mount"), "-t", "tmpfs", "-o", f"size={SMALL}", "none", tmp_path], check=False, capture_output=True
+        [needs("mount"), "-t", "tmpfs", "-o", f"size={SMALL}", "none", tmp_path],
+        check=False,
+        capture_output=True,
     )
     if mount.returncode:
         missing("the right to mount")
@@ -65,7 +67,9 @@ def test_output_that_finds_no_room_is_counted_and_the_child_goes_on(small: Stage
 def test_a_disk_full_exactly_at_the_result_loses_nothing(small: Stage) -> None:
     for code in range(3):
         (small.folder / "ballast").unlink(missing_ok=True)
-        scene = small.start("sh", "-c", f"cat /dev/zero > ballast; echo lost; exit {code}", cwd=str(small.folder))
+        scene = small.start(
+            "sh", "-c", f"cat /dev/zero > ballast; echo lost; exit {code}", cwd=str(small.folder)
+        )
         assert scene.result().exit_code == code
 
 

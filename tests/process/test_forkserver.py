@@ -30,7 +30,9 @@ def name_of(pid: int) -> str:
 
 
 def open_in(pid: int) -> list[str]:
-    return sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd"))
+    return sorted(
+        os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd")
+    )
 
 
 def test_it_holds_nothing_of_the_supervisors(tmp_path: Path) -> None:
@@ -129,7 +131,9 @@ def test_a_new_one_holds_nothing_of_the_supervisors_either(tmp_path: Path) -> No
     assert eventually(is_dead, ours)
 
 
-def test_one_that_is_killed_during_a_start_fails_that_start_for_the_machines_reason(tmp_path: Path) -> None:
+def test_one_that_is_killed_during_a_start_fails_that_start_for_the_machines_reason(
+    tmp_path: Path,
+) -> None:
     """It is stopped, asked and killed; a shim that it may have forked never finds its gate open."""
     server = ForkServer.start()
     stage = Stage(server, tmp_path)
@@ -171,7 +175,9 @@ def test_a_machine_without_room_for_another_one_says_so_and_gets_it_later(
     server.close()
 
 
-def test_a_question_that_was_broken_off_spoils_no_other_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_was_broken_off_spoils_no_other_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def break_off(_channel: object) -> int:
         raise KeyboardInterrupt
 

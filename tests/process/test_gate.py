@@ -1,4 +1,7 @@
-"""The child starts when the gate is opened, once; if the supervisor dies before, it never starts."""
+"""The child starts when the gate is opened, once.
+
+If the supervisor dies before, it never starts.
+"""
 
 import os
 import random
@@ -12,7 +15,15 @@ import pytest
 
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.identity import identify, is_alive
-from adjourn.process.shim import GateShut, ShimFailed, ShimResult, ShimSpec, adopt, read_record, read_result
+from adjourn.process.shim import (
+    GateShut,
+    ShimFailed,
+    ShimResult,
+    ShimSpec,
+    adopt,
+    read_record,
+    read_result,
+)
 from adjourn.system.lock import is_held
 from tests.process.scene import Stage, eventually, fork, kill
 
@@ -126,7 +137,9 @@ def test_a_supervisor_killed_after_the_byte_disturbs_nothing(stage: Stage) -> No
         assert marks(stage) == number + 1
 
 
-def test_whenever_the_supervisor_dies_the_child_ran_once_or_provably_not(stage: Stage, sweep: str) -> None:
+def test_whenever_the_supervisor_dies_the_child_ran_once_or_provably_not(
+    stage: Stage, sweep: str
+) -> None:
     """A-R47: the supervisor's own death never leaves it open whether the child ran."""
     chance = random.Random(4711)
     began = time.monotonic()
@@ -148,7 +161,8 @@ def test_whenever_the_supervisor_dies_the_child_ran_once_or_provably_not(stage: 
             assert shim.wait(10)
             shim.close()
         result = read_result(spec.run_dir)
-        if record and result is None:  # adopted too early to see its result, or killed before it stood at the gate
+        # Adopted too early to see its result, or killed before it stood at the gate
+        if record and result is None:
             result = eventually(read_result, spec.run_dir)
         ran = bool(result and result.started)
         assert marks(stage) - before == ran
@@ -197,7 +211,9 @@ def test_a_run_has_one_result_only(stage: Stage) -> None:
 
 def test_a_run_without_a_folder_is_refused_in_a_sentence(stage: Stage) -> None:
     spec = stage.spec("true", run_dir="/nonexistent/run")
-    with pytest.raises(ShimFailed, match="cannot prepare /nonexistent/run: No such file or directory"):
+    with pytest.raises(
+        ShimFailed, match="cannot prepare /nonexistent/run: No such file or directory"
+    ):
         stage.forks.fork_shim(spec)
 
 
@@ -218,7 +234,12 @@ def test_many_threads_get_a_shim_each(stage: Stage) -> None:
 def test_a_large_specification_arrives_whole(stage: Stage) -> None:
     long = ["x" * 100_000] * 12
     scene = stage.start(
-        "sh", "-c", 'echo $# ${#1}; printf %s "$BIG" | wc -c', "sh", *long, env={"PATH": "/bin:/usr/bin", "BIG": "y" * 100_000}
+        "sh",
+        "-c",
+        'echo $# ${#1}; printf %s "$BIG" | wc -c',
+        "sh",
+        *long,
+        env={"PATH": "/bin:/usr/bin", "BIG": "y" * 100_000},
     )
     assert scene.result().exit_code == 0
     assert scene.stdout() == b"12 100000\n100000\n"

@@ -49,8 +49,12 @@ def lose(stage: Stage, name: str, *argv: str, use_cgroup: bool, clear: bool = Fa
     return scene
 
 
-@pytest.mark.parametrize("ways", (("daemon",), ("stopped", "hydra"), ("dynasty", "headless"), ("foster", "daemon")))
-def test_they_are_known_by_the_run_they_were_started_with(lost: Stage, ways: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "ways", (("daemon",), ("stopped", "hydra"), ("dynasty", "headless"), ("foster", "daemon"))
+)
+def test_they_are_known_by_the_run_they_were_started_with(
+    lost: Stage, ways: tuple[str, ...]
+) -> None:
     name = f"left-{'-'.join(ways)}-{os.getpid()}"
     scene = lose(lost, name, *PYTHON, WILD, name, *ways, "deaf", use_cgroup=False)
     assert eventually(alive_with, name)
@@ -74,7 +78,8 @@ def test_a_control_group_knows_even_those_who_wiped_every_trace(lost: Stage) -> 
 
 
 def test_a_session_and_its_pipe_know_those_who_stayed_in_it(lost: Stage) -> None:
-    script = "env -i sleep 4243.5 & sleep 4243.5 & echo on; wait"  # both are there before it says so
+    # Both are there before it says so
+    script = "env -i sleep 4243.5 & sleep 4243.5 & echo on; wait"
     scene = lose(lost, "unknown", "sh", "-c", script, use_cgroup=False, clear=True)
     assert alive_with("4243.5")
     assert kill_leftovers(str(scene.run_dir), "unknown") >= 2
@@ -84,7 +89,9 @@ def test_a_session_and_its_pipe_know_those_who_stayed_in_it(lost: Stage) -> None
 def test_other_runs_and_other_people_are_left_alone(tmp_path: Path) -> None:
     def wear(run: str) -> None:
         command = ["sh", "-c", "sleep 600; :", "ADJOURN_RUN_ID=mine"]
-        os.execve("/bin/sh", command, {"PATH": PATH, "ADJOURN_RUN_ID": run, "X": "ADJOURN_RUN_ID=mine"})
+        os.execve(
+            "/bin/sh", command, {"PATH": PATH, "ADJOURN_RUN_ID": run, "X": "ADJOURN_RUN_ID=mine"}
+        )
 
     others = [fork(partial(wear, run)) for run in ("mine2", "min", "")]
     assert kill_leftovers(str(tmp_path), "mine") == 0
@@ -99,7 +106,13 @@ def test_the_one_who_clears_up_is_spared_though_it_is_of_the_run(tmp_path: Path)
     path = ":".join(entry for entry in sys.path if entry)
     script = 'sleep 4244.5 & "$@"; echo gone'
     command = ["sh", "-c", script, "sh", sys.executable, "-c", CLEAR_UP, str(tmp_path), path]
-    done = subprocess.run(command, env={"PATH": PATH, "ADJOURN_RUN_ID": "of-mine"}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        env={"PATH": PATH, "ADJOURN_RUN_ID": "of-mine"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == -signal.SIGKILL
     assert done.stdout == "2\n"
     assert not alive_with("4244.5")

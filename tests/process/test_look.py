@@ -17,7 +17,10 @@ def digests(place: Path, *argv: str) -> dict[str, str]:
 
 
 def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
-    """Only the kernel sets the time of the last change; the one that a program can set proves nothing."""
+    """Only the kernel sets the time of the last change.
+
+    The one that a program can set proves nothing.
+    """
     plan = tmp_path / "plan"
     plan.write_text("good")
     os.utime(plan, (OLD, OLD))
@@ -31,7 +34,10 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
 
 
 def test_changes_in_quick_succession_are_all_seen(tmp_path: Path) -> None:
-    """Within the grain of the clock two changes look alike: what was changed just now is read again."""
+    """Within the grain of the clock two changes look alike.
+
+    What was changed just now is read again.
+    """
     plan = tmp_path / "plan"
     seen: set[str] = set()
     for number in range(300):
@@ -41,7 +47,10 @@ def test_changes_in_quick_succession_are_all_seen(tmp_path: Path) -> None:
 
 
 def test_a_change_through_a_mapping_is_seen(tmp_path: Path) -> None:
-    """It leaves all times of the file as they were: of what this user can write, no digest is kept."""
+    """It leaves all times of the file as they were.
+
+    Of what this user can write, no digest is kept.
+    """
     plan = tmp_path / "plan"
     plan.write_text("good")
     with plan.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:

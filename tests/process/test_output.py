@@ -21,7 +21,12 @@ def test_streams_are_kept_apart_byte_for_byte(stage: Stage) -> None:
     result = scene.result()
     assert scene.stdout() == b"caf\xe9 \xff\x00\n"
     assert scene.stderr() == b"\x80 err"
-    assert (result.stdout_bytes, result.stderr_bytes, result.stdout_left_out, result.stderr_left_out) == (8, 5, 0, 0)
+    assert (
+        result.stdout_bytes,
+        result.stderr_bytes,
+        result.stdout_left_out,
+        result.stderr_left_out,
+    ) == (8, 5, 0, 0)
     for name in ("stdout", "stderr", "result.json", "shim.json", "shim.lock"):
         assert (scene.run_dir / name).stat().st_mode & 0o777 == 0o600
 

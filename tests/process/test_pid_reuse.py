@@ -43,7 +43,9 @@ def chosen_pids() -> None:
 def squatting(*pids: int) -> Iterator[Squat]:
     """Have each of these pids taken over as soon as it is free."""
     command = [*PYTHON, str(HERE / "squatter.py"), *map(str, pids)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as squatter:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as squatter:
         assert squatter.stdout
         assert squatter.stdin
         assert squatter.stdout.readline() == "ready\n"
@@ -90,12 +92,23 @@ def test_whoever_took_the_childs_pid_and_session_is_no_leftover(stage: Stage) ->
         assert (squat.taken, squat.harmed) == (2, 0)
 
 
-def test_pids_that_change_hands_while_a_tree_is_killed_are_left_alone(stage: Stage, sweep: str) -> None:
+def test_pids_that_change_hands_while_a_tree_is_killed_are_left_alone(
+    stage: Stage, sweep: str
+) -> None:
     """Forced pid reuse: 0 wrong signals."""
     taken = harmed = 0
     for number in range({"ci": 15, "full": 200}[sweep]):
         name = f"wild-reuse-{number}-{os.getpid()}"
-        scene = stage.start(*PYTHON, str(HERE / "wild.py"), name, "dynasty", "dynasty", "foster", "deaf", use_cgroup=False)
+        scene = stage.start(
+            *PYTHON,
+            str(HERE / "wild.py"),
+            name,
+            "dynasty",
+            "dynasty",
+            "foster",
+            "deaf",
+            use_cgroup=False,
+        )
         assert eventually(is_a_crowd, name)
         with squatting(*alive_with(name)) as squat:
             scene.shim.kill()
@@ -108,14 +121,25 @@ def test_pids_that_change_hands_while_a_tree_is_killed_are_left_alone(stage: Sta
     assert harmed == 0
 
 
-def test_pids_that_change_hands_while_leftovers_are_killed_are_left_alone(tmp_path: Path, sweep: str) -> None:
+def test_pids_that_change_hands_while_leftovers_are_killed_are_left_alone(
+    tmp_path: Path, sweep: str
+) -> None:
     taken = harmed = 0
     for number in range({"ci": 8, "full": 100}[sweep]):
         name = f"wild-left-{number}-{os.getpid()}"
         server = ForkServer.start()
         stage = Stage(server, tmp_path)
         env = {"PATH": PATH, "ADJOURN_RUN_ID": name}
-        scene = stage.start(*PYTHON, str(HERE / "wild.py"), name, "dynasty", "dynasty", "deaf", use_cgroup=False, env=env)
+        scene = stage.start(
+            *PYTHON,
+            str(HERE / "wild.py"),
+            name,
+            "dynasty",
+            "dynasty",
+            "deaf",
+            use_cgroup=False,
+            env=env,
+        )
         assert eventually(is_a_crowd, name)
         kill(server.pid)
         server.close()
@@ -133,6 +157,8 @@ def test_pids_that_change_hands_while_leftovers_are_killed_are_left_alone(tmp_pa
 
 def test_a_record_of_another_boot_names_nobody(tmp_path: Path) -> None:
     me = ProcessId(boot_id="another boot", pid=os.getpid(), start_time=1)
-    record = ShimRecord(**msgspec.structs.asdict(me), child=os.getsid(0), child_start_time=1, pipes=())
+    record = ShimRecord(
+        **msgspec.structs.asdict(me), child=os.getsid(0), child_start_time=1, pipes=()
+    )
     (tmp_path / "shim.json").write_bytes(msgspec.json.encode(record))
     assert kill_leftovers(str(tmp_path), "run") == 0

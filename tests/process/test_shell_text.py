@@ -1,4 +1,7 @@
-"""What is judged auto in a shell text is exactly what real shells run: probe programs write down how they are called."""
+"""What is judged auto in a shell text is exactly what real shells run.
+
+Probe programs write down how they are called.
+"""
 
 import itertools
 import subprocess
@@ -43,9 +46,66 @@ action = "auto"
 
 # Pieces that texts are made of: all that could make a text mean something else than it seems to.
 PIECES = (
-    *("a", "b", "z", "x", "xy", "echo", "true", "sh -c", "bash -c", "timeout 5", "env", "xargs", "nohup", "nice"),
-    *("|", "||", "&&", ";", "&", "|&", ";;", "\n", "\r", "\t", " ", "  ", "\v", "\f", "\x00", "\x1b"),
-    *("'", '"', "\\", "$", "`", "(", ")", "{", "}", "<", ">", "#", "!", "~", "*", "?", "[", "]", "=", "%", "^", ",", "-", "--"),
+    *(
+        "a",
+        "b",
+        "z",
+        "x",
+        "xy",
+        "echo",
+        "true",
+        "sh -c",
+        "bash -c",
+        "timeout 5",
+        "env",
+        "xargs",
+        "nohup",
+        "nice",
+    ),
+    *(
+        "|",
+        "||",
+        "&&",
+        ";",
+        "&",
+        "|&",
+        ";;",
+        "\n",
+        "\r",
+        "\t",
+        " ",
+        "  ",
+        "\v",
+        "\f",
+        "\x00",
+        "\x1b",
+    ),
+    *(
+        "'",
+        '"',
+        "\\",
+        "$",
+        "`",
+        "(",
+        ")",
+        "{",
+        "}",
+        "<",
+        ">",
+        "#",
+        "!",
+        "~",
+        "*",
+        "?",
+        "[",
+        "]",
+        "=",
+        "%",
+        "^",
+        ",",
+        "-",
+        "--",
+    ),
     *(
         "$(z)",
         "`z`",
@@ -89,23 +149,51 @@ PIECES = (
 WORDS = st.one_of(
     st.sampled_from(["x", "xy", "-l", "a", "''", '""', "a=b", "1,2", "./f"]),
     st.text("xy $`;|&'", max_size=5).map(
-        lambda text: '"' + text.replace("$", "").replace("`", "") + '"' if "'" in text else f"'{text}'"
+        lambda text: (
+            '"' + text.replace("$", "").replace("`", "") + '"' if "'" in text else f"'{text}'"
+        )
     ),
 )
-COMMANDS = st.builds(lambda program, words: " ".join([program, *words]), st.sampled_from(["a", "b"]), st.lists(WORDS, max_size=3))
+COMMANDS = st.builds(
+    lambda program, words: " ".join([program, *words]),
+    st.sampled_from(["a", "b"]),
+    st.lists(WORDS, max_size=3),
+)
 LISTS = st.builds(
-    lambda first, more: first + "".join(f"{gap}{operator}{gap}{each}" for gap, operator, each in more),
+    lambda first, more: (
+        first + "".join(f"{gap}{operator}{gap}{each}" for gap, operator, each in more)
+    ),
     COMMANDS,
-    st.lists(st.tuples(st.sampled_from(["", " ", "\t "]), st.sampled_from(["|", "||", "&&", ";"]), COMMANDS), max_size=4),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["", " ", "\t "]), st.sampled_from(["|", "||", "&&", ";"]), COMMANDS
+        ),
+        max_size=4,
+    ),
 )
 STARTS = st.sampled_from(
-    ["", "timeout 5 ", "env ", "nohup ", "nice ", "xargs ", "sh -c ", "bash -c ", "z ", "true && ", "echo; "]
+    [
+        "",
+        "timeout 5 ",
+        "env ",
+        "nohup ",
+        "nice ",
+        "xargs ",
+        "sh -c ",
+        "bash -c ",
+        "z ",
+        "true && ",
+        "echo; ",
+    ]
 )
 WOUNDS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from(PIECES)), max_size=2)
 
 
 def wounded(start: str, text: str, wounds: list[tuple[int, str]]) -> str:
-    """Return a text with pieces put in anywhere: most of it still makes sense, and some of it another one."""
+    """Return a text with pieces put in anywhere.
+
+    Most of it still makes sense, and some of it another one.
+    """
     for at, piece in wounds:
         text = text[:at] + piece + text[at:]
     return start + text
@@ -142,7 +230,12 @@ class Stage:
     def _run_with(self, shell: str, text: str, status: int) -> Iterator[tuple[str, ...]]:
         seen_here = self._place / str(next(self._numbers))
         seen_here.mkdir()
-        env = {"PATH": str(self._probes), "SEEN": str(seen_here), "STATUS": str(status), "LC_ALL": "C.UTF-8"}
+        env = {
+            "PATH": str(self._probes),
+            "SEEN": str(seen_here),
+            "STATUS": str(status),
+            "LC_ALL": "C.UTF-8",
+        }
         subprocess.run(
             [needs(shell), "-c", text],
             cwd=self._place,
@@ -166,7 +259,9 @@ def stage(probes: Path, tmp_path: Path) -> Stage:
 
 
 def is_auto(rules: Policy, text: str) -> bool:
-    found = rules.judge("command", {"argv": ["sh", "-c", text]}, surroundings=seen(), workspace=WORKSPACE, now=NOW)
+    found = rules.judge(
+        "command", {"argv": ["sh", "-c", text]}, surroundings=seen(), workspace=WORKSPACE, now=NOW
+    )
     return found.action is Action.AUTO
 
 
@@ -178,7 +273,9 @@ def parts(text: str) -> set[tuple[str, ...]]:
 
 
 def is_allowed(words: tuple[str, ...]) -> bool:
-    return words[0] in {"a", "echo"} or (words[0] == "b" and len(words) == 2 and words[1].startswith("x"))
+    return words[0] in {"a", "echo"} or (
+        words[0] == "b" and len(words) == 2 and words[1].startswith("x")
+    )
 
 
 def examples(sweep: str) -> int:
@@ -188,13 +285,19 @@ def examples(sweep: str) -> int:
 QUIETLY = settings(
     deadline=None,
     database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much, HealthCheck.too_slow],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.filter_too_much,
+        HealthCheck.too_slow,
+    ],
 )
 
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("shell", SHELLS)
-def test_of_lists_of_plain_commands_shells_run_exactly_the_parts_that_are_judged(shell: str, stage: Stage, sweep: str) -> None:
+def test_of_lists_of_plain_commands_shells_run_exactly_the_parts_that_are_judged(
+    shell: str, stage: Stage, sweep: str
+) -> None:
     @settings(QUIETLY, max_examples=examples(sweep))
     @given(LISTS)
     def look(text: str) -> None:
@@ -206,7 +309,9 @@ def test_of_lists_of_plain_commands_shells_run_exactly_the_parts_that_are_judged
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_text_that_is_judged_auto_runs_nothing_that_no_auto_rule_matches(shell: str, stage: Stage, sweep: str) -> None:
+def test_a_text_that_is_judged_auto_runs_nothing_that_no_auto_rule_matches(
+    shell: str, stage: Stage, sweep: str
+) -> None:
     @settings(QUIETLY, max_examples=examples(sweep))
     @given(TEXTS)
     def look(text: str) -> None:
@@ -219,7 +324,9 @@ def test_a_text_that_is_judged_auto_runs_nothing_that_no_auto_rule_matches(shell
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("shell", SHELLS)
-def test_whatever_the_pieces_an_understood_text_runs_only_what_was_understood(shell: str, stage: Stage, sweep: str) -> None:
+def test_whatever_the_pieces_an_understood_text_runs_only_what_was_understood(
+    shell: str, stage: Stage, sweep: str
+) -> None:
     @settings(QUIETLY, max_examples=examples(sweep))
     @given(TEXTS)
     def look(text: str) -> None:
@@ -233,7 +340,23 @@ def test_whatever_the_pieces_an_understood_text_runs_only_what_was_understood(sh
 
 
 DOUBTFUL = (
-    *("a $x", "a `z`", "a > f", "a < f", "a & z", "(a)", "{ a; }", "a *", "a ?", "a [z]", "a ~", "a # z", "a\nz", "! a", "a \\z"),
+    *(
+        "a $x",
+        "a `z`",
+        "a > f",
+        "a < f",
+        "a & z",
+        "(a)",
+        "{ a; }",
+        "a *",
+        "a ?",
+        "a [z]",
+        "a ~",
+        "a # z",
+        "a\nz",
+        "! a",
+        "a \\z",
+    ),
     *(
         "if a; then z; fi",
         "time a",
@@ -271,8 +394,33 @@ DOUBTFUL = (
         "set -k; a",
         "enable -n a",
     ),
-    *("a |& z", "a ;; z", "a;", ";a", "a |", "| a", "a | | a", "a || ", "a 'x", 'a "x', "a\u00a0z", "a\rz", "a\tb\x0bz", "a\x00"),
-    *("", " ", "a 'x\ny'", "a \udc80", "sh -c 'a > f'", "bash -lc a", "sh -c a z", "sh -ec a", "fish -c a"),
+    *(
+        "a |& z",
+        "a ;; z",
+        "a;",
+        ";a",
+        "a |",
+        "| a",
+        "a | | a",
+        "a || ",
+        "a 'x",
+        'a "x',
+        "a\u00a0z",
+        "a\rz",
+        "a\tb\x0bz",
+        "a\x00",
+    ),
+    *(
+        "",
+        " ",
+        "a 'x\ny'",
+        "a \udc80",
+        "sh -c 'a > f'",
+        "bash -lc a",
+        "sh -c a z",
+        "sh -ec a",
+        "fish -c a",
+    ),
 )
 
 
@@ -281,7 +429,9 @@ def test_what_is_not_understood_for_certain_needs_a_person(text: str) -> None:
     assert not is_auto(ALL_RULES, text)
 
 
-@pytest.mark.parametrize("text", ["a " * 100_000, "a;" * 2_000 + "a", "sh -c " * 20 + "a", "nohup " * 20 + "a"])
+@pytest.mark.parametrize(
+    "text", ["a " * 100_000, "a;" * 2_000 + "a", "sh -c " * 20 + "a", "nohup " * 20 + "a"]
+)
 def test_too_much_to_be_understood_needs_a_person(text: str) -> None:
     assert not is_auto(ALL_RULES, text)
 
@@ -289,12 +439,23 @@ def test_too_much_to_be_understood_needs_a_person(text: str) -> None:
 @pytest.mark.parametrize("text", DOUBTFUL)
 def test_what_is_forbidden_is_forbidden_behind_what_is_not_understood(text: str) -> None:
     rules = policy('[[rule]]\naction = "auto"\n[[rule]]\nargs = ["rm", "**"]\naction = "never"')
-    for hidden in (f"rm -r /; {text}", f"{text}\nrm -r /", f"x $(rm -r /) {text}", f'x "`rm -r /`" {text}'):
-        found = rules.judge("command", {"argv": ["sh", "-c", hidden]}, surroundings=seen(), workspace=WORKSPACE, now=NOW)
+    for hidden in (
+        f"rm -r /; {text}",
+        f"{text}\nrm -r /",
+        f"x $(rm -r /) {text}",
+        f'x "`rm -r /`" {text}',
+    ):
+        found = rules.judge(
+            "command",
+            {"argv": ["sh", "-c", hidden]},
+            surroundings=seen(),
+            workspace=WORKSPACE,
+            now=NOW,
+        )
         assert found.action is Action.NEVER
 
 
-# --- wrappers -------------------------------------------------------------------------------------------------------------
+# --- wrappers -------------------------------------------------------------------------------------
 
 WRAPPED = (
     *(
@@ -320,7 +481,16 @@ WRAPPED = (
         "sh -c z",
         "sudo sh -c z",
     ),
-    *("sudo env nohup z", "find . -exec z {} +", "busybox z", "ssh host z", "sh -c 'sudo z'", "flock f z", "watch z", "doas z"),
+    *(
+        "sudo env nohup z",
+        "find . -exec z {} +",
+        "busybox z",
+        "ssh host z",
+        "sh -c 'sudo z'",
+        "flock f z",
+        "watch z",
+        "doas z",
+    ),
 )
 
 
@@ -331,7 +501,10 @@ def test_a_wrapper_never_widens_what_runs_by_itself(command: str) -> None:
         for name in sorted({*command.replace("'", "").split()} - {"z"})
         if name.isalpha()
     )
-    assert judged(f'{wide}[[rule]]\nargs = ["a", "**"]\naction = "auto"', *split(command)).action is Action.PROMPT
+    assert (
+        judged(f'{wide}[[rule]]\nargs = ["a", "**"]\naction = "auto"', *split(command)).action
+        is Action.PROMPT
+    )
 
 
 @pytest.mark.parametrize("command", WRAPPED)
@@ -352,7 +525,10 @@ def test_a_rule_that_leaves_nothing_open_speaks_for_what_the_wrapper_starts() ->
     assert judged(rules, "sudo", "-n", "systemctl", "stop", "nginx").action is Action.PROMPT
 
 
-@pytest.mark.parametrize("command", ["nohup a", "xargs a", "timeout -k 1 5 a", "sudo -n a", "sh -c 'a x'", "sh -c 'nohup a'"])
+@pytest.mark.parametrize(
+    "command",
+    ["nohup a", "xargs a", "timeout -k 1 5 a", "sudo -n a", "sh -c 'a x'", "sh -c 'nohup a'"],
+)
 def test_a_rule_that_leaves_nothing_open_does_not_speak_for_a_fake_program(command: str) -> None:
     rules = policy(f"[[rule]]\nargs = {split(command)}\naction = 'auto'\neffect = 'read_only'")
     arguments = {"argv": split(command)}

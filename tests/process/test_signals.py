@@ -1,4 +1,7 @@
-"""One interrupt reaches the child, then comes the grace, then the kill; a second one kills at once."""
+"""One interrupt reaches the child, then comes the grace, then the kill.
+
+A second one kills at once.
+"""
 
 import os
 import pty
@@ -36,7 +39,9 @@ def lines(data: bytes) -> list[str]:
 
 @pytest.mark.parametrize("sent", (signal.SIGINT, signal.SIGTERM))
 @pytest.mark.parametrize("wanted", (signal.SIGINT, signal.SIGTERM))
-def test_the_first_interrupt_reaches_the_child_once_as_the_kind_it_wants(stage: Stage, sent: int, wanted: int) -> None:
+def test_the_first_interrupt_reaches_the_child_once_as_the_kind_it_wants(
+    stage: Stage, sent: int, wanted: int
+) -> None:
     scene = stage.start(*PYTHON, "-c", COUNT, "0.6", interrupt=int(wanted), grace=10.0)
     assert eventually(scene.stdout) == b"ready "
     os.kill(scene.shim.identity.pid, sent)
@@ -47,11 +52,22 @@ def test_the_first_interrupt_reaches_the_child_once_as_the_kind_it_wants(stage: 
 
 def test_each_member_of_the_childs_group_gets_one(stage: Stage) -> None:
     quiet = COUNT.replace("%d ", "child %d ")
-    scene = stage.start("sh", "-c", 'trap "echo shell" INT; "$@" & wait; wait', "sh", *PYTHON, "-c", quiet, "0.6", grace=10.0)
+    scene = stage.start(
+        "sh",
+        "-c",
+        'trap "echo shell" INT; "$@" & wait; wait',
+        "sh",
+        *PYTHON,
+        "-c",
+        quiet,
+        "0.6",
+        grace=10.0,
+    )
     assert eventually(scene.stdout) == b"ready "
     scene.shim.interrupt()
     scene.result()
-    # A shell starts what runs in the background with interrupts ignored; Python sets its own handler all the same.
+    # A shell starts what runs in the background with interrupts ignored; Python sets its own
+    # handler all the same.
     assert sorted(lines(scene.stdout())) == ["2", "child", "ready", "shell"]
 
 
@@ -75,7 +91,11 @@ def test_a_second_interrupt_kills_at_once(stage: Stage) -> None:
     scene.shim.interrupt()
     result = scene.result()
     assert time.monotonic() - began < 2
-    assert (result.signal, result.interrupted, result.killed) == (signal.SIGKILL, True, "second interrupt")
+    assert (result.signal, result.interrupted, result.killed) == (
+        signal.SIGKILL,
+        True,
+        "second interrupt",
+    )
     assert lines(scene.stdout()) == ["ready", "2"]
 
 
@@ -105,7 +125,10 @@ def test_an_interrupt_that_comes_too_late_is_not_told(stage: Stage) -> None:
 
 
 def test_an_interrupt_at_any_moment_leaves_a_true_result(stage: Stage, sweep: str) -> None:
-    """Whatever the moment: not started, ended by itself, or ended by the one interrupt; never anything between."""
+    """Whatever the moment: not started, ended by itself, or ended by the one interrupt.
+
+    Never anything between.
+    """
     seen = set[str]()
     for number in range({"ci": 60, "full": 600}[sweep]):
         scene = stage.start("sh", "-c", "echo on; sleep 0.005; exit 6")
@@ -113,7 +136,12 @@ def test_an_interrupt_at_any_moment_leaves_a_true_result(stage: Stage, sweep: st
         scene.shim.interrupt()
         result = scene.result()
         ended = (result.started, result.exit_code, result.signal, result.interrupted)
-        assert ended in {(False, None, None, True), (True, None, 2, True), (True, 6, None, True), (True, 6, None, False)}
+        assert ended in {
+            (False, None, None, True),
+            (True, None, 2, True),
+            (True, 6, None, True),
+            (True, 6, None, False),
+        }
         assert result.killed is None
         if not result.started:
             assert scene.stdout() == b""

@@ -27,7 +27,10 @@ class Desk:
 
     def changes(self) -> dict[str, tuple[str, int | None, int | None]]:
         stat = compare(decoded(self._before), sketch_of(str(self.place)))
-        return {change.path: (change.what, change.lines_added, change.lines_removed) for change in stat.files}
+        return {
+            change.path: (change.what, change.lines_added, change.lines_removed)
+            for change in stat.files
+        }
 
 
 @pytest.fixture
@@ -53,7 +56,9 @@ def test_lines_that_came_and_went_are_counted(desk: Desk) -> None:
 def test_the_counts_are_those_of_git_where_no_line_moved(desk: Desk, tmp_path: Path) -> None:
     def git(*words: str) -> str:
         command = [needs("git"), "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
 
     desk.write("a.txt", "".join(f"line {number}\n" for number in range(100)))
     desk.write("b.txt", "x\ny\n")
@@ -61,10 +66,16 @@ def test_the_counts_are_those_of_git_where_no_line_moved(desk: Desk, tmp_path: P
     git("add", ".")
     git("commit", "-qm", "first")
     desk.look()
-    desk.write("a.txt", "".join(f"line {number}\n" for number in range(100) if number % 7) + "more\n")
+    desk.write(
+        "a.txt", "".join(f"line {number}\n" for number in range(100) if number % 7) + "more\n"
+    )
     desk.write("b.txt", "")
-    stat = {line.split("\t")[2]: line.split("\t")[:2] for line in git("diff", "--numstat").splitlines()}
-    assert {path: [str(added), str(removed)] for path, (_, added, removed) in desk.changes().items()} == stat
+    stat = {
+        line.split("\t")[2]: line.split("\t")[:2] for line in git("diff", "--numstat").splitlines()
+    }
+    assert {
+        path: [str(added), str(removed)] for path, (_, added, removed) in desk.changes().items()
+    } == stat
 
 
 def test_what_was_only_touched_has_not_changed(desk: Desk) -> None:
@@ -90,10 +101,15 @@ def test_what_is_not_text_or_very_large_has_no_lines(desk: Desk) -> None:
     desk.look()
     desk.write("a.bin", b"\0\2\n")
     desk.write("large.txt", "y\n" * (1 << 20))
-    assert desk.changes() == {"a.bin": ("changed", None, None), "large.txt": ("changed", None, None)}
+    assert desk.changes() == {
+        "a.bin": ("changed", None, None),
+        "large.txt": ("changed", None, None),
+    }
 
 
-def test_nothing_but_plain_files_is_read(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_nothing_but_plain_files_is_read(
+    desk: Desk, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """No link is followed, no pipe is opened, and the store and the repository are left out."""
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
     elsewhere.write_text("x\n")

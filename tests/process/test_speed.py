@@ -1,4 +1,7 @@
-"""What a shim costs, in units of starting the command without one; and what nobody pays who runs none."""
+"""What a shim costs, in units of starting the command without one.
+
+And what nobody pays who runs none.
+"""
 
 import subprocess
 import sys
@@ -56,9 +59,13 @@ print(*(min(times) * 1000 for times in (plain, whole, gate)))
 @pytest.mark.serial
 def test_a_gated_start_costs_a_few_bare_ones() -> None:
     path = ":".join(entry for entry in sys.path if entry)
-    folder = Path(subprocess.check_output([needs("mktemp"), "-d", "-p", "/dev/shm"], text=True).strip())
+    folder = Path(
+        subprocess.check_output([needs("mktemp"), "-d", "-p", "/dev/shm"], text=True).strip()
+    )
     try:
-        told = subprocess.check_output([sys.executable, "-c", MEASURE, path, str(folder), "100"], text=True)
+        told = subprocess.check_output(
+            [sys.executable, "-c", MEASURE, path, str(folder), "100"], text=True
+        )
     finally:
         subprocess.run([needs("rm"), "-rf", folder], check=True)
     bare, whole, gate = map(float, told.split())

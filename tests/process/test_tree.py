@@ -74,7 +74,10 @@ def test_of_many_hostile_trees_none_survives(stage: Stage, sweep: str, *, use_cg
     for number in range(rounds):
         names = [f"wild-{number}-{one}-{os.getpid()}" for one in range(at_once)]
         scenes = [
-            start_wild(stage, name, *chance.sample(WAYS, 3), chance.choice(ENDINGS), use_cgroup=use_cgroup) for name in names
+            start_wild(
+                stage, name, *chance.sample(WAYS, 3), chance.choice(ENDINGS), use_cgroup=use_cgroup
+            )
+            for name in names
         ]
         began = time.monotonic()
         for scene in scenes:
@@ -83,14 +86,19 @@ def test_of_many_hostile_trees_none_survives(stage: Stage, sweep: str, *, use_cg
         slowest = max(slowest, time.monotonic() - began)
         assert not [pid for name in names for pid in alive_with(name)]
         assert not any(result.survivors for result in results)
-    print(f"{rounds * at_once} hostile trees: 0 survivors, the slowest eight took {slowest - GRACE:.2f} s beyond the grace")
+    print(
+        f"{rounds * at_once} hostile trees: 0 survivors, the slowest eight took {slowest - GRACE:.2f} s beyond the grace"
+    )
     assert slowest < GRACE + 2
     assert no_group_is_left(stage)
 
 
 def no_group_is_left(stage: Stage) -> bool:
     folder = usable_folder()
-    mine = {f"adjourn-{scene.shim.identity.pid}-{scene.shim.identity.start_time}" for scene in stage.scenes}
+    mine = {
+        f"adjourn-{scene.shim.identity.pid}-{scene.shim.identity.start_time}"
+        for scene in stage.scenes
+    }
     return folder is None or mine.isdisjoint(os.listdir(folder))
 
 
@@ -103,7 +111,9 @@ def test_the_group_of_a_killed_shim_is_removed_by_the_fork_server(stage: Stage) 
 
 
 @pytest.mark.skipif(usable_folder() is None, reason="no control groups here")
-def test_a_group_that_nobody_removed_is_removed_by_the_next_fork_server_to_leave(tmp_path: Path) -> None:
+def test_a_group_that_nobody_removed_is_removed_by_the_next_fork_server_to_leave(
+    tmp_path: Path,
+) -> None:
     server = ForkServer.start()
     stage = Stage(server, tmp_path)
     scene = stage.start("sleep", "60")
@@ -134,7 +144,9 @@ int main(int count, char **words) {
 
 @pytest.mark.parametrize("sessions", ((), ("anew",)))
 @pytest.mark.usefixtures("bystanders")
-def test_even_the_fastest_runaway_is_caught(stage: Stage, sessions: tuple[str, ...], *, use_cgroup: bool) -> None:
+def test_even_the_fastest_runaway_is_caught(
+    stage: Stage, sessions: tuple[str, ...], *, use_cgroup: bool
+) -> None:
     program = stage.folder / "runaway"
     (stage.folder / "runaway.c").write_text(RUNAWAY)
     subprocess.run([needs("gcc"), "-O2", "-o", program, f"{program}.c"], check=True)
@@ -150,7 +162,9 @@ def test_even_the_fastest_runaway_is_caught(stage: Stage, sessions: tuple[str, .
 
 
 @pytest.mark.usefixtures("bystanders")
-def test_what_a_killed_shim_leaves_is_ended_by_the_fork_server(stage: Stage, *, use_cgroup: bool) -> None:
+def test_what_a_killed_shim_leaves_is_ended_by_the_fork_server(
+    stage: Stage, *, use_cgroup: bool
+) -> None:
     other = stage.start("sleep", "60")
     for way in WAYS:
         name = f"wild-{way}-orphan-{os.getpid()}"
@@ -160,7 +174,9 @@ def test_what_a_killed_shim_leaves_is_ended_by_the_fork_server(stage: Stage, *, 
     assert is_alive(other.shim.identity)
 
 
-def test_children_are_listed_also_where_the_kernel_keeps_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_are_listed_also_where_the_kernel_keeps_no_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pids = sorted(fork(lambda: None) for _ in range(3))
     listed = sorted(children())
     monkeypatch.setattr("adjourn.process.tree.CHILDREN", "/nonexistent/{}")

@@ -1,4 +1,7 @@
-"""A warm server hands its forks what it has imported and built, and nothing else; it is replaced when it is not fresh."""
+"""A warm server hands its forks what it has imported and built, and nothing else.
+
+It is replaced when it is not fresh.
+"""
 
 import json
 import os
@@ -32,7 +35,13 @@ def warmth(forks: ForkServer, code: Path) -> Iterator[Warmth]:
 
 
 def warmth_of(forks: ForkServer, code: Path, rehearsal: str) -> Warmth:
-    return Warmth(forks, modules=[HERE], rehearsal=f"{HERE}:{rehearsal}", entry=f"{HERE}:tell", files=lambda: [str(code)])
+    return Warmth(
+        forks,
+        modules=[HERE],
+        rehearsal=f"{HERE}:{rehearsal}",
+        entry=f"{HERE}:tell",
+        files=lambda: [str(code)],
+    )
 
 
 def ready(warmth: Warmth) -> WarmServer:
@@ -57,7 +66,9 @@ def children(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
 
 
-def test_a_fork_has_its_own_environment_and_nothing_of_the_one_before(stage: Stage, warmth: Warmth) -> None:
+def test_a_fork_has_its_own_environment_and_nothing_of_the_one_before(
+    stage: Stage, warmth: Warmth
+) -> None:
     os.environ["TOKEN"] = "of the worker"  # noqa: S105 -- what must not get there
     try:
         first, second = told(stage, warmth, SECRET="one"), told(stage, warmth, OTHER="two")  # noqa: S106 -- the same
@@ -74,7 +85,9 @@ def test_a_fork_has_its_own_environment_and_nothing_of_the_one_before(stage: Sta
         assert found["cwd"] == str(stage.folder)
 
 
-def test_a_fork_that_leaves_from_deep_inside_leaves_with_its_own_code_and_in_silence(stage: Stage, warmth: Warmth) -> None:
+def test_a_fork_that_leaves_from_deep_inside_leaves_with_its_own_code_and_in_silence(
+    stage: Stage, warmth: Warmth
+) -> None:
     spec = stage.spec("adjourn", "_agent", env={"PATH": PATH}, entry=f"{HERE}:leave")
     scene = Scene(ready(warmth).fork_shim(spec), Path(spec.run_dir))
     scene.shim.open_gate()
@@ -124,7 +137,9 @@ def test_one_that_was_killed_costs_no_start(stage: Stage, warmth: Warmth) -> Non
     assert told(stage, warmth)["built"] == ["built"]
 
 
-def test_a_rehearsal_that_fails_costs_time_and_nothing_else(stage: Stage, forks: ForkServer, code: Path) -> None:
+def test_a_rehearsal_that_fails_costs_time_and_nothing_else(
+    stage: Stage, forks: ForkServer, code: Path
+) -> None:
     warmth = warmth_of(forks, code, "fail")
     assert told(stage, warmth)["built"] == []
     warmth.drop()

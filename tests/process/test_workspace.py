@@ -1,4 +1,7 @@
-"""A workspace is looked at from outside: what it has checked out, and what changed, without running any of it."""
+"""A workspace is looked at from outside.
+
+What it has checked out, and what changed, without running any of it.
+"""
 
 import os
 import time
@@ -24,7 +27,9 @@ def test_a_branch_has_its_commit(tmp_path: Path) -> None:
     repository(tmp_path, main=COMMIT)
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
-    assert head_of(str(below)) == head_of(str(tmp_path)) == Head(ref="refs/heads/main", commit=COMMIT)
+    assert (
+        head_of(str(below)) == head_of(str(tmp_path)) == Head(ref="refs/heads/main", commit=COMMIT)
+    )
 
 
 def test_a_commit_by_itself_has_no_branch(tmp_path: Path) -> None:
@@ -52,7 +57,17 @@ def test_a_worktree_shares_its_branches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", ["", "ref: ", "ref: refs/../../../etc/passwd", "ref: /etc/passwd", "\x1b[2J", "x" * 10_000, "ref: refs//a", "zz" * 20]
+    "head",
+    [
+        "",
+        "ref: ",
+        "ref: refs/../../../etc/passwd",
+        "ref: /etc/passwd",
+        "\x1b[2J",
+        "x" * 10_000,
+        "ref: refs//a",
+        "zz" * 20,
+    ],
 )
 def test_what_makes_no_sense_is_no_commit(tmp_path: Path, head: str) -> None:
     repository(tmp_path, head=head)
@@ -87,7 +102,8 @@ def test_what_was_written_made_or_removed_is_told(tmp_path: Path) -> None:
     moment = time.time_ns() // 1_000_000
     time.sleep(0.05)
     (tmp_path / "edited").write_text("otherwise")
-    os.utime(tmp_path / "touched", (1, 1))  # a time that was set back does not hide it: the system notes when that was
+    # A time that was set back does not hide it: the system notes when that was
+    os.utime(tmp_path / "touched", (1, 1))
     (tmp_path / "full" / "removed").unlink()
     (tmp_path / ".git" / "index").touch()
     (tmp_path / ".adjourn" / "x").touch()

@@ -47,7 +47,9 @@ def daemon() -> None:
 def nameless() -> None:
     """A new program without a word of environment, in a session of its own."""
     os.setsid()
-    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)", NAME], {})
+    os.execve(
+        sys.executable, [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)", NAME], {}
+    )
 
 
 def stopped() -> None:
@@ -109,7 +111,10 @@ def foster() -> None:
     sleep_on()
 
 
-WAYS = {way.__name__: way for way in (daemon, nameless, stopped, hydra, runaway, dynasty, headless, foster)}
+WAYS = {
+    way.__name__: way
+    for way in (daemon, nameless, stopped, hydra, runaway, dynasty, headless, foster)
+}
 
 if __name__ == "__main__":
     *ways, ending = sys.argv[2:]

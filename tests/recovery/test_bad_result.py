@@ -1,4 +1,7 @@
-"""A `result.json` that is no plain, small file of ours stops nothing: its own call is uncertain, and all others go on."""
+"""A `result.json` that is no plain, small file of ours stops nothing.
+
+Its own call is uncertain, and all others go on.
+"""
 
 import os
 import signal
@@ -35,7 +38,9 @@ BAD: dict[str, Callable[[Path], object]] = {
     "link to nothing": lambda path: path.symlink_to("nowhere"),
     "one gigabyte": _one_gigabyte,
     "not JSON": lambda path: path.write_bytes(b"\xff\x00{"),
-    "not UTF-8 in a string": lambda path: path.write_bytes(b'{"started": true, "error": "\xff\xfe"}'),
+    "not UTF-8 in a string": lambda path: path.write_bytes(
+        b'{"started": true, "error": "\xff\xfe"}'
+    ),
     "another shape": lambda path: path.write_bytes(b'["started"]'),
     "nested too deep": lambda path: path.write_bytes(b'{"a":' + b"[" * 100_000),
     "empty": lambda path: path.write_bytes(b""),
@@ -67,7 +72,9 @@ def test_a_bad_result_stops_no_command_and_no_other_task(shell: Shell, kind: str
 
 
 @pytest.mark.parametrize("name", ["shim.lock", "shim.json", "stdout", "stderr", "shim.tmp"])
-def test_no_other_file_of_a_dead_run_stops_a_command_by_being_a_fifo(shell: Shell, name: str) -> None:
+def test_no_other_file_of_a_dead_run_stops_a_command_by_being_a_fifo(
+    shell: Shell, name: str
+) -> None:
     task = shell.detached("sleep", "60")
     place = _kill_run(shell, task)
     (place / name).unlink(missing_ok=True)

@@ -12,7 +12,9 @@ RECEIPT = b"SELECT no, body, seal FROM adjourn.event"
 
 
 @pytest.mark.timeout(120)
-def test_a_decision_that_was_saved_before_the_connection_broke_is_not_lost(database: str, tmp_path: Path) -> None:
+def test_a_decision_that_was_saved_before_the_connection_broke_is_not_lost(
+    database: str, tmp_path: Path
+) -> None:
     if "host=/" not in database and "host=%2F" not in database:
         missing("a server that listens on a unix socket")
     (tmp_path / "work").mkdir()

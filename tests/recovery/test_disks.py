@@ -43,13 +43,17 @@ def shell_on(kind: str, place: Path) -> Iterator[Shell]:
         file.truncate(int(megabytes) << 20)
     subprocess.run([_maker(str(maker)), *map(str, options), image], check=True, capture_output=True)
     place.mkdir()
-    mounted = subprocess.run([needs("mount"), "-o", "loop", image, place], capture_output=True, check=False)
+    mounted = subprocess.run(
+        [needs("mount"), "-o", "loop", image, place], capture_output=True, check=False
+    )
     if mounted.returncode:
         missing("the right to mount a filesystem")
     try:
         place.chmod(0o700)
         shell = Shell(place)
-        shell.environment |= {name: str(place.parent / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        shell.environment |= {
+            name: str(place.parent / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+        }
         yield shell
         assert shell.end() == {}
     finally:
@@ -65,12 +69,19 @@ def test_no_verb_on_a_full_disk_ends_without_naming_the_disk(kind: str, tmp_path
         ask = manifest["asks"][0]["id"]
         filler = fill(disk.place)
         subprocess.run(["sync", "-f", disk.place], check=True)
-        writing = (("approve", ask), ("run", "--", "true"), ("run", "--pause-on-approval", "--", "true"))
+        writing = (
+            ("approve", ask),
+            ("run", "--", "true"),
+            ("run", "--pause-on-approval", "--", "true"),
+        )
         looking = (("inbox",), ("tasks",), ("show", manifest["task_id"]))
         for words in (*looking, *writing, ("doctor",)):
             done = disk.adjourn(*words, expect=None)
             done.must(done.code)
-            assert done.code == 0 or words == ("doctor",) or "the disk of " in done.err, (words, done)
+            assert done.code == 0 or words == ("doctor",) or "the disk of " in done.err, (
+                words,
+                done,
+            )
             assert done.code in ({1} if words in writing else {0, 1}), (words, done)
             if done.code and words != ("doctor",):
                 assert f"the disk of {disk.store}" in done.err, (words, done.err)

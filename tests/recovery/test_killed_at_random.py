@@ -1,4 +1,7 @@
-"""Parts of one worker are killed and starved at random beside a healthy one: no approval is lost, nothing runs twice."""
+"""Parts of one worker are killed and starved at random beside a healthy one.
+
+No approval is lost, nothing runs twice.
+"""
 
 import contextlib
 import os
@@ -12,13 +15,24 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.shell import parent_of, until
-from tests.recovery.workers import UserShell, a_worker, approved, fork_servers_of, limit, states, user_shell
+from tests.recovery.workers import (
+    UserShell,
+    a_worker,
+    approved,
+    fork_servers_of,
+    limit,
+    states,
+    user_shell,
+)
 
 SHARES = {"ci": (30, 15.0), "full": (200, 240.0)}  # tasks, seconds at most
 
 
 class Trouble:
-    """What happens to the sick worker: it is started again when it dies, as an init system would do."""
+    """What happens to the sick worker.
+
+    It is started again when it dies, as an init system would do.
+    """
 
     def __init__(self, shell: UserShell, chance: random.Random) -> None:
         self._shell = shell
@@ -37,7 +51,9 @@ class Trouble:
             until(lambda: bool(fork_servers_of(worker.pid)), what="its fork server is there")
             time.sleep(0.3)
         servers = fork_servers_of(worker.pid)
-        what = self._chance.choices(("server", "shim", "worker", "starve", "files"), weights=(45, 20, 5, 20, 10))[0]
+        what = self._chance.choices(
+            ("server", "shim", "worker", "starve", "files"), weights=(45, 20, 5, 20, 10)
+        )[0]
         if what in {"server", "shim", "starve"} and not servers:
             return  # it has not been replaced yet
         if what == "server":
@@ -77,7 +93,10 @@ def _children_of(pid: int) -> list[int]:
 
 
 def _has_started(shell: UserShell, shim: int) -> bool:
-    """Return whether a shim may have let its command start: to kill that one makes it uncertain, which is another promise."""
+    """Return whether a shim may have let its command start.
+
+    To kill that one makes it uncertain, which is another promise.
+    """
     for child in _children_of(shim):
         with contextlib.suppress(OSError):
             return os.readlink(f"/proc/{child}/cwd") == str(shell.place)
@@ -107,7 +126,9 @@ def test_no_approved_task_fails_for_the_machines_reason_and_none_runs_twice(swee
         ended = Counter(states(shell, tasks))
         uncertain = [ask["task_id"] for ask in shell.json("inbox", "--limit", "1000")["asks"]]
         ran = Counter(shell.lines("effects"))
-        print(f"\n{count} approved tasks, {dict(trouble.counts)}: {dict(ended)}, {len(uncertain)} uncertain")
+        print(
+            f"\n{count} approved tasks, {dict(trouble.counts)}: {dict(ended)}, {len(uncertain)} uncertain"
+        )
         assert ended["failed"] == 0
         assert [task for task, times in ran.items() if times > 1] == []
         assert ended["succeeded"] + len(uncertain) == count

@@ -1,4 +1,7 @@
-"""A replica that lags behind is promoted: no call that ran on the old primary runs a second time."""
+"""A replica that lags behind is promoted.
+
+No call that ran on the old primary runs a second time.
+"""
 
 import shutil
 import signal
@@ -26,11 +29,15 @@ from tests.stateful.world import shim_of
 Make = Callable[[str], Machine]
 TASKS = 6
 SCRIPT = '[ "$AUTO_APPROVAL" ] || exit 90; echo ${ADJOURN_TASK_ID} >> effects'
-LAGS = {"ci": (0.0,), "full": (0.0, 0.05, 0.3, 1.0)}  # seconds between the last effect and the failover
+# Seconds between the last effect and the failover
+LAGS = {"ci": (0.0,), "full": (0.0, 0.05, 0.3, 1.0)}
 
 
 class Snapshots:
-    """Keeps the database as it was after each commit: what a replica has that stopped to follow there."""
+    """Keeps the database as it was after each commit.
+
+    What a replica has that stopped to follow there.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -52,14 +59,18 @@ class Snapshots:
         newest, place = 0, 0
         with psycopg.connect(self._url, autocommit=True) as look:
             while not self._is_over.wait(0.001):
-                place = look.execute("SELECT coalesce(max(no), 0) FROM adjourn.event").fetchall()[0][0]
+                place = look.execute("SELECT coalesce(max(no), 0) FROM adjourn.event").fetchall()[
+                    0
+                ][0]
                 if int(place) > newest:
                     newest = self._hold()
 
     def _hold(self) -> int:
         connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(self._url)
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        place, name = connection.execute("SELECT max(no), pg_export_snapshot() FROM adjourn.event").fetchall()[0]
+        place, name = connection.execute(
+            "SELECT max(no), pg_export_snapshot() FROM adjourn.event"
+        ).fetchall()[0]
         self._held.append((int(place), str(name), connection))
         return int(place)
 
@@ -68,7 +79,13 @@ class Snapshots:
         files = []
         for place, name, _ in self._held:
             files.append(folder / f"{place}.dump")
-            words = [program, "--format=custom", f"--snapshot={name}", "--schema=adjourn", "--schema=absurd"]
+            words = [
+                program,
+                "--format=custom",
+                f"--snapshot={name}",
+                "--schema=adjourn",
+                "--schema=absurd",
+            ]
             subprocess.run([*words, f"--file={files[-1]}", self._url], check=True, timeout=60)
         return files
 
@@ -123,13 +140,16 @@ def test_no_call_runs_twice_on_a_replica_that_is_promoted_at_any_commit(
         assert len(dumps) > 3
         (place,) = (home / "adjourn").iterdir()
         seen = (place / "seen.json").read_bytes()
-        shutil.rmtree(place / "runs")  # what was seen of the trail has to do, without what the runs left
+        # What was seen of the trail has to do, without what the runs left
+        shutil.rmtree(place / "runs")
         for dump in dumps if sweep == "full" else dumps[:3]:
             promote(postgres, database, dump, programs[1])
             (place / "seen.json").write_bytes(seen)
             for _ in range(2):
                 here.adjourn("worker", "--once", expect=None, cwd=here.work)
-            assert sorted(effects.read_text().split()) == sorted(tasks), f"promoted at {dump.name}, {lag} s later"
+            assert sorted(effects.read_text().split()) == sorted(tasks), (
+                f"promoted at {dump.name}, {lag} s later"
+            )
         effects.write_text("")
         shutil.rmtree(place)
         postgres.do(f"DROP DATABASE {name_of(database)} WITH (FORCE)")
@@ -171,7 +191,9 @@ def test_a_worker_that_lives_on_starts_nothing_that_another_process_of_its_machi
     assert effects.read_text().split() == [task]
 
 
-def test_no_gate_opens_where_the_machine_cannot_remember_how_far_the_trail_is(database: str, tmp_path: Path) -> None:
+def test_no_gate_opens_where_the_machine_cannot_remember_how_far_the_trail_is(
+    database: str, tmp_path: Path
+) -> None:
     seen = tmp_path / "seen"
     seen.mkdir()
     store = PostgresStore(database, seen=str(seen / "seen.json"))

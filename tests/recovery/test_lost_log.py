@@ -1,4 +1,7 @@
-"""The write-ahead log, its index or the database go away under a living process: exit 0 still means on disk."""
+"""The write-ahead log, its index or the database go away under a living process.
+
+Exit 0 still means on disk.
+"""
 
 import os
 import shutil
@@ -52,7 +55,15 @@ def note(store: SqliteStore, name: str) -> None:
         moment = 1_700_000_000_000
         spec = Spec(runner="command", argv=("true",), workspace="/")
         tx.add_task(
-            Task(id=name, spec=spec, state=TaskState.QUEUED, session_id=name, created_at=moment, updated_at=moment, next_call=1)
+            Task(
+                id=name,
+                spec=spec,
+                state=TaskState.QUEUED,
+                session_id=name,
+                created_at=moment,
+                updated_at=moment,
+                next_call=1,
+            )
         )
         tx.append(Event(task_id=name, kind="task_created", by="uid:0", at=moment, facts={}))
 
@@ -66,7 +77,9 @@ def store(tmp_path: Path) -> SqliteStore:
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", ["adjourn.db", "adjourn.db-wal", "adjourn.db-shm"])
-def test_nothing_is_acknowledged_once_a_file_of_the_store_is_another(store: SqliteStore, name: str, loss: Loss) -> None:
+def test_nothing_is_acknowledged_once_a_file_of_the_store_is_another(
+    store: SqliteStore, name: str, loss: Loss
+) -> None:
     loss(Path(store.root) / name)
     with pytest.raises(StoreProblem, match="nothing was changed"):
         note(store, "second")
@@ -80,10 +93,17 @@ def test_nothing_is_acknowledged_once_the_log_was_emptied(store: SqliteStore) ->
 
 @pytest.mark.parametrize("loss", [*LOSSES, truncated])
 @pytest.mark.parametrize("name", ["adjourn.db-wal", "adjourn.db-shm"])
-def test_nothing_is_acknowledged_that_was_committed_into_a_lost_file(store: SqliteStore, name: str, loss: Loss) -> None:
-    """The file goes away in the middle of the transaction: the commit goes well, and is worth nothing."""
+def test_nothing_is_acknowledged_that_was_committed_into_a_lost_file(
+    store: SqliteStore, name: str, loss: Loss
+) -> None:
+    """The file goes away in the middle of the transaction.
+
+    The commit goes well, and is worth nothing.
+    """
     if (name, loss) == ("adjourn.db-shm", truncated):
-        pytest.skip("a mapped file that is cut off ends every process that looks at it, whatever it is")
+        pytest.skip(
+            "a mapped file that is cut off ends every process that looks at it, whatever it is"
+        )
 
     def change() -> None:
         with store.change() as tx:
@@ -95,7 +115,9 @@ def test_nothing_is_acknowledged_that_was_committed_into_a_lost_file(store: Sqli
 
 
 @pytest.mark.parametrize("name", ["adjourn.db-wal", "adjourn.db-shm"])
-def test_a_decision_beside_a_worker_that_lost_its_log_is_refused_or_kept(shell: Shell, name: str) -> None:
+def test_a_decision_beside_a_worker_that_lost_its_log_is_refused_or_kept(
+    shell: Shell, name: str
+) -> None:
     """Whoever comes next shares the index with the worker, and would write behind the end of an empty log."""
     manifest = shell.paused(shell.agent("approved.sh"))
     worker = shell.start("worker", "--pool", "another", stdout=subprocess.DEVNULL)

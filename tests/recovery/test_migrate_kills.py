@@ -1,4 +1,7 @@
-"""`store migrate --from` is killed at every point: at most one store is live, and running it again loses nothing."""
+"""`store migrate --from` is killed at every point.
+
+At most one store is live, and running it again loses nothing.
+"""
 
 import contextlib
 import random
@@ -55,14 +58,20 @@ class Moving:
         self.approved = self.shell.paused("sh", "-c", SCRIPT)["task_id"]
         self.shell.adjourn("approve", self.shell.inbox()[0]["id"])
         self._directories = (self.shell.store, Path(self.shell.environment["XDG_STATE_HOME"]))
-        with contextlib.closing(SqliteStore(str(self.shell.store))):  # so that the log is kept, with something in it
+        # So that the log is kept, with something in it
+        with contextlib.closing(SqliteStore(str(self.shell.store))):
             self.waiting = self.shell.paused("sh", "-c", SCRIPT)["task_id"]
             for directory in self._directories:
-                shutil.copytree(directory, directory.with_name(f"kept-{directory.name}"), symlinks=True)
+                shutil.copytree(
+                    directory, directory.with_name(f"kept-{directory.name}"), symlinks=True
+                )
         assert list(self.shell.place.glob("kept-*/*-wal"))
 
     def begin_anew(self) -> None:
-        """Have the store be as it was, in the same directory: a copy in another would not be bound to this machine."""
+        """Have the store be as it was, in the same directory.
+
+        A copy in another would not be bound to this machine.
+        """
         for directory in self._directories:
             for each in directory.iterdir():
                 shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
@@ -74,9 +83,18 @@ class Moving:
         """Move the store, and have whoever moves it die at one point."""
         self._control.aim(aim)
         done = subprocess.run(
-            [sys.executable, "-c", MIGRATE, str(self.shell.store), url, str(aim.at), str(int(aim.mode))],
+            [
+                sys.executable,
+                "-c",
+                MIGRATE,
+                str(self.shell.store),
+                url,
+                str(aim.at),
+                str(int(aim.mode)),
+            ],
             cwd=REPOSITORY,
-            env=self.shell.environment | {"LD_PRELOAD": self._library, "INJECT_CONTROL": str(self._control.path)},
+            env=self.shell.environment
+            | {"LD_PRELOAD": self._library, "INJECT_CONTROL": str(self._control.path)},
             capture_output=True,
             timeout=60,
             check=False,
@@ -114,9 +132,17 @@ def test_no_kill_of_migrate_leaves_two_live_stores_or_loses_anything(
 ) -> None:
     with postgres.empty_database() as url:
         counted = moving.move(url, Aim())
-    aims = [Aim(at=at, mode=mode) for at in range(1, counted.calls + 1) for mode in (Mode.BEFORE, Mode.AFTER)]
+    aims = [
+        Aim(at=at, mode=mode)
+        for at in range(1, counted.calls + 1)
+        for mode in (Mode.BEFORE, Mode.AFTER)
+    ]
     last = aims[-80:]  # what comes before them is about reading, and the schema of the new one
-    chosen = aims if sweep == "full" else sorted(random.Random(5).sample(last, SHARE), key=lambda aim: aim.at)
+    chosen = (
+        aims
+        if sweep == "full"
+        else sorted(random.Random(5).sample(last, SHARE), key=lambda aim: aim.at)
+    )
     killed = 0
     for aim in chosen:
         moving.begin_anew()
@@ -124,12 +150,21 @@ def test_no_kill_of_migrate_leaves_two_live_stores_or_loses_anything(
             shot = moving.move(url, aim)
             killed += bool(shot.killed)
             assert len(moving.live(url)) <= 1, f"two stores are live after {aim}: {shot.what}"
-            again = moving.shell.adjourn("store", "migrate", "--from", ".adjourn", "--store", url, expect=None)
-            assert again.code == 0 or "leads to a database already" in again.err, (aim, shot.what, again.err)
+            again = moving.shell.adjourn(
+                "store", "migrate", "--from", ".adjourn", "--store", url, expect=None
+            )
+            assert again.code == 0 or "leads to a database already" in again.err, (
+                aim,
+                shot.what,
+                again.err,
+            )
             assert moving.live(url) == ["the database"]
             moving.shell.adjourn("worker", "--once")
             asks: list[Document] = moving.shell.inbox()
-            assert ([ask["task_id"] for ask in asks], moving.effects) == ([moving.waiting], ["deployed"]), (aim, shot.what)
+            assert ([ask["task_id"] for ask in asks], moving.effects) == (
+                [moving.waiting],
+                ["deployed"],
+            ), (aim, shot.what)
     with capsys.disabled():
         print(f"\nmigrate: {killed} kills of {len(aims)} points")
     assert killed > 0.8 * len(chosen)
@@ -145,9 +180,18 @@ migrate(sys.argv[1], place_for(sys.argv[2]))
 """
 
 
-def test_an_interrupted_move_is_told_and_goes_on_with_the_command_that_is_named(moving: Moving, postgres: Server) -> None:
+def test_an_interrupted_move_is_told_and_goes_on_with_the_command_that_is_named(
+    moving: Moving, postgres: Server
+) -> None:
     with postgres.empty_database() as url:
-        moving.shell.run(sys.executable, "-c", DIES_AT_THE_COMMIT, str(moving.shell.store), url, expect=-signal.SIGKILL)
+        moving.shell.run(
+            sys.executable,
+            "-c",
+            DIES_AT_THE_COMMIT,
+            str(moving.shell.store),
+            url,
+            expect=-signal.SIGKILL,
+        )
         assert moving.live(url) == []
         refused = ""
         for words in (("tasks",), ("run", "--", "true"), ("worker", "--once")):
@@ -158,26 +202,38 @@ def test_an_interrupted_move_is_told_and_goes_on_with_the_command_that_is_named(
         assert moving.effects == ["deployed"]
 
 
-def test_a_move_into_a_database_with_other_tasks_leaves_the_directory_as_it_was(moving: Moving, postgres: Server) -> None:
+def test_a_move_into_a_database_with_other_tasks_leaves_the_directory_as_it_was(
+    moving: Moving, postgres: Server
+) -> None:
     with postgres.empty_database() as url:
         moving.shell.adjourn("run", "--store", url, "--", "true")
-        error = moving.shell.adjourn("store", "migrate", "--from", ".adjourn", "--store", url, expect=4).err
+        error = moving.shell.adjourn(
+            "store", "migrate", "--from", ".adjourn", "--store", url, expect=4
+        ).err
         assert "keeps something else already" in error
         moving.shell.adjourn("worker", "--once")
         assert moving.effects == ["deployed"]
 
 
-def test_no_kill_of_a_move_that_is_refused_loses_anything(moving: Moving, postgres: Server, sweep: str) -> None:
+def test_no_kill_of_a_move_that_is_refused_loses_anything(
+    moving: Moving, postgres: Server, sweep: str
+) -> None:
     with postgres.empty_database() as url:
         moving.shell.adjourn("run", "--store", url, "--", "true")
         counted = moving.move(url, Aim(), is_refused=True)
         aims = [Aim(at=at, mode=Mode.AFTER) for at in range(1, counted.calls + 1)]
         last = aims[-40:]  # what comes before them is about reading
-        chosen = aims if sweep == "full" else sorted(random.Random(5).sample(last, SHARE), key=lambda aim: aim.at)
+        chosen = (
+            aims
+            if sweep == "full"
+            else sorted(random.Random(5).sample(last, SHARE), key=lambda aim: aim.at)
+        )
         for aim in chosen:
             moving.begin_anew()
             shot = moving.move(url, aim, is_refused=True)
-            again = moving.shell.adjourn("store", "migrate", "--from", ".adjourn", "--store", url, expect=4)
+            again = moving.shell.adjourn(
+                "store", "migrate", "--from", ".adjourn", "--store", url, expect=4
+            )
             assert "keeps something else already" in again.err, (aim, shot.what)
             moving.shell.adjourn("worker", "--once")
             tasks = [ask["task_id"] for ask in moving.shell.inbox()]

@@ -1,4 +1,7 @@
-"""Another PID namespace is not death: while its shim holds its lock, a run is killed by nobody and started by nobody."""
+"""Another PID namespace is not death.
+
+While its shim holds its lock, a run is killed by nobody and started by nobody.
+"""
 
 import os
 import signal
@@ -44,9 +47,18 @@ def _is_untouched(shell: Shell, task: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [("tasks",), ("inbox",), ("show", "{task}"), ("wait", "{task}", "--timeout", "1"), ("worker", "--once")]
+    "verb",
+    [
+        ("tasks",),
+        ("inbox",),
+        ("show", "{task}"),
+        ("wait", "{task}", "--timeout", "1"),
+        ("worker", "--once"),
+    ],
 )
-def test_a_sibling_namespace_calls_no_living_run_lost(shell: Shell, sibling: list[str], verb: tuple[str, ...]) -> None:
+def test_a_sibling_namespace_calls_no_living_run_lost(
+    shell: Shell, sibling: list[str], verb: tuple[str, ...]
+) -> None:
     task = _begin(shell)
     words = [word.format(task=task) for word in verb]
     for _ in range(2):
@@ -59,7 +71,9 @@ def test_a_sibling_namespace_calls_no_living_run_lost(shell: Shell, sibling: lis
     assert len(shell.lines("started")) == 1
 
 
-def test_a_sibling_namespace_reads_the_result_of_a_run_that_ended(shell: Shell, sibling: list[str]) -> None:
+def test_a_sibling_namespace_reads_the_result_of_a_run_that_ended(
+    shell: Shell, sibling: list[str]
+) -> None:
     task = _begin(shell)
     shell.run(*sibling, str(ADJOURN), "tasks")
     (shell.place / "go").touch()
@@ -75,7 +89,9 @@ def _container(shell: Shell, sibling: list[str]) -> Iterator[str]:
     """Start a task inside a namespace that lives on, kill its supervisor there, and yield the task's id."""
     shell.script(WORK, name="work.sh")
     inside = "adjourn run --detach -- ./work.sh > task; touch ready; exec sleep 300"
-    with subprocess.Popen([*sibling, "sh", "-c", inside], cwd=shell.place, env=shell.environment) as container:
+    with subprocess.Popen(
+        [*sibling, "sh", "-c", inside], cwd=shell.place, env=shell.environment
+    ) as container:
         try:
             until((shell.place / "ready").exists, what="the task is started")
             until(lambda: bool(shell.lines("started")), what="it works")
@@ -96,7 +112,9 @@ def test_the_host_calls_no_run_of_a_container_lost(shell: Shell, sibling: list[s
             assert len(shell.lines("started")) == 1
         assert shell.state(task) == "running"
         (shell.place / "go").touch()
-        until((shell.store / "runs" / f"{task}.1" / "result.json").exists, what="its result is there")
+        until(
+            (shell.store / "runs" / f"{task}.1" / "result.json").exists, what="its result is there"
+        )
         until(lambda: shell.state(task) == "succeeded", what="it has succeeded")
         assert shell.lines("ended") == ["done"]
 
@@ -109,7 +127,9 @@ def test_a_run_whose_container_is_gone_is_uncertain(shell: Shell, sibling: list[
     assert shell.inbox()[0]["kind"] == "uncertain"
 
 
-def test_a_stop_from_a_sibling_namespace_is_carried_out_by_who_can(shell: Shell, sibling: list[str]) -> None:
+def test_a_stop_from_a_sibling_namespace_is_carried_out_by_who_can(
+    shell: Shell, sibling: list[str]
+) -> None:
     """`cancel` from there signals nobody; it leaves its wish in the store, says so, and whoever sees the process does it.
 
     The store knows the place: it was used from there while nothing ran.
@@ -140,7 +160,9 @@ def test_a_stop_from_a_sibling_namespace_is_carried_out_by_who_can(shell: Shell,
 
 @pytest.mark.parametrize("verb", ["cancel", "pause"])
 @pytest.mark.one_machine("a login may come from any container")
-def test_a_sibling_namespace_that_is_new_stops_nothing(shell: Shell, sibling: list[str], verb: str) -> None:
+def test_a_sibling_namespace_that_is_new_stops_nothing(
+    shell: Shell, sibling: list[str], verb: str
+) -> None:
     """It could be part of the run, or of another one, and a run stops only what it started."""
     task = _begin(shell)
     told = shell.run(*sibling, str(ADJOURN), verb, task, expect=5)

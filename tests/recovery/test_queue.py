@@ -34,7 +34,10 @@ def a_writer_in_its_commit(shell: Shell) -> Iterator[int]:
     script.write_text(code)
     python = str(ADJOURN.with_name("python"))
     process = subprocess.Popen(
-        [python, str(script), "worker", "--token=secret"], cwd="/", env=shell.environment, stdout=subprocess.PIPE
+        [python, str(script), "worker", "--token=secret"],
+        cwd="/",
+        env=shell.environment,
+        stdout=subprocess.PIPE,
     )
     try:
         assert process.stdout
@@ -59,7 +62,9 @@ def test_nobody_waits_for_a_stopped_writer_without_a_word(shell: Shell) -> None:
         _, err = each.communicate(timeout=30)
         assert each.returncode == 0
         said = err.decode().splitlines()
-        assert said[0].startswith(f"adjourn: waiting for the store: process {pid} (adjourn worker) has held it for ")
+        assert said[0].startswith(
+            f"adjourn: waiting for the store: process {pid} (adjourn worker) has held it for "
+        )
         assert said[0].endswith("; it is stopped")
         assert said[1] == f"  try: kill -CONT {pid}"
         assert len(said) == 2, "once"

@@ -30,7 +30,10 @@ def backup(shell: Shell, name: str) -> None:
 
 
 def restore(shell: Shell, name: str) -> None:
-    """Put a backup in the place of the database, as if it were the newest; what runs have left stays."""
+    """Put a backup in the place of the database, as if it were the newest.
+
+    What runs have left stays.
+    """
     for suffix in COMPANIONS:
         (shell.store / f"adjourn.db{suffix}").unlink(missing_ok=True)
     shutil.copy(shell.place / name, shell.store / "adjourn.db")
@@ -124,7 +127,10 @@ def test_a_mark_alone_is_proof_enough(shell: Shell) -> None:
 
 
 def test_a_name_that_another_run_left_is_given_again(shell: Shell) -> None:
-    """After the restore the person decides otherwise: the new command has the number of the old run, and starts, once."""
+    """After the restore the person decides otherwise.
+
+    The new command has the number of the old run, and starts, once.
+    """
     task = gated(shell)
     ask = shell.inbox()[0]["id"]
     backup(shell, "monday.db")
@@ -203,8 +209,13 @@ echo $ADJOURN_CALL_ID >> starts
 """
 
 
-def test_set_back_to_every_commit_of_its_life_no_call_starts_twice(shell: Shell, sweep: str) -> None:
-    """A copy of the store after each commit of a task's life; each is restored, and gone on with to the end."""
+def test_set_back_to_every_commit_of_its_life_no_call_starts_twice(
+    shell: Shell, sweep: str
+) -> None:
+    """A copy of the store after each commit of a task's life.
+
+    Each is restored, and gone on with to the end.
+    """
     place = shell.place / "copies"
     place.mkdir()
     task, copies = _copied_life(shell, place)
@@ -216,7 +227,9 @@ def test_set_back_to_every_commit_of_its_life_no_call_starts_twice(shell: Shell,
         _go_on(shell, task)
         starts = shell.lines("starts")
         assert len(set(starts)) == len(starts), f"after {copy.name}: {starts}"
-    print(f"set back to {len(seen)} of {len(copies)} commits: {len(shell.lines('starts'))} starts, 0 of them double")
+    print(
+        f"set back to {len(seen)} of {len(copies)} commits: {len(shell.lines('starts'))} starts, 0 of them double"
+    )
 
 
 def _copied_life(shell: Shell, place: Path) -> tuple[str, list[Path]]:
@@ -263,7 +276,11 @@ def _go_on(shell: Shell, task: str) -> None:
         if shell.state(task) == "succeeded" or any(ask["kind"] == "uncertain" for ask in asks):
             return
         for ask in asks:
-            words = ("approve", ask["id"]) if ask["kind"] == "approval" else ("answer", ask["id"], "this")
+            words = (
+                ("approve", ask["id"])
+                if ask["kind"] == "approval"
+                else ("answer", ask["id"], "this")
+            )
             shell.adjourn(*words)
         shell.adjourn("resume", task, expect=None)
     raise AssertionError(f"it does not end: {shell.json('show', task)}")

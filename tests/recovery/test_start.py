@@ -1,4 +1,7 @@
-"""A start that fails for the machine's reason fails no task: the task stays queued, and its approval is kept."""
+"""A start that fails for the machine's reason fails no task.
+
+The task stays queued, and its approval is kept.
+"""
 
 import os
 import shutil
@@ -53,7 +56,10 @@ def test_a_machine_without_processes_fails_no_approved_task(user: UserShell) -> 
     tasks = approved(user, 12, "sh", "-c", "echo ran >> effects")
     user.be_alone()
     with a_worker(user, before=("prlimit", "--nproc=2:10000")) as worker:
-        until(lambda: "not start" in log_of(user) or "holding back" in log_of(user), what="it cannot start one")
+        until(
+            lambda: "not start" in log_of(user) or "holding back" in log_of(user),
+            what="it cannot start one",
+        )
         time.sleep(4)
         assert states(user, tasks) == ["queued"] * 12
         for pid in (worker.pid, *fork_servers_of(worker.pid)):
@@ -81,7 +87,9 @@ def test_a_worker_without_descriptors_fails_no_approved_task(shell: Shell) -> No
 
 @pytest.mark.one_machine("it counts the processes of one user")
 @pytest.mark.parametrize("most", [2, 3], ids=["no shim", "no child"])
-def test_a_foreground_start_without_processes_keeps_the_approval(user: UserShell, most: int) -> None:
+def test_a_foreground_start_without_processes_keeps_the_approval(
+    user: UserShell, most: int
+) -> None:
     (task,) = approved(user, 1, "sh", "-c", "echo ran >> effects")
     for _ in range(4):
         user.be_alone()
@@ -141,12 +149,15 @@ def test_a_task_that_is_to_be_canceled_does_not_wait_for_the_machine(user: UserS
 
 
 @pytest.mark.one_machine("it counts the processes of one user")
-def test_a_call_beside_an_agent_that_the_machine_cannot_start_has_not_failed(user: UserShell) -> None:
+def test_a_call_beside_an_agent_that_the_machine_cannot_start_has_not_failed(
+    user: UserShell,
+) -> None:
     """The agent waits; its call starts once there are processes again."""
     words = [sys.executable, str(START), str(user.store), '["echo ran >> effects"]']
     user.json("run", "--", "true")
     user.be_alone()
-    # The supervisor, its fork server, the agent's shim and the agent: one more shim is one too many.
+    # The supervisor, its fork server, the agent's shim and the agent: one more shim is one too
+    # many.
     starved = subprocess.Popen(
         [*as_user(), "prlimit", "--nproc=4:10000", *words],
         cwd=user.place,

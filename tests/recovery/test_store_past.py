@@ -1,4 +1,7 @@
-"""A store that lost its newest past, as from a restored backup: what ran since then must not run again."""
+"""A store that lost its newest past, as from a restored backup.
+
+What ran since then must not run again.
+"""
 
 import shutil
 import sqlite3
@@ -16,7 +19,8 @@ where=$(adjourn ask "Where?") || exit $?
 [ "$AUTO_APPROVAL" ] || exit 90
 echo "$ADJOURN_RUN_ID" >> effects
 """
-# Loaded into every process of ours: copies the database after each commit, before anybody hears of it.
+# Loaded into every process of ours: copies the database after each commit, before anybody hears of
+# it.
 COPIER = """
 import os, time
 if place := os.environ.get("BACKUPS"):
@@ -76,8 +80,13 @@ class Life:
         shutil.copytree(self._seen, self.state, dirs_exist_ok=True)
 
 
-def test_a_restored_backup_of_any_commit_starts_nothing_twice(shell: Shell, tmp_path: Path, sweep: str) -> None:
-    """At every commit of a task's life: refused as it is, and once accepted nothing starts without a person."""
+def test_a_restored_backup_of_any_commit_starts_nothing_twice(
+    shell: Shell, tmp_path: Path, sweep: str
+) -> None:
+    """At every commit of a task's life.
+
+    Refused as it is, and once accepted nothing starts without a person.
+    """
     life = Life(shell, tmp_path / "life")
     assert len(life.backups) >= 32
     assert len(life.effects) == 2
@@ -105,7 +114,11 @@ def restored(shell: Shell, tmp_path: Path) -> Shell:
     shell.adjourn("resume", manifest["task_id"])
     shell.adjourn("resume", waits["task_id"], "--approve-all")
     assert len(shell.lines("effects")) == 2
-    shell.run("sh", "-c", "rm .adjourn/adjourn.db* && cp monday.db .adjourn/adjourn.db && chmod 600 .adjourn/adjourn.db")
+    shell.run(
+        "sh",
+        "-c",
+        "rm .adjourn/adjourn.db* && cp monday.db .adjourn/adjourn.db && chmod 600 .adjourn/adjourn.db",
+    )
     return shell
 
 
@@ -121,9 +134,13 @@ def restored(shell: Shell, tmp_path: Path) -> Shell:
         ("cancel", "APPROVED"),
     ],
 )
-def test_a_restored_store_changes_nothing_before_it_is_accepted(restored: Shell, words: tuple[str, ...]) -> None:
+def test_a_restored_store_changes_nothing_before_it_is_accepted(
+    restored: Shell, words: tuple[str, ...]
+) -> None:
     (ask,) = restored.inbox()
-    approved = next(task for task in restored.json("tasks")["tasks"] if task["state"] == "queued")["task_id"]
+    approved = next(task for task in restored.json("tasks")["tasks"] if task["state"] == "queued")[
+        "task_id"
+    ]
     before = restored.lines("effects")
     known = {"ASK": ask["id"], "APPROVED": approved}
     told = restored.adjourn(*(known.get(word, word) for word in words), expect=5)
@@ -139,7 +156,10 @@ def test_what_may_have_run_since_a_backup_is_asked_about(restored: Shell, proof:
     assert "./approved.sh" in told.out
     asks = {ask["kind"]: ask for ask in restored.inbox()}
     assert set(asks) == {"uncertain", "approval"}
-    assert "may have been approved and run" in restored.adjourn("show", asks["approval"]["task_id"]).out
+    assert (
+        "may have been approved and run"
+        in restored.adjourn("show", asks["approval"]["task_id"]).out
+    )
     restored.adjourn("approve", old["id"], expect=4)
     restored.adjourn("resume", asks["approval"]["task_id"], "--approve-all", expect=None)
     assert len(restored.lines("effects")) == 2
@@ -153,7 +173,8 @@ def test_what_may_have_run_since_a_backup_is_asked_about(restored: Shell, proof:
             shutil.rmtree(restored.store / name)
     restored.adjourn("approve", asks["approval"]["id"])
     restored.adjourn("worker", "--once")
-    # A person has decided, and was told. Where the files of the run still prove that it ran, it does not run even so.
+    # A person has decided, and was told. Where the files of the run still prove that it ran, it
+    # does not run even so.
     assert restored.state(asks["approval"]["task_id"]) == "succeeded"
     assert len(restored.lines("effects")) == (2 if proof == "kept" else 3)
 
@@ -173,7 +194,9 @@ def test_a_run_cannot_accept_a_restored_store(restored: Shell) -> None:
 
 
 @pytest.mark.parametrize("damage", ["lost", "torn", "empty", "another user could write it"])
-def test_what_was_seen_is_not_taken_for_nothing_when_it_is_damaged(shell: Shell, damage: str) -> None:
+def test_what_was_seen_is_not_taken_for_nothing_when_it_is_damaged(
+    shell: Shell, damage: str
+) -> None:
     shell.adjourn("run", "--", "true")
     (seen,) = Path(shell.environment["XDG_STATE_HOME"]).glob("adjourn/stores/*/seen")
     match damage:
@@ -191,7 +214,10 @@ def test_what_was_seen_is_not_taken_for_nothing_when_it_is_damaged(shell: Shell,
 
 
 def test_an_older_log_is_noticed_as_an_older_database_is(shell: Shell) -> None:
-    """Nobody has the store open: the log with the newest decision is removed, as by a careless cleaning."""
+    """Nobody has the store open.
+
+    The log with the newest decision is removed, as by a careless cleaning.
+    """
     manifest = shell.paused(shell.agent("approved.sh"))
     with sqlite3.connect(shell.store / "adjourn.db") as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -36,7 +36,9 @@ class UserShell(Shell):
         """Run a program as the user."""
         return super().run(*as_user(), *words, expect=expect, env=env, cwd=cwd, stdin=stdin)
 
-    def start(self, *words: str, before: tuple[str, ...] = (), **settings: Any) -> "subprocess.Popen[bytes]":
+    def start(
+        self, *words: str, before: tuple[str, ...] = (), **settings: Any
+    ) -> "subprocess.Popen[bytes]":
         """Start adjourn as the user, behind other words, such as those of prlimit."""
         started: Any = subprocess.Popen(
             [*as_user(), *before, str(ADJOURN), *words],
@@ -46,7 +48,10 @@ class UserShell(Shell):
         return process
 
     def be_alone(self) -> None:
-        """Wait until no process of the user is left; an init may be slow to reap what was left to it, and that counts."""
+        """Wait until no process of the user is left.
+
+        An init may be slow to reap what was left to it, and that counts.
+        """
         until(lambda: not _processes_of(UID), what="no process of the user is left", seconds=30)
 
 
@@ -60,7 +65,10 @@ def _processes_of(uid: int) -> list[str]:
 
 
 def as_user() -> tuple[str, ...]:
-    """Return what becomes the user, who may read everything: Python may lie in a directory of root's."""
+    """Return what becomes the user, who may read everything.
+
+    Python may lie in a directory of root's.
+    """
     read_all = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
     return (needs("setpriv"), f"--reuid={UID}", f"--regid={UID}", "--clear-groups", *read_all)
 
@@ -86,10 +94,15 @@ def user_shell() -> Iterator[UserShell]:
 def a_worker(shell: Shell, *words: str, name: str = "worker", **settings: Any) -> Iterator[Worker]:
     """Have a worker that writes its log to a file; it is gone afterwards."""
     with (shell.place / f"{name}.log").open("ab") as log:
-        process = shell.start("worker", *words, **{"stdout": subprocess.DEVNULL, "stderr": log, **settings})
+        process = shell.start(
+            "worker", *words, **{"stdout": subprocess.DEVNULL, "stderr": log, **settings}
+        )
     try:
         is_there = f"pid={process.pid}"
-        until(lambda: is_there in log_of(shell, name) or process.poll() is not None, what="it is there")
+        until(
+            lambda: is_there in log_of(shell, name) or process.poll() is not None,
+            what="it is there",
+        )
         yield process
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -116,15 +129,24 @@ def fork_servers_of(worker: int) -> list[int]:
 
 
 def limit(shell: Shell, pid: int, most: str) -> None:
-    """Limit what a process may have, as prlimit spells it; as its own user, for root may lack the right."""
+    """Limit what a process may have, as prlimit spells it.
+
+    As its own user, for root may lack the right.
+    """
     shell.run("prlimit", most, "--pid", str(pid), expect=None)
 
 
 def approved(shell: Shell, count: int, *command: str) -> list[str]:
     """Return queued tasks that a person has approved."""
     shell.adjourn("run", "--", "true")  # makes the store
-    tasks = shell.run(sys.executable, str(START_TASKS), str(shell.store), str(count), *command).out.split()
-    asks = [ask["id"] for ask in shell.json("inbox", "--limit", "1000")["asks"] if ask["task_id"] in tasks]
+    tasks = shell.run(
+        sys.executable, str(START_TASKS), str(shell.store), str(count), *command
+    ).out.split()
+    asks = [
+        ask["id"]
+        for ask in shell.json("inbox", "--limit", "1000")["asks"]
+        if ask["task_id"] in tasks
+    ]
     assert len(asks) == len(tasks) == count
     shell.adjourn("approve", *asks)
     return tasks
@@ -133,4 +155,7 @@ def approved(shell: Shell, count: int, *command: str) -> list[str]:
 def states(shell: Shell, tasks: list[str]) -> list[str]:
     """Return the states of tasks, without starting a process for each."""
     names = ", ".join(f"'{task}'" for task in tasks)
-    return [row[0] for row in shell.sql(f"SELECT state FROM task WHERE id IN ({names}) ORDER BY id")]  # noqa: S608 -- our own ids
+    return [
+        row[0]
+        for row in shell.sql(f"SELECT state FROM task WHERE id IN ({names}) ORDER BY id")  # noqa: S608
+    ]

@@ -66,18 +66,28 @@ class OrdinaryShell(Shell):
     ) -> Done:
         """Run any program to its end as that user."""
         there = ["env", "-C", str(cwd or self.place)] if self._enter else []
-        return super().run(*self._enter, *there, *self.user, *words, expect=expect, env=env, cwd=cwd, stdin=stdin)
+        return super().run(
+            *self._enter, *there, *self.user, *words, expect=expect, env=env, cwd=cwd, stdin=stdin
+        )
 
     @contextmanager
     def reaching_python(self) -> Iterator[None]:
-        """Let the user reach the Python of these tests, which may lie in root's home: in a mount namespace of its own."""
+        """Let the user reach the Python of these tests, which may lie in root's home.
+
+        In a mount namespace of its own.
+        """
         hidden = _hidden_directory()
         if not self.user or hidden is None:
             yield
             return
         binds = [path for path in (sys.base_prefix, str(_HERE)) if path.startswith(f"{hidden}/")]
         with tempfile.TemporaryDirectory(prefix="kept-") as kept:
-            variables = {**self.environment, "BINDS": " ".join(binds), "HIDDEN": hidden, "KEPT": kept}
+            variables = {
+                **self.environment,
+                "BINDS": " ".join(binds),
+                "HIDDEN": hidden,
+                "KEPT": kept,
+            }
             words = [needs("unshare"), "-m", "sh", "-c", _REVEAL]
             with subprocess.Popen(words, env=variables, stdout=subprocess.PIPE) as holder:
                 try:
@@ -91,13 +101,18 @@ class OrdinaryShell(Shell):
 
 def _hidden_directory() -> str | None:
     """Return the topmost directory above Python or the project that an ordinary user cannot enter."""
-    above = [folder for path in (sys.base_prefix, str(_HERE)) for folder in reversed(Path(path).parents)]
+    above = [
+        folder for path in (sys.base_prefix, str(_HERE)) for folder in reversed(Path(path).parents)
+    ]
     return next((str(folder) for folder in above if not folder.stat().st_mode & 0o001), None)
 
 
 @contextmanager
 def ordinary_shell() -> Iterator[OrdinaryShell]:
-    """Make a shell in a directory that its user can reach; afterwards no process of it may be left."""
+    """Make a shell in a directory that its user can reach.
+
+    Afterwards no process of it may be left.
+    """
     place = Path(tempfile.mkdtemp(prefix="ordinary-"))
     try:
         shell = OrdinaryShell(place)

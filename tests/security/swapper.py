@@ -1,7 +1,9 @@
-"""An attacker: watches a file with inotify, and swaps it at the event of its choice. It runs as a process of its own.
+"""An attacker: watches a file with inotify, and swaps it at the event of its choice.
 
-Orders come on stdin, one per line: the kind of swap, the event's number, the file, the other file. It answers `armed`, then
-`swapped` or `idle` when `stop` comes. It puts nothing back.
+It runs as a process of its own.
+
+Orders come on stdin, one per line: the kind of swap, the event's number, the file, the other file.
+It answers `armed`, then `swapped` or `idle` when `stop` comes. It puts nothing back.
 """
 
 import ctypes
@@ -27,12 +29,20 @@ def main() -> None:
             raise OSError(ctypes.get_errno(), "inotify_add_watch")
         swap = _swap(kind, file, other)
         print("armed", flush=True)
-        print("swapped" if _wait(watch, os.path.basename(file).encode(), int(number), swap) else "idle", flush=True)
+        print(
+            "swapped"
+            if _wait(watch, os.path.basename(file).encode(), int(number), swap)
+            else "idle",
+            flush=True,
+        )
         os.close(watch)
 
 
 def _wait(watch: int, name: bytes, number: int, swap: Callable[[], None]) -> bool:
-    """Swap at the n-th event that is about the file; return whether it came so far before `stop` did."""
+    """Swap at the n-th event that is about the file.
+
+    Return whether it came so far before `stop` did.
+    """
     poll = select.poll()
     poll.register(0, select.POLLIN)
     poll.register(watch, select.POLLIN)

@@ -55,7 +55,9 @@ def test_an_address_that_came_with_a_repository_leads_nowhere(shell: Shell) -> N
     server = Server()
     shell.store.mkdir(mode=0o700)
     address = shell.store / "database.json"
-    address.write_text(f'{{"url": "postgresql://victim@127.0.0.1:{server.port}/adjourn?connect_timeout=2"}}')
+    address.write_text(
+        f'{{"url": "postgresql://victim@127.0.0.1:{server.port}/adjourn?connect_timeout=2"}}'
+    )
     address.chmod(0o600)
     for words in LOOKS:
         done = shell.adjourn(*words, env={"PGPASSWORD": "very secret"}, expect=None)

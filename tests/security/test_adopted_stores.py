@@ -41,7 +41,9 @@ def test_adopting_needs_a_yes(copy: Shell) -> None:
 
 
 def test_a_run_cannot_adopt_a_store(copy: Shell, shell: Shell) -> None:
-    done = shell.adjourn("run", "--", "adjourn", "store", "adopt", "--yes", "--store", str(copy.store), expect=1)
+    done = shell.adjourn(
+        "run", "--", "adjourn", "store", "adopt", "--yes", "--store", str(copy.store), expect=1
+    )
     assert "inside a run" in done.out + done.err
     copy.adjourn("run", "--", "true", expect=5)
 
@@ -104,11 +106,16 @@ def test_a_person_at_a_terminal_is_asked(copy: Shell) -> None:
     copy.adjourn("run", "--", "true")
 
 
-# --- jobs that carry a store -----------------------------------------------------------------------------------------------
+# --- jobs that carry a store ----------------------------------------------------------------------
 
 
-def test_a_job_on_another_machine_goes_on_with_the_key_and_only_with_it(shell: Shell, tmp_path: Path) -> None:
-    """A-R75: the first job pauses, the next one has the store from an artifact; no person is needed to take it."""
+def test_a_job_on_another_machine_goes_on_with_the_key_and_only_with_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    """A-R75: the first job pauses, the next one has the store from an artifact.
+
+    No person is needed to take it.
+    """
     first = {"ADJOURN_STORE_KEY": KEY}
     agent = shell.agent("approved.sh")
     manifest = shell.json("run", "--", agent, expect=10, env=first)
@@ -137,7 +144,9 @@ def test_the_key_is_neither_in_the_store_nor_in_a_run_nor_in_the_state(shell: Sh
 
 
 def test_the_key_is_redacted(shell: Shell) -> None:
-    document = shell.json("run", "--", "sh", "-c", f"exit 90 # {KEY}", expect=10, env={"ADJOURN_STORE_KEY": KEY})
+    document = shell.json(
+        "run", "--", "sh", "-c", f"exit 90 # {KEY}", expect=10, env={"ADJOURN_STORE_KEY": KEY}
+    )
     assert KEY not in str(document)
 
 
@@ -149,11 +158,15 @@ def test_a_key_file_that_is_missing_is_refused(shell: Shell) -> None:
     shell.adjourn("run", "--key-file", "nowhere", "--", "true", expect=2)
 
 
-# --- inside a run ----------------------------------------------------------------------------------------------------------
+# --- inside a run ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("home", ["HOME=/nonexistent", "XDG_STATE_HOME=/nonexistent", "-u HOME -u XDG_STATE_HOME"])
-def test_a_script_with_another_home_asks_and_starts_tasks_of_its_own(shell: Shell, home: str) -> None:
+@pytest.mark.parametrize(
+    "home", ["HOME=/nonexistent", "XDG_STATE_HOME=/nonexistent", "-u HOME -u XDG_STATE_HOME"]
+)
+def test_a_script_with_another_home_asks_and_starts_tasks_of_its_own(
+    shell: Shell, home: str
+) -> None:
     script = shell.script(f"env {home} adjourn run -- true && env {home} adjourn ask 'Where?'")
     manifest = shell.json("run", "--", script, expect=10)
     shell.adjourn("answer", manifest["asks"][0]["id"], "here")
@@ -162,7 +175,9 @@ def test_a_script_with_another_home_asks_and_starts_tasks_of_its_own(shell: Shel
 
 def test_a_script_that_cannot_see_the_state_directory_asks_and_starts_nothing(shell: Shell) -> None:
     hidden = "env ADJOURN_STATE=/nonexistent"
-    script = shell.script(f"{hidden} adjourn run -- touch effects; echo $? >> codes; {hidden} adjourn ask 'Where?'")
+    script = shell.script(
+        f"{hidden} adjourn run -- touch effects; echo $? >> codes; {hidden} adjourn ask 'Where?'"
+    )
     manifest = shell.json("run", "--", script, expect=10)
     assert shell.lines("codes") == ["5"]
     assert not (shell.place / "effects").exists()

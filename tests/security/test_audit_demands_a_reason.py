@@ -9,8 +9,13 @@ pytestmark = pytest.mark.one_machine("the forger writes into the files of an emb
 
 
 def _forged_start(shell: Shell, **facts: str | int) -> str:
-    """Add the start of a call to the trail, as a program would that checks nothing; the chain closes."""
-    task: str = shell.json("run", "--pause-on-approval", "--", "touch", "effect", expect=10)["task_id"]
+    """Add the start of a call to the trail, as a program would that checks nothing.
+
+    The chain closes.
+    """
+    task: str = shell.json("run", "--pause-on-approval", "--", "touch", "effect", expect=10)[
+        "task_id"
+    ]
     store = shell.open_store()
     with store.change() as tx:
         digest = tx.call(task, 1).digest
@@ -20,7 +25,9 @@ def _forged_start(shell: Shell, **facts: str | int) -> str:
     return task
 
 
-@pytest.mark.parametrize("facts", [{}, {"grounds": "ungated"}, {"grounds": "driver"}, {"grounds": "none of ours"}])
+@pytest.mark.parametrize(
+    "facts", [{}, {"grounds": "ungated"}, {"grounds": "driver"}, {"grounds": "none of ours"}]
+)
 def test_a_start_without_a_reason_is_named(shell: Shell, facts: dict[str, str | int]) -> None:
     task = _forged_start(shell, **facts)
     said = shell.adjourn("audit", "verify", expect=1).out
@@ -43,13 +50,21 @@ def test_what_truly_started_is_whole(shell: Shell) -> None:
 
 
 def test_a_trail_that_is_forged_as_a_whole_is_not_found_without_a_receipt(shell: Shell) -> None:
-    """The true outcome on one machine: the chain has no key. Only a signature, or a receipt, resists this."""
+    """The true outcome on one machine: the chain has no key.
+
+    Only a signature, or a receipt, resists this.
+    """
     task = shell.json("run", "--pause-on-approval", "--", "touch", "effect", expect=10)["task_id"]
     ask = shell.inbox()[0]["id"]
     store = shell.open_store()
     with store.change() as tx:
         digest = tx.call(task, 1).digest
-        facts: dict[str, str | int | None] = {"ask": ask, "call": 1, "level": "L0", "digest": digest}
+        facts: dict[str, str | int | None] = {
+            "ask": ask,
+            "call": 1,
+            "level": "L0",
+            "digest": digest,
+        }
         tx.append(Event(task_id=task, kind="ask_approved", by=shell.me, at=1, facts=facts))
     store.close()
     approved = "UPDATE ask SET state = 'approved', settled_at = 1, level = 'L0', settled_by = "

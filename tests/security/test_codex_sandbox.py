@@ -11,7 +11,9 @@ from tests.e2e.shell import ADJOURN, Shell
 from tests.model.script import Turn
 from tests.programs import program
 
-pytestmark = pytest.mark.one_machine("a local user decides by a uid only on the store of one machine")
+pytestmark = pytest.mark.one_machine(
+    "a local user decides by a uid only on the store of one machine"
+)
 
 
 @pytest.fixture
@@ -24,7 +26,9 @@ def real(tmp_path: Path) -> Iterator[Scene]:
 
 def waiting(person: Shell) -> str:
     """Return an ask that waits for a person."""
-    ask: str = person.json("run", "--pause-on-approval", "--", "touch", "forbidden", expect=10)["asks"][0]["id"]
+    ask: str = person.json("run", "--pause-on-approval", "--", "touch", "forbidden", expect=10)[
+        "asks"
+    ][0]["id"]
     return ask
 
 
@@ -34,7 +38,9 @@ def test_a_command_of_codex_cannot_decide_from_its_sandbox(real: Scene) -> None:
     attack = f"env -u ADJOURN_RUN_ID {ADJOURN} approve {ask} --store {real.shell.store}; echo code $?; readlink /proc/self/ns/pid"
     real.shell.script(attack, name="attack.sh")
     real.allow('[[rule]]\ntool = "shell"\nargs = ["./attack.sh"]\naction = "auto"\n')
-    with real.model([Turn(calls=(shell("./attack.sh", name="call_A"),)), Turn(text="All done.")]) as model:
+    with real.model(
+        [Turn(calls=(shell("./attack.sh", name="call_A"),)), Turn(text="All done.")]
+    ) as model:
         real.run(expect=None)
     said = outputs(model.asked[-1])["call_A"]
     assert "code 5" in said, said

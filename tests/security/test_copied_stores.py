@@ -1,4 +1,7 @@
-"""A copy of a store, however it was made: what is approved in it was not approved for this place."""
+"""A copy of a store, however it was made.
+
+What is approved in it was not approved for this place.
+"""
 
 import os
 import shutil
@@ -10,10 +13,19 @@ import pytest
 from tests.e2e.shell import Shell
 from tests.needs import needs
 
-GIT = ("git", "-c", "user.name=mallory", "-c", "user.email=m@example.com", "-c", "protocol.file.allow=always")
+GIT = (
+    "git",
+    "-c",
+    "user.name=mallory",
+    "-c",
+    "user.email=m@example.com",
+    "-c",
+    "protocol.file.allow=always",
+)
 pytestmark = pytest.mark.one_machine("a copy of files is no copy of a database")
 
-Copy = Callable[[Shell, Path], None]  # from the shell's place into a new directory, with the approved store in it
+# From the shell's place into a new directory, with the approved store in it
+Copy = Callable[[Shell, Path], None]
 
 
 def command(line: str) -> Copy:
@@ -27,7 +39,10 @@ def command(line: str) -> Copy:
 
 
 def repository(origin: Shell, to: Path, *settings: str) -> Shell:
-    """Return a repository beside the copy that tracks the store. It is made from a copy, too: the original stays as it is."""
+    """Return a repository beside the copy that tracks the store.
+
+    It is made from a copy, too: the original stays as it is.
+    """
     needs("git")
     shell = Shell(to.with_name("repository"))
     shutil.copytree(origin.place, shell.place)
@@ -127,7 +142,9 @@ COPIES: dict[str, Copy] = {
     "cp -al": command("cp -al $FROM $TO"),
     "cp --reflink": command("cp -r --reflink=auto $FROM $TO"),
     "tar": command("tar -C $FROM -cf $TO.tar . && mkdir $TO && tar -xf $TO.tar -C $TO"),
-    "tar with numbers": command("tar --numeric-owner -C $FROM -cpf - . | (mkdir $TO && tar -xpf - -C $TO)"),
+    "tar with numbers": command(
+        "tar --numeric-owner -C $FROM -cpf - . | (mkdir $TO && tar -xpf - -C $TO)"
+    ),
     "cp into a directory": command("cp -r $FROM/. $TO.2 && mv $TO.2 $TO"),
     "zip": zipped,
     "python": copied_by_python,
@@ -144,8 +161,20 @@ COPIES: dict[str, Copy] = {
     "git worktree": worktree,
 }
 CHANGING = (copied_back,)  # what changes the original
-STARTS = (("worker", "--once"), ("resume", "TASK"), ("restart", "TASK"), ("run", "--", "touch", "effects"))
-LOOKS = (("tasks",), ("inbox",), ("show", "TASK"), ("runs", "TASK"), ("audit", "export"), ("doctor",))
+STARTS = (
+    ("worker", "--once"),
+    ("resume", "TASK"),
+    ("restart", "TASK"),
+    ("run", "--", "touch", "effects"),
+)
+LOOKS = (
+    ("tasks",),
+    ("inbox",),
+    ("show", "TASK"),
+    ("runs", "TASK"),
+    ("audit", "export"),
+    ("doctor",),
+)
 
 
 class Origin(Shell):
@@ -176,7 +205,9 @@ def test_there_are_twenty_ways_to_copy() -> None:
 
 
 @pytest.mark.parametrize("way", COPIES)
-def test_a_copy_starts_nothing_and_decides_nothing(origin: Origin, tmp_path: Path, way: str) -> None:
+def test_a_copy_starts_nothing_and_decides_nothing(
+    origin: Origin, tmp_path: Path, way: str
+) -> None:
     source = Origin(tmp_path / "own") if COPIES[way] in CHANGING else origin
     copied = tmp_path / "copied"
     COPIES[way](source, copied)
@@ -187,12 +218,18 @@ def test_a_copy_starts_nothing_and_decides_nothing(origin: Origin, tmp_path: Pat
     assert not (source.place / "effects").exists()
 
 
-@pytest.mark.parametrize("words", [*STARTS, ("reject", "WAITS"), ("cancel", "TASK"), ("execute", "plan.toml")])
+@pytest.mark.parametrize(
+    "words", [*STARTS, ("reject", "WAITS"), ("cancel", "TASK"), ("execute", "plan.toml")]
+)
 def test_no_verb_changes_a_copy(origin: Origin, tmp_path: Path, words: tuple[str, ...]) -> None:
     shutil.copytree(origin.place, tmp_path / "copied")
-    (tmp_path / "copied" / "plan.toml").write_text('[[task]]\nid = "one"\ncommand = ["touch", "effects"]\n')
+    (tmp_path / "copied" / "plan.toml").write_text(
+        '[[task]]\nid = "one"\ncommand = ["touch", "effects"]\n'
+    )
     known = {"TASK": origin.task, "WAITS": origin.waits}
-    done = origin.adjourn(*(known.get(word, word) for word in words), cwd=tmp_path / "copied", expect=None)
+    done = origin.adjourn(
+        *(known.get(word, word) for word in words), cwd=tmp_path / "copied", expect=None
+    )
     assert done.code == (5 if words[0] != "execute" else done.code)
     assert done.code != 0
     assert not (tmp_path / "copied" / "effects").exists()
@@ -203,8 +240,14 @@ def test_a_copy_can_be_looked_at(origin: Origin, tmp_path: Path) -> None:
     shutil.copytree(origin.place, tmp_path / "copied")
     (tmp_path / "copied" / ".adjourn" / "clarifications").mkdir()
     response = f"agent_id: {origin.task}\nresponses:\n  - question_id: Q1\n    answer: us\nresume_signal: true\n"
-    (tmp_path / "copied" / ".adjourn" / "clarifications" / f"{origin.task}.response.yaml").write_text(response)
+    (
+        tmp_path / "copied" / ".adjourn" / "clarifications" / f"{origin.task}.response.yaml"
+    ).write_text(response)
     for words in LOOKS:
-        done = origin.adjourn(*(word.replace("TASK", origin.task) for word in words), cwd=tmp_path / "copied", expect=None)
+        done = origin.adjourn(
+            *(word.replace("TASK", origin.task) for word in words),
+            cwd=tmp_path / "copied",
+            expect=None,
+        )
         assert done.code == (1 if words == ("doctor",) else 0), done
         assert words != ("doctor",) or "adjourn store adopt" in done.out

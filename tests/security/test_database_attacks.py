@@ -21,9 +21,7 @@ from tests.shared.test_roles import offices  # noqa: F401 -- a fixture
 
 pytestmark = pytest.mark.xdist_group("roles")  # they belong to the whole server: one at a time
 OTHER_BYTES = command_body(Command(argv=("touch", "/tmp/never"), cwd="/"))
-ADD = (
-    "SELECT adjourn.add_call((%s::bigint << 20) + 90, 'approved', 1, sha256(%s), NULL, 'db:' || session_user, NULL, '\\x80', %s)"
-)
+ADD = "SELECT adjourn.add_call((%s::bigint << 20) + 90, 'approved', 1, sha256(%s), NULL, 'db:' || session_user, NULL, '\\x80', %s)"
 QUEUE = """
 SELECT adjourn.write_task(no, 'queued', version + 1, slot, {call}, NULL, body, NULL, NULL, NULL) FROM adjourn.task WHERE id = %s
 """
@@ -54,7 +52,10 @@ def bot(as_role: Roles) -> Iterator[Login]:  # noqa: F811 -- the fixture
         yield login
 
 
-def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811 -- the fixture
+def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(
+    offices: dict[str, Office],  # noqa: F811
+    anna: Login,
+) -> None:
     worker = offices["worker"]
     ended = worker.run(worker.start())
     no = number_of(anna, ended.id)
@@ -68,14 +69,23 @@ def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(offices: dict[str,
     assert worker.task(ended.id).state is TaskState.SUCCEEDED
 
 
-def test_an_approver_puts_no_other_bytes_into_a_task_that_waits(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811 -- the fixture
+def test_an_approver_puts_no_other_bytes_into_a_task_that_waits(
+    offices: dict[str, Office],  # noqa: F811
+    anna: Login,
+) -> None:
     task, _ = offices["worker"].waiting()
     with pytest.raises(errors.InsufficientPrivilege, match="its own command"):
         anna.execute(ADD.encode(), [number_of(anna, task.id), OTHER_BYTES, OTHER_BYTES])
 
 
-def test_an_approver_lets_no_call_start_without_a_decision(offices: dict[str, Office], anna: Login) -> None:  # noqa: F811 -- the fixture
-    """`update call set state = 'approved'; update task set state = 'queued'`, by the functions that there are."""
+def test_an_approver_lets_no_call_start_without_a_decision(
+    offices: dict[str, Office],  # noqa: F811
+    anna: Login,
+) -> None:
+    """`update call set state = 'approved'.
+
+    Update task set state = 'queued'`, by the functions that there are.
+    """
     worker = offices["worker"]
     task = worker.start(pause_on_approval=True)
     approve = """
@@ -94,7 +104,10 @@ def test_an_approver_lets_no_call_start_without_a_decision(offices: dict[str, Of
     assert worker.task(task.id).state is TaskState.WAITING
 
 
-def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(offices: dict[str, Office], ci: Login) -> None:  # noqa: F811 -- the fixture
+def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(
+    offices: dict[str, Office],  # noqa: F811
+    ci: Login,
+) -> None:
     worker, approver = offices["worker"], offices["approver"]
     task = worker.start(pause_on_approval=True)
     approver.reply(worker.open_ask(task), Verb.REJECT)
@@ -107,12 +120,18 @@ def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(offices: 
     ):
         with pytest.raises(errors.InsufficientPrivilege):
             ci.execute(statement)
-    ci.execute("SELECT adjourn.forget_task(no, '{}', '{}') FROM adjourn.task WHERE id = %s", [task.id])  # all of it, or nothing
+    # All of it, or nothing
+    ci.execute(
+        "SELECT adjourn.forget_task(no, '{}', '{}') FROM adjourn.task WHERE id = %s", [task.id]
+    )
     with pytest.raises(errors.InsufficientPrivilege):
         ci.execute(ADD.encode(), [1, OTHER_BYTES, OTHER_BYTES])
 
 
-def test_an_agent_writes_into_no_other_task_and_into_no_trail_of_it(offices: dict[str, Office], bot: Login) -> None:  # noqa: F811 -- the fixture
+def test_an_agent_writes_into_no_other_task_and_into_no_trail_of_it(
+    offices: dict[str, Office],  # noqa: F811
+    bot: Login,
+) -> None:
     worker = offices["worker"]
     own, other = worker.begin(worker.start()).run, worker.begin(worker.start()).run
     store = worker.controller.store
@@ -122,9 +141,15 @@ def test_an_agent_writes_into_no_other_task_and_into_no_trail_of_it(offices: dic
     attempts = (
         (TELL, lambda task: [number_of(bot, task), body]),
         ("SELECT adjourn.add_document(%s, 'saved', 'x')", lambda task: [number_of(bot, task)]),
-        ("SELECT adjourn.add_turn(%s::bigint << 20, 'x', 'x', 'x', false)", lambda task: [number_of(bot, task)]),
+        (
+            "SELECT adjourn.add_turn(%s::bigint << 20, 'x', 'x', 'x', false)",
+            lambda task: [number_of(bot, task)],
+        ),
         ("SELECT adjourn.write_head(%s, 'x')", lambda task: [number_of(bot, task)]),
-        ("SELECT adjourn.lock_families(ARRAY(SELECT family FROM adjourn.task WHERE id = %s))", lambda task: [task]),
+        (
+            "SELECT adjourn.lock_families(ARRAY(SELECT family FROM adjourn.task WHERE id = %s))",
+            lambda task: [task],
+        ),
     )
     for shown in (None, "0" * 64, key):
         if shown:
@@ -199,7 +224,9 @@ def test_an_agent_that_holds_the_trail_is_cut_off(
     assert isinstance(store, PostgresStore)
     bot = psycopg.connect(as_role("bot", of="agent"), autocommit=True)
     try:
-        body = event_body(Event(task_id=run.task_id, kind="call_closed", by=f"db:{bot.info.user}", at=1))
+        body = event_body(
+            Event(task_id=run.task_id, kind="call_closed", by=f"db:{bot.info.user}", at=1)
+        )
         bot.execute("SELECT set_config('adjourn.key', %s, false)", [store.run_key(run.task_id)])
         bot.execute("BEGIN")
         bot.execute(TELL.encode(), [number_of(bot, run.task_id), body])
@@ -222,11 +249,17 @@ def test_nobody_weakens_the_policy_that_a_task_began_under(anna: Login, ci: Logi
 @pytest.mark.usefixtures("as_role")  # the roles are there, and go again
 def test_the_database_knows_the_same_moves_as_the_program(database: str) -> None:
     store = PostgresStore(database)
-    found = store._db.all(b"SELECT proname::text, prosrc FROM pg_proc WHERE proname IN ('guard_task', 'require_true_move')")
+    found = store._db.all(
+        b"SELECT proname::text, prosrc FROM pg_proc WHERE proname IN ('guard_task', 'require_true_move')"
+    )
     source = {str(name): str(text) for name, text in found}
     store.close()
-    tasks = {(was.value, after.value) for (was, _), after in TRANSITIONS.items() if was is not after}
-    calls = {(was.value, after.value) for (was, _), after in CALL_TRANSITIONS.items()} | {("approved", "executing")}
+    tasks = {
+        (was.value, after.value) for (was, _), after in TRANSITIONS.items() if was is not after
+    }
+    calls = {(was.value, after.value) for (was, _), after in CALL_TRANSITIONS.items()} | {
+        ("approved", "executing")
+    }
     for moves, text in ((tasks, source["guard_task"]), (calls, source["require_true_move"])):
         listed = text[text.index("NOT IN (") :].partition(") THEN")[0]
         words = [word.strip(" ('\n)") for word in listed.removeprefix("NOT IN (").split(",")]

@@ -1,4 +1,7 @@
-"""Every statement kind on every table, and every function, as every role: what is not in these tables is refused."""
+"""Every statement kind on every table, and every function, as every role.
+
+What is not in these tables is refused.
+"""
 
 import contextlib
 import os
@@ -45,13 +48,47 @@ STATEMENTS = {
 READING = {"select", "copy to", "lock access share"}
 """All that the three roles may do to the tables that are not hidden. The fourth, who has none of them, may do nothing."""
 
-EVERYBODYS = {"lock_families", "seal_events", "write_task", "write_head", "add_call", "write_call", "write_ask"}
+EVERYBODYS = {
+    "lock_families",
+    "seal_events",
+    "write_task",
+    "write_head",
+    "add_call",
+    "write_call",
+    "write_ask",
+}
 EVERYBODYS |= {"add_document", "drop_document", "queue_of", "lease_end", "tasks_named"}
 RUNNING = {"add_ask", "add_turn", "close_turn"}
-MOVING = {"write_spec", "write_run", "write_call_body", "lock_expired_asks", "made_queue", "lock_shared_document"}
+MOVING = {
+    "write_spec",
+    "write_run",
+    "write_call_body",
+    "lock_expired_asks",
+    "made_queue",
+    "lock_shared_document",
+}
 MOVING |= {"keep_shared_document", "enqueue_adjourn_default", "dequeue_adjourn_default"}
-WORKING = {"add_task", "add_run", "guard", "add_message", "save_outbox", "forget_task", "appear", "leave", "clean_up", "put_back"}
-WORKING |= {"wrest", "taken", "leave_to_others", "beat", "run_key", "require_schema", "hold_adjourn_default"}
+WORKING = {
+    "add_task",
+    "add_run",
+    "guard",
+    "add_message",
+    "save_outbox",
+    "forget_task",
+    "appear",
+    "leave",
+    "clean_up",
+    "put_back",
+}
+WORKING |= {
+    "wrest",
+    "taken",
+    "leave_to_others",
+    "beat",
+    "run_key",
+    "require_schema",
+    "hold_adjourn_default",
+}
 WORKING |= {"fence_adjourn_default"}
 FUNCTIONS = {
     "agent": EVERYBODYS | RUNNING,
@@ -73,7 +110,8 @@ ELSEWHERE = {
     "ALTER DEFAULT PRIVILEGES FOR ROLE postgres GRANT ALL ON TABLES TO PUBLIC": False,
     "SELECT lo_import('/etc/passwd')": False,
     "COPY (SELECT 1) TO PROGRAM 'true'": False,
-    # What the server lets everybody do who can connect; none of it moves or delays anything of adjourn's.
+    # What the server lets everybody do who can connect; none of it moves or delays anything of
+    # adjourn's.
     "LISTEN adjourn": True,
     "NOTIFY adjourn": True,
     "SELECT pg_advisory_lock(1633970798)": True,
@@ -90,7 +128,9 @@ ARGUMENTS = {
     "boolean": "false",
     "double precision": "0",
 }
-_CONTENT = "SELECT coalesce(string_agg(md5(t::text), '' ORDER BY md5(t::text)), '') FROM {table} AS t"
+_CONTENT = (
+    "SELECT coalesce(string_agg(md5(t::text), '' ORDER BY md5(t::text)), '') FROM {table} AS t"
+)
 
 
 @pytest.fixture
@@ -140,7 +180,9 @@ def is_allowed(login: "psycopg.Connection[tuple[object, ...]]", statement: str) 
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_no_statement_on_any_table_does_more_than_its_role_may(logins: dict[str, str], database: str, role: str) -> None:
+def test_no_statement_on_any_table_does_more_than_its_role_may(
+    logins: dict[str, str], database: str, role: str
+) -> None:
     surprises, tried = [], 0
     with psycopg.connect(logins[role]) as login:
         for table, column in tables_of(database).items():
@@ -157,18 +199,24 @@ def test_no_statement_on_any_table_does_more_than_its_role_may(logins: dict[str,
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_no_function_is_for_anybody_but_those_in_the_table(logins: dict[str, str], database: str, role: str) -> None:
+def test_no_function_is_for_anybody_but_those_in_the_table(
+    logins: dict[str, str], database: str, role: str
+) -> None:
     with psycopg.connect(logins[role]) as login:
         mine = login.execute(
             "SELECT proname, prosecdef FROM pg_proc WHERE pronamespace = 'adjourn'::regnamespace AND"
             " has_function_privilege(oid, 'EXECUTE') AND has_schema_privilege(pronamespace, 'USAGE')"
         ).fetchall()
         # Each queue has functions of its own, which are like those of the first.
-        assert {re.sub("_adjourn_.*", "_adjourn_default", str(name)) for name, _ in mine} == FUNCTIONS[role]
+        assert {
+            re.sub("_adjourn_.*", "_adjourn_default", str(name)) for name, _ in mine
+        } == FUNCTIONS[role]
         engines = login.execute(
             "SELECT count(*) FROM pg_proc WHERE pronamespace = 'absurd'::regnamespace AND prosecdef"
         ).fetchall()
-        assert engines == [(0,)], "what the engine offers runs as whoever calls it, and they may write to no table"
+        assert engines == [(0,)], (
+            "what the engine offers runs as whoever calls it, and they may write to no table"
+        )
     with psycopg.connect(database) as owner:
         loose = owner.execute(
             "SELECT proname FROM pg_proc WHERE pronamespace = 'adjourn'::regnamespace AND prosecdef"
@@ -177,13 +225,20 @@ def test_no_function_is_for_anybody_but_those_in_the_table(logins: dict[str, str
     assert loose == [], "who runs as the owner looks for nothing in the schemas of others"
 
 
-def test_no_function_does_anything_to_another_task_for_an_agent(logins: dict[str, str], database: str) -> None:
+def test_no_function_does_anything_to_another_task_for_an_agent(
+    logins: dict[str, str], database: str
+) -> None:
     """With the ids of a task that runs, without its key."""
-    with psycopg.connect(database, autocommit=True) as owner, psycopg.connect(logins["agent"]) as login:
+    with (
+        psycopg.connect(database, autocommit=True) as owner,
+        psycopg.connect(logins["agent"]) as login,
+    ):
         tables = [table for table in tables_of(database) if table != "adjourn.supervisor"]
 
         def content() -> list[object]:
-            return [owner.execute(_CONTENT.format(table=table).encode()).fetchall() for table in tables]
+            return [
+                owner.execute(_CONTENT.format(table=table).encode()).fetchall() for table in tables
+            ]
 
         before = content()
         functions = login.execute(

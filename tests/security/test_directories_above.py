@@ -47,7 +47,16 @@ def starts(shell: Shell, place: Path) -> bool:
 
 def judged(shell: Shell, place: Path) -> str:
     """Return what the policy says there of a command."""
-    words = ("policy", "explain", "--store", str(shell.place / "elsewhere"), "--output", "json", "--", "true")
+    words = (
+        "policy",
+        "explain",
+        "--store",
+        str(shell.place / "elsewhere"),
+        "--output",
+        "json",
+        "--",
+        "true",
+    )
     action: str = shell.adjourn(*words, cwd=place).doc["action"]
     return action
 
@@ -84,7 +93,9 @@ def test_nothing_of_mine_is_found_above_another_users_directory(shell: Shell, de
 
 
 @pytest.mark.parametrize("what", [".adjourn", ".git"])
-def test_a_stray_directory_where_everybody_can_write_captures_nothing(shell: Shell, deep: Path, what: str) -> None:
+def test_a_stray_directory_where_everybody_can_write_captures_nothing(
+    shell: Shell, deep: Path, what: str
+) -> None:
     """As in /tmp, whoever left it there."""
     deep.parent.chmod(0o1777)
     stray = deep.parent / what
@@ -124,7 +135,9 @@ def test_a_policy_of_mine_above_the_repository_still_holds(shell: Shell, deep: P
     assert judged(shell, deep) == "never"
 
 
-def test_the_policy_of_a_workspace_holds_whoever_owns_the_workspace(shell: Shell, deep: Path) -> None:
+def test_the_policy_of_a_workspace_holds_whoever_owns_the_workspace(
+    shell: Shell, deep: Path
+) -> None:
     """As in a container that runs as root on a checkout of somebody else."""
     plant(deep)
     give(deep)

@@ -1,4 +1,7 @@
-"""A JSON document that decides names each key once: else two readers could read two decisions in it."""
+"""A JSON document that decides names each key once.
+
+Else two readers could read two decisions in it.
+"""
 
 import contextlib
 import json
@@ -35,7 +38,8 @@ def test_a_webhook_with_a_key_twice_decides_nothing(shell: Shell, what: str) -> 
     error = sender.send(body.encode(), expect=2).doc["error"]
     assert "twice" in error["message"]
     assert shell.inbox() == [ask]
-    sender.send({"ask": ask["id"], "verb": "approve", "digest": ask["digest"]})  # its id was not used up
+    # Its id was not used up
+    sender.send({"ask": ask["id"], "verb": "approve", "digest": ask["digest"]})
 
 
 def test_a_decision_file_with_a_key_twice_decides_nothing(shell: Shell) -> None:
@@ -46,7 +50,9 @@ def test_a_decision_file_with_a_key_twice_decides_nothing(shell: Shell) -> None:
     shell.adjourn("approve", ask, "--sign", signers.key("anna"), "--save", str(path))
     whole = json.loads(path.read_bytes())["decisions"]
     shown = json.dumps([{"document": "{}", "signature": "none"}])
-    path.write_text(f'{{"schema_version": 1, "decisions": {shown}, "decisions": {json.dumps(whole)}}}')
+    path.write_text(
+        f'{{"schema_version": 1, "decisions": {shown}, "decisions": {json.dumps(whole)}}}'
+    )
     done = shell.adjourn("decide", str(path), expect=5)
     assert "twice" in done.err
     document = whole[0]["document"]
@@ -90,7 +96,9 @@ def test_a_response_file_with_a_key_twice_answers_nothing(shell: Shell) -> None:
     answers = json.dumps([{"question_id": ask["key"], "answer": "eu"}])
     response = shell.store / "clarifications" / f"{task}.response.yaml"
     response.parent.mkdir(mode=0o700, exist_ok=True)
-    response.write_text(f'{{"agent_id": "{task}", "responses": [], "responses": {answers}, "resume_signal": true}}')
+    response.write_text(
+        f'{{"agent_id": "{task}", "responses": [], "responses": {answers}, "resume_signal": true}}'
+    )
     shell.adjourn("resume", task, expect=None)
     assert [each["id"] for each in shell.inbox()] == [ask["id"]]
 
@@ -114,7 +122,9 @@ def test_what_names_each_key_once_is_read_as_ever(text: str) -> None:
         assert decode_unambiguous(text, type=object) == expected
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '[[{"b": {"a": 1, "\\u0061": 2}}]]', '{"": 1, "": 2}'])
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 1}', '[[{"b": {"a": 1, "\\u0061": 2}}]]', '{"": 1, "": 2}']
+)
 def test_a_key_twice_is_found_at_any_depth(text: str) -> None:
     with pytest.raises(msgspec.DecodeError, match="twice"):
         decode_unambiguous(text.encode(), type=object)

@@ -15,7 +15,14 @@ def test_no_verb_runs_git_in_a_repository(shell: Shell) -> None:
     shell.environment["PATH"] = f"{fakes}:{shell.environment['PATH']}"
     manifest = shell.paused(shell.agent("approved.sh"))
     task, ask = manifest["task_id"], manifest["asks"][0]["id"]
-    for words in (("show", task), ("inbox",), ("tasks",), ("runs", task), ("doctor",), ("policy", "explain", "--", "ls")):
+    for words in (
+        ("show", task),
+        ("inbox",),
+        ("tasks",),
+        ("runs", task),
+        ("doctor",),
+        ("policy", "explain", "--", "ls"),
+    ):
         shell.adjourn(*words, expect=None)
     shell.adjourn("approve", ask)
     shell.adjourn("worker", "--once")

@@ -21,7 +21,8 @@ from tests.model.script import Turn
 
 DONE = Turn(text="All done.")
 
-# Takes the place of the driver's socket. It passes on what hooks ask, and changes what the driver lets run. To a Codex
+# Takes the place of the driver's socket. It passes on what hooks ask, and changes what the driver
+# lets run. To a Codex
 # it says yes by itself, with all that looks like a seal on the command lines of this machine.
 ATTACK = """
 import os, re, socket, sys
@@ -89,14 +90,17 @@ def test_codex_cannot_be_answered_by_a_process_of_its_own_run(codex: CodexScene,
     begins = Turn(calls=(codex_shell("sh attack.sh", name="call_A"),))
     wants = Turn(calls=(codex_shell("touch made.txt", name="call_B"),))
     with codex.model([begins, wants, DONE, DONE]):
-        done = codex.run(expect=None, options=("--option", f"way={way}", "--option", "sandbox=danger-full-access"))
+        done = codex.run(
+            expect=None,
+            options=("--option", f"way={way}", "--option", "sandbox=danger-full-access"),
+        )
     assert (codex.work / "replaced").exists()
     assert not (codex.work / "made.txt").exists()
     assert "the socket at which the calls of this run wait was replaced" in done.err
     assert done.code in {1, 10}  # nobody saw the attack end: that may be a question for a person
 
 
-# --- each side alone --------------------------------------------------------------------------------------
+# --- each side alone ------------------------------------------------------------------------------
 
 ANSWERS = """
 import os, socket, sys
@@ -111,19 +115,34 @@ line.sendall(sys.argv[2].encode())
 line.close()
 sys.stdin.read()
 """
-CALL = {"session_id": "s", "cwd": "/w", "tool_name": "Bash", "tool_input": {"command": "x"}, "tool_use_id": "toolu_A"}
+CALL = {
+    "session_id": "s",
+    "cwd": "/w",
+    "tool_name": "Bash",
+    "tool_input": {"command": "x"},
+    "tool_use_id": "toolu_A",
+}
 
 
 def test_a_hook_does_not_believe_a_process_that_did_not_start_it(tmp_path: Path) -> None:
     place = tmp_path / "runs" / "task.1" / "driver"
     place.mkdir(parents=True)
     yes = msgspec.json.encode(hook.allow({"command": "x"})).decode()
-    liar = subprocess.Popen([sys.executable, "-c", ANSWERS, str(place), yes], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    liar = subprocess.Popen(
+        [sys.executable, "-c", ANSWERS, str(place), yes],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert liar.stdout is not None
     assert liar.stdout.readline() == b"ready\n"
     known = {"ADJOURN_RUN_ID": "task.1", "ADJOURN_STORE": str(tmp_path), "PATH": os.environ["PATH"]}
     asked = subprocess.run(
-        [str(ADJOURN), "_hook"], input=msgspec.json.encode(CALL), env=known, capture_output=True, check=False, timeout=60
+        [str(ADJOURN), "_hook"],
+        input=msgspec.json.encode(CALL),
+        env=known,
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     liar.kill()
     liar.communicate()
@@ -153,7 +172,9 @@ def test_a_driver_does_not_hear_a_process_from_outside_of_its_run(tmp_path: Path
     words = [sys.executable, "-c", ASKS, str(tmp_path), msgspec.json.encode(CALL).decode()]
     orphan = 'setsid "$@" > answer 2>&1 & while ! test -s answer; do sleep 0.05; done'
     # The shell that starts it ends at once, so that it is no child of ours any more.
-    stranger = subprocess.Popen(["sh", "-c", f"(sleep 0.2; {orphan}) & exit", "sh", *words], cwd=tmp_path)
+    stranger = subprocess.Popen(
+        ["sh", "-c", f"(sleep 0.2; {orphan}) & exit", "sh", *words], cwd=tmp_path
+    )
     stranger.wait()
     deadline = threading.Event()
     for _ in range(100):

@@ -17,8 +17,36 @@ from tests.e2e.signer import Signers
 from tests.model.script import ToolUse, Turn
 
 PROGRAMS = (
-    *("claude", "codex", "git", "ssh-keygen", "ssh", "sleep", "sh", "bash", "env", "python", "python3", "node", "npm"),
-    *("adjourn", "id", "uname", "ps", "cat", "ls", "less", "true", "systemctl", "docker", "psql", "vi", "getent"),
+    *(
+        "claude",
+        "codex",
+        "git",
+        "ssh-keygen",
+        "ssh",
+        "sleep",
+        "sh",
+        "bash",
+        "env",
+        "python",
+        "python3",
+        "node",
+        "npm",
+    ),
+    *(
+        "adjourn",
+        "id",
+        "uname",
+        "ps",
+        "cat",
+        "ls",
+        "less",
+        "true",
+        "systemctl",
+        "docker",
+        "psql",
+        "vi",
+        "getent",
+    ),
 )
 WATCH = """
 import os, sys
@@ -55,7 +83,9 @@ class Repository:
         """Put a program of every name that any part could start into a directory."""
         folder.mkdir(exist_ok=True)
         for name in PROGRAMS:
-            (folder / name).write_text(f"#!/bin/sh\n/bin/echo {name} >> {self.traces}/programs\n/bin/echo 2.1.999\n")
+            (folder / name).write_text(
+                f"#!/bin/sh\n/bin/echo {name} >> {self.traces}/programs\n/bin/echo 2.1.999\n"
+            )
             (folder / name).chmod(0o700)
 
     def plant_settings(self) -> None:
@@ -64,7 +94,9 @@ class Repository:
         files = {
             ".env": f"ADJOURN_CLAUDE={self.shell.place}/claude\nEDITOR='{trace}'\n",
             ".adjourn/config.toml": f'[[notify]]\nname = "x"\ncommand = ["/bin/sh", "-c", "{trace}"]\nevents = ["*"]\n',
-            ".claude/settings.json": msgspec.json.encode({"hooks": {"SessionStart": [{"hooks": [{"command": trace}]}]}}).decode(),
+            ".claude/settings.json": msgspec.json.encode(
+                {"hooks": {"SessionStart": [{"hooks": [{"command": trace}]}]}}
+            ).decode(),
             ".codex/config.toml": f'notify = ["/bin/sh", "-c", "{trace}"]\n',
             ".git/HEAD": "ref: refs/heads/main\n",
             ".git/config": f'[core]\n fsmonitor = "{trace}"\n hooksPath = hooks\n pager = "{trace}"\n',
@@ -80,7 +112,9 @@ class Repository:
     def ran(self) -> list[str]:
         """What of the repository was run."""
         programs = self.shell.lines(str(self.traces / "programs"))
-        return sorted([path.name for path in self.traces.iterdir() if path.name != "programs"] + programs)
+        return sorted(
+            [path.name for path in self.traces.iterdir() if path.name != "programs"] + programs
+        )
 
 
 @pytest.fixture
@@ -102,7 +136,10 @@ def working(shell: Shell) -> Iterator[None]:
     """Have a worker at hand for a while."""
     with shell.start("worker") as worker:
         try:
-            until(lambda: bool(shell.json("worker", "--status")["workers"]), what="the worker is there")
+            until(
+                lambda: bool(shell.json("worker", "--status")["workers"]),
+                what="the worker is there",
+            )
             yield
         finally:
             worker.send_signal(signal.SIGTERM)
@@ -114,13 +151,22 @@ def test_no_verb_imports_or_runs_anything_of_the_workspace(repository: Repositor
     told = repository.traces.with_name("told")
     signers = Signers(shell)
     signers.allow("anna")
-    signers.configure(f'[[notify]]\nname = "file"\ncommand = ["/bin/sh", "-c", "/bin/cat >> {told}"]\n')
+    signers.configure(
+        f'[[notify]]\nname = "file"\ncommand = ["/bin/sh", "-c", "/bin/cat >> {told}"]\n'
+    )
     script = shell.script('[ "$AUTO_APPROVAL" ] || exit 90\nexit 0', name="work.sh")
     first = shell.json("run", "--", script, expect=10)
     second = shell.json("run", "--pause-on-approval", "--", "/bin/true", expect=10)
     ask, other = first["asks"][0]["id"], second["asks"][0]["id"]
     task = first["task_id"]
-    for words in (("show", task), ("logs", task), ("audit", "verify"), ("policy", "check"), ("config",), ("notify",)):
+    for words in (
+        ("show", task),
+        ("logs", task),
+        ("audit", "verify"),
+        ("policy", "check"),
+        ("config",),
+        ("notify",),
+    ):
         shell.adjourn(*words, expect=None)
     shell.adjourn("snooze", ask, "--for", "1h")
     shell.adjourn("doctor", expect=None)
@@ -140,9 +186,13 @@ def test_no_verb_imports_or_runs_anything_of_the_workspace(repository: Repositor
 
 
 def test_a_relative_pythonpath_leads_to_no_module_of_the_workspace(repository: Repository) -> None:
-    """What Python itself imports before our first line is the user's own affair; of the rest nothing is."""
+    """What Python itself imports before our first line is the user's own affair.
+
+    Of the rest nothing is.
+    """
     shell = repository.shell
-    for name in ("adjourn", "sitecustomize", "usercustomize", *sys.stdlib_module_names):  # Python starts with some of these
+    # Python starts with some of these
+    for name in ("adjourn", "sitecustomize", "usercustomize", *sys.stdlib_module_names):
         (shell.place / "src" / f"{name}.py").unlink(missing_ok=True)
     for variable in ("src", "./src"):
         shell.adjourn("tasks", env={"PYTHONPATH": variable})
@@ -183,20 +233,31 @@ def foreign_store(tmp_path: Path, program: str) -> tuple[Shell, str]:
     task, store = scene.task, scene.shell.open_store()
     with contextlib.closing(store), store.change() as tx:
         kept = tx.task(task)
-        setup = msgspec.json.encode({**msgspec.json.decode(kept.spec.setup or "{}"), "program": program}).decode()
-        tx.save_task(kept, msgspec.structs.replace(kept, spec=msgspec.structs.replace(kept.spec, setup=setup)))
+        setup = msgspec.json.encode(
+            {**msgspec.json.decode(kept.spec.setup or "{}"), "program": program}
+        ).decode()
+        tx.save_task(
+            kept,
+            msgspec.structs.replace(kept, spec=msgspec.structs.replace(kept.spec, setup=setup)),
+        )
     return scene.shell, task
 
 
 @pytest.mark.one_machine("a repository brings the files of one machine's store")
-def test_looking_at_a_store_starts_no_process_at_all(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_looking_at_a_store_starts_no_process_at_all(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     outside = tmp_path_factory.mktemp("outside")
     (outside / "sitecustomize.py").write_text(WATCH)
     shell, task = foreign_store(tmp_path, "./claude")
     repository = Repository(shell, outside / "traces")
     repository.plant_programs(shell.place)
     watched = outside / "watched"
-    watching = {"PYTHONPATH": str(outside), "WATCHED": str(watched), "PATH": f"{ADJOURN.parent}:.:{shell.place}"}
+    watching = {
+        "PYTHONPATH": str(outside),
+        "WATCHED": str(watched),
+        "PATH": f"{ADJOURN.parent}:.:{shell.place}",
+    }
     for words in READING:
         shell.adjourn(*(word.format(task=task) for word in words), env=watching, expect=None)
     assert repository.ran == []

@@ -1,4 +1,7 @@
-"""What is part of a run decides nothing, wherever it hides: in namespaces, behind dead ancestors, under another uid."""
+"""What is part of a run decides nothing, wherever it hides.
+
+In namespaces, behind dead ancestors, under another uid.
+"""
 
 import os
 import signal
@@ -15,7 +18,9 @@ from tests.e2e.signer import Signers, waiting
 from tests.needs import missing, needs
 from tests.security.ordinary import OrdinaryShell, ordinary_shell, require_namespaces
 
-pytestmark = pytest.mark.one_machine("a local user decides by a uid only on the store of one machine")
+pytestmark = pytest.mark.one_machine(
+    "a local user decides by a uid only on the store of one machine"
+)
 
 HIDING_PLACES = {
     "another pid namespace, another uid": "unshare -p -f --map-user=1007",
@@ -62,7 +67,9 @@ def ask_of(shell: Shell, task: str) -> Document:
 
 def uncertain(shell: Shell) -> str:
     """Return the call of a run that was lost."""
-    script = shell.script("while read -r line < /proc/$PPID/stat; do kill -9 $PPID; done", name="kill.sh")
+    script = shell.script(
+        "while read -r line < /proc/$PPID/stat; do kill -9 $PPID; done", name="kill.sh"
+    )
     manifest = shell.json("run", "--", script, expect=10)
     ask = manifest["asks"][0]
     return f"{manifest['task_id']}.{ask['tool_call_id']}"
@@ -72,15 +79,21 @@ def test_a_run_cannot_decide_from_any_hiding_place(ordinary: OrdinaryShell) -> N
     require_namespaces(ordinary)
     task, ask = waiting(ordinary)
     hidden = [f"env -u ADJOURN_RUN_ID {hide} adjourn" for hide in HIDING_PLACES.values()]
-    lines = [f"{hide} approve {ask} --store {ordinary.store} >> said 2>&1; echo $? >> codes" for hide in hidden]
+    lines = [
+        f"{hide} approve {ask} --store {ordinary.store} >> said 2>&1; echo $? >> codes"
+        for hide in hidden
+    ]
     codes = agent(ordinary, "\n".join(lines))
     said = (ordinary.place / "said").read_text()
     assert codes == ["5"] * len(lines), said
-    assert said.count("approve is refused") == len(lines), said  # and not because the store is another's
+    # And not because the store is another's
+    assert said.count("approve is refused") == len(lines), said
     assert ask_of(ordinary, task)["state"] == "pending"
 
 
-def test_a_run_cannot_use_any_verb_that_decides_from_another_pid_namespace(ordinary: OrdinaryShell) -> None:
+def test_a_run_cannot_use_any_verb_that_decides_from_another_pid_namespace(
+    ordinary: OrdinaryShell,
+) -> None:
     require_namespaces(ordinary)
     call = uncertain(ordinary)
     task, ask = waiting(ordinary)
@@ -95,7 +108,9 @@ def test_a_run_cannot_use_any_verb_that_decides_from_another_pid_namespace(ordin
     ]
     hide = f"env -u ADJOURN_RUN_ID ADJOURN_STORE={ordinary.store} unshare --map-user=1007 -p -f --mount-proc adjourn"
     lines = [f"{hide} {verb} >> said 2>&1; echo $? >> codes" for verb in verbs]
-    assert agent(ordinary, "\n".join(lines)) == ["5"] * len(lines), (ordinary.place / "said").read_text()
+    assert agent(ordinary, "\n".join(lines)) == ["5"] * len(lines), (
+        ordinary.place / "said"
+    ).read_text()
     assert ask_of(ordinary, task)["state"] == "pending"
     assert "Traceback" not in (ordinary.place / "said").read_text()
 
@@ -119,17 +134,33 @@ def test_a_mapped_uid_is_nobody_else_even_while_nothing_runs(ordinary: OrdinaryS
 def test_a_task_started_under_a_mapped_uid_is_not_another_persons(ordinary: OrdinaryShell) -> None:
     require_namespaces(ordinary)
     ordinary.agent("approved.sh")
-    words = ["unshare", "-p", "-f", "--map-user=1007", "adjourn", "run", "--output", "json", "--", "./approved.sh"]
+    words = [
+        "unshare",
+        "-p",
+        "-f",
+        "--map-user=1007",
+        "adjourn",
+        "run",
+        "--output",
+        "json",
+        "--",
+        "./approved.sh",
+    ]
     manifest = ordinary.run(*words, expect=10).doc
     ordinary.adjourn("approve", manifest["asks"][0]["id"])
     assert ask_of(ordinary, manifest["task_id"])["level"] == "L0"
 
 
-def test_killing_ancestors_while_they_are_looked_at_opens_no_door(ordinary: OrdinaryShell, sweep: str) -> None:
+def test_killing_ancestors_while_they_are_looked_at_opens_no_door(
+    ordinary: OrdinaryShell, sweep: str
+) -> None:
     """A chain of processes above the command dies from the top or from the bottom while it starts."""
     task, _ = waiting(ordinary)
     (ordinary.place / "chain.py").write_text(_CHAIN)
-    words = ["8" if sweep == "ci" else "300", *f"adjourn resume {task} --approve-all --store {ordinary.store}".split()]
+    words = [
+        "8" if sweep == "ci" else "300",
+        *f"adjourn resume {task} --approve-all --store {ordinary.store}".split(),
+    ]
     ordinary.adjourn("run", "--", "python3", "chain.py", *words, expect=None)
     codes = ordinary.lines("codes")
     assert set(codes) == {"5"}, codes
@@ -138,8 +169,13 @@ def test_killing_ancestors_while_they_are_looked_at_opens_no_door(ordinary: Ordi
 
 
 def test_killing_ancestors_never_hides_the_shim_above_them() -> None:
-    """The same without the program around it, and often: whoever is below a shim finds it, or cannot read all above it."""
-    done = subprocess.run([sys.executable, "-c", _SHIM], capture_output=True, text=True, check=False, timeout=100)
+    """The same without the program around it, and often.
+
+    Whoever is below a shim finds it, or cannot read all above it.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _SHIM], capture_output=True, text=True, check=False, timeout=100
+    )
     found = done.stdout.split()
     assert done.returncode == 0, done.stderr
     assert len(found) == 200
@@ -226,7 +262,9 @@ for attempt in range(int(sys.argv[1])):
 """
 
 
-def test_a_run_that_kills_its_shim_and_all_above_it_decides_nothing_before_it_is_settled(shell: Shell) -> None:
+def test_a_run_that_kills_its_shim_and_all_above_it_decides_nothing_before_it_is_settled(
+    shell: Shell,
+) -> None:
     task, ask = waiting(shell)
     lost = shell.detached("sleep", "1000")
     supervisor = shell.supervisor(f"{lost}.1")
@@ -245,7 +283,7 @@ def test_a_run_that_kills_its_shim_and_all_above_it_decides_nothing_before_it_is
             os.kill(pid, signal.SIGKILL)
 
 
-# --- who may still decide --------------------------------------------------------------------------------------------------
+# --- who may still decide -------------------------------------------------------------------------
 
 
 def test_a_person_decides_from_where_the_store_was_used_and_from_nowhere_else_while_something_runs(
@@ -261,7 +299,8 @@ def test_a_person_decides_from_where_the_store_was_used_and_from_nowhere_else_wh
         assert "--sign" in refused
         assert "LOOK  place" in ordinary.run(*elsewhere, "adjourn", "doctor", expect=1).out
         ordinary.adjourn("approve", first[1])
-    ordinary.run(*elsewhere, "adjourn", "approve", second[1])  # nothing runs: a container that was started anew may
+    # Nothing runs: a container that was started anew may
+    ordinary.run(*elsewhere, "adjourn", "approve", second[1])
 
 
 def test_a_key_decides_from_a_container_while_something_runs(shell: Shell) -> None:
@@ -270,19 +309,50 @@ def test_a_key_decides_from_a_container_while_something_runs(shell: Shell) -> No
     signers.allow("anna")
     task, ask = waiting(shell)
     with running(shell):
-        shell.run("unshare", "-r", "-p", "-f", "--mount-proc", "adjourn", "approve", ask, "--sign", signers.key("anna"))
+        shell.run(
+            "unshare",
+            "-r",
+            "-p",
+            "-f",
+            "--mount-proc",
+            "adjourn",
+            "approve",
+            ask,
+            "--sign",
+            signers.key("anna"),
+        )
     assert ask_of(shell, task)["level"] == "L2"
 
 
 def test_a_person_who_enters_the_container_of_the_worker_can_decide(shell: Shell) -> None:
-    """As `docker exec` does: the parent of such a process is outside, and what is inside cannot get there."""
+    """As `docker exec` does.
+
+    The parent of such a process is outside, and what is inside cannot get there.
+    """
     if os.getuid():
         missing("the right to enter namespaces")
-    words = [needs("unshare"), "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", "adjourn worker & sleep 1000"]
-    with subprocess.Popen(words, cwd=shell.place, env=shell.environment | {"ADJOURN_STORE": str(shell.store)}) as container:
+    words = [
+        needs("unshare"),
+        "-m",
+        "-p",
+        "-f",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        "adjourn worker & sleep 1000",
+    ]
+    with subprocess.Popen(
+        words, cwd=shell.place, env=shell.environment | {"ADJOURN_STORE": str(shell.store)}
+    ) as container:
         try:
-            until(lambda: bool(list((shell.store / "supervisors").glob("*.lock"))), what="the worker is there")
-            init = int(Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()[0])
+            until(
+                lambda: bool(list((shell.store / "supervisors").glob("*.lock"))),
+                what="the worker is there",
+            )
+            init = int(
+                Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()[0]
+            )
             enter = [needs("nsenter"), "-t", str(init), "-m", "-p", "--wd=" + str(shell.place)]
             _, ask = waiting(shell)
             busy = shell.json("run", "--pause-on-approval", "--", "sleep", "1000", expect=10)

@@ -14,7 +14,11 @@ def _project(shell: Shell) -> None:
 
 def test_a_path_behind_a_link_does_not_show_another_file(shell: Shell) -> None:
     _project(shell)
-    for argv in (["./link/../apply.sh"], ["sh", "./link/../apply.sh"], ["cat", "--", "link/../apply.sh"]):
+    for argv in (
+        ["./link/../apply.sh"],
+        ["sh", "./link/../apply.sh"],
+        ["cat", "--", "link/../apply.sh"],
+    ):
         paused = shell.json("run", "--pause-on-approval", "--", *argv, expect=10)
         shown = shell.adjourn("show", paused["task_id"], "--full").out
         assert f"file {shell.place}/far/apply.sh sha256:" in shown
@@ -40,5 +44,7 @@ def test_a_program_behind_a_link_is_not_taken_for_another_by_the_policy(shell: S
     rule = f'[[rule]]\ntool = "command"\nargs = ["{shell.place}/far/apply.sh", "**"]\naction = "never"\n'
     (config / "policy.toml").write_text(rule)
     for path in ("./link/../apply.sh", "tools/apply.sh"):
-        explained = shell.run(str(ADJOURN), "policy", "explain", "--output", "json", "--", path, expect=None).doc
+        explained = shell.run(
+            str(ADJOURN), "policy", "explain", "--output", "json", "--", path, expect=None
+        ).doc
         assert explained["action"] == "never", path

@@ -37,11 +37,13 @@ def write_policy(work: Path, text: str) -> None:
     (place / "policy.toml").write_text(text)
 
 
-WRITE = ToolUse(name="write_file", arguments={"path": "docs/notes.md", "content": "#!/bin/sh\n"}, id="write")
+WRITE = ToolUse(
+    name="write_file", arguments={"path": "docs/notes.md", "content": "#!/bin/sh\n"}, id="write"
+)
 DOCS = '[[rule]]\ntool = "write_file"\nargs = { path = "docs/*" }\naction = "auto"\n'
 
 
-# --- the built-in agent ---------------------------------------------------------------------------------
+# --- the built-in agent ---------------------------------------------------------------------------
 
 
 def test_the_agent_cannot_write_a_hook_through_a_link_in_what_a_rule_names(tmp_path: Path) -> None:
@@ -116,7 +118,9 @@ def test_a_link_that_comes_between_the_last_look_and_the_write_leads_nowhere(
     assert elsewhere.read_text() == "old\n"
 
 
-def test_a_link_that_is_swapped_while_it_is_written_never_leads_elsewhere(tools: Toolbox, tmp_path: Path) -> None:
+def test_a_link_that_is_swapped_while_it_is_written_never_leads_elsewhere(
+    tools: Toolbox, tmp_path: Path
+) -> None:
     """Another process turns the directory into a link and back, as fast as it can."""
     elsewhere = tmp_path / ".git" / "hooks" / "notes.md"
     (tmp_path / "link").symlink_to(".git/hooks")
@@ -126,7 +130,9 @@ def test_a_link_that_is_swapped_while_it_is_written_never_leads_elsewhere(tools:
     try:
         for number in range(1_000):
             try:
-                arguments = prepared(tools, "write_file", path="docs/notes.md", content=f"{number}\n")
+                arguments = prepared(
+                    tools, "write_file", path="docs/notes.md", content=f"{number}\n"
+                )
                 if "real_path" not in arguments:
                     tools.carry_out("write_file", arguments)
                     written += 1
@@ -140,19 +146,25 @@ def test_a_link_that_is_swapped_while_it_is_written_never_leads_elsewhere(tools:
     assert written > 0
 
 
-# --- the agents of others -------------------------------------------------------------------------------
+# --- the agents of others -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["Write", "Edit"])
-def test_claude_cannot_write_a_hook_through_a_link_in_what_a_rule_names(claude: ClaudeScene, name: str) -> None:
+def test_claude_cannot_write_a_hook_through_a_link_in_what_a_rule_names(
+    claude: ClaudeScene, name: str
+) -> None:
     hook = plant_link(claude.work)
     path = f"{claude.work}/docs/notes.md"
     claude.let_pass(f'tool = "{name}"\nargs = {{ file_path = "{claude.work}/docs/*" }}')
-    words = {"content": "#!/bin/sh\n"} if name == "Write" else {"old_string": "a", "new_string": "b"}
+    words = (
+        {"content": "#!/bin/sh\n"} if name == "Write" else {"old_string": "a", "new_string": "b"}
+    )
     hook.write_text("a\n") if name == "Edit" else None
     looks = ToolUse(name="Read", arguments={"file_path": path}, id="toolu_R")
     call = ToolUse(name=name, arguments={"file_path": path, **words}, id="toolu_A")
-    turns = [Turn(calls=(call,))] if name == "Write" else [Turn(calls=(looks,)), Turn(calls=(call,))]
+    turns = (
+        [Turn(calls=(call,))] if name == "Write" else [Turn(calls=(looks,)), Turn(calls=(call,))]
+    )
     with claude.model([*turns, DONE]):
         claude.run()
         assert f"file {path} leads to {hook}" in claude.shown()
@@ -162,7 +174,11 @@ def test_claude_cannot_write_a_hook_through_a_link_in_what_a_rule_names(claude: 
 def test_claude_cannot_be_led_elsewhere_after_the_approval(claude: ClaudeScene) -> None:
     (claude.work / "docs").mkdir()
     (claude.work / ".git" / "hooks").mkdir(parents=True)
-    call = ToolUse(name="Write", arguments={"file_path": f"{claude.work}/docs/notes.md", "content": "x"}, id="toolu_A")
+    call = ToolUse(
+        name="Write",
+        arguments={"file_path": f"{claude.work}/docs/notes.md", "content": "x"},
+        id="toolu_A",
+    )
     with claude.model([Turn(calls=(call,)), DONE]):
         claude.run()
         claude.approve_all()
@@ -184,7 +200,9 @@ def test_codex_cannot_write_a_hook_through_a_link_in_what_a_rule_names(codex: Co
     assert not hook.exists()
 
 
-def test_a_patch_that_touches_one_file_outside_of_the_rule_is_asked_about(codex: CodexScene) -> None:
+def test_a_patch_that_touches_one_file_outside_of_the_rule_is_asked_about(
+    codex: CodexScene,
+) -> None:
     (codex.work / "docs").mkdir()
     codex.allow('[[rule]]\ntool = "apply_patch"\nargs = { path = "docs/*" }\naction = "auto"\n')
     both = "*** Add File: docs/one.md\n+words\n*** Add File: setup.py\n+words"

@@ -1,4 +1,7 @@
-"""What agents call needs a reason to start, too: beside the built-in agent, and where Claude Code and Codex are answered."""
+"""What agents call needs a reason to start, too.
+
+Beside the built-in agent, and where Claude Code and Codex are answered.
+"""
 
 import msgspec
 import pytest
@@ -61,11 +64,18 @@ def test_a_call_without_its_ask_does_not_start(office: Office, runner: str) -> N
     assert "the audit trail has no such call" in asked_why(office, task)
 
 
-def test_an_approval_of_which_the_trail_does_not_tell_starts_nothing(office: Office, runner: str) -> None:
+def test_an_approval_of_which_the_trail_does_not_tell_starts_nothing(
+    office: Office, runner: str
+) -> None:
     task, run, call = proposed(office, runner)
     with office.controller.store.change() as tx:
         ask = tx.open_asks_of(task.id)[0]
-        approved = {"state": AskState.APPROVED, "settled_by": "uid:1000", "settled_at": 1, "level": "L0"}
+        approved = {
+            "state": AskState.APPROVED,
+            "settled_by": "uid:1000",
+            "settled_at": 1,
+            "level": "L0",
+        }
         tx.save_ask(ask, msgspec.structs.replace(ask, **approved))
     call = forged(office, call, state=CallState.APPROVED)
     assert let_go(office, run, call, runner) is None
@@ -95,7 +105,9 @@ def test_what_changed_between_claim_and_start_does_not_start(office: Office) -> 
     assert "the audit trail has no such call" in asked_why(office, task)
 
 
-def test_a_call_that_this_machine_has_marked_as_started_is_uncertain(office: Office, runner: str) -> None:
+def test_a_call_that_this_machine_has_marked_as_started_is_uncertain(
+    office: Office, runner: str
+) -> None:
     """The store was set back, and does not tell of the start; the mark beside it does."""
     task, run, call = proposed(office, runner)
     office.reply(office.open_ask(task), Verb.APPROVE)

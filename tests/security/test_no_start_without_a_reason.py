@@ -1,4 +1,7 @@
-"""Whoever can write to the store, but leaves the trail alone, starts nothing: not a command, and no call of an agent."""
+"""Whoever can write to the store, but leaves the trail alone, starts nothing.
+
+Not a command, and no call of an agent.
+"""
 
 import hashlib
 import textwrap
@@ -9,7 +12,9 @@ import pytest
 from tests.e2e.shell import Document, Shell
 from tests.e2e.signer import Signers, waiting
 
-pytestmark = pytest.mark.one_machine("who may write into a database is for its roles to say: tests/shared/test_roles.py")
+pytestmark = pytest.mark.one_machine(
+    "who may write into a database is for its roles to say: tests/shared/test_roles.py"
+)
 
 SIGNED = '[[rule]]\ntool = "command"\naction = "prompt"\nsigned = true\n'
 APPROVED_ROWS = """
@@ -40,7 +45,9 @@ def replace_spec(shell: Shell, spec: bytes) -> None:
 
 def gated(shell: Shell) -> str:
     """Return a task that waits for the approval of a command that would leave a file."""
-    task: str = shell.json("run", "--pause-on-approval", "--", "touch", "effect", expect=10)["task_id"]
+    task: str = shell.json("run", "--pause-on-approval", "--", "touch", "effect", expect=10)[
+        "task_id"
+    ]
     return task
 
 
@@ -84,7 +91,9 @@ def test_a_signed_command_does_not_start_unsigned(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("verb", ["resume", "worker"])
-def test_an_approval_of_which_the_trail_does_not_tell_starts_nothing(shell: Shell, verb: str) -> None:
+def test_an_approval_of_which_the_trail_does_not_tell_starts_nothing(
+    shell: Shell, verb: str
+) -> None:
     task = gated(shell)
     forge(shell, APPROVED_ROWS, QUEUED.format(call=1))
     if verb == "worker":
@@ -126,7 +135,10 @@ def test_what_ran_does_not_run_again_because_it_is_approved_once_more(shell: She
 
 def test_a_person_who_resumes_does_not_launder_a_forged_call(shell: Shell) -> None:
     task = gated(shell)
-    forge(shell, "UPDATE call SET state = 'approved', ask = NULL; UPDATE ask SET state = 'withdrawn', settled_at = 1;")
+    forge(
+        shell,
+        "UPDATE call SET state = 'approved', ask = NULL; UPDATE ask SET state = 'withdrawn', settled_at = 1;",
+    )
     forge(shell, "UPDATE task SET state = 'paused', next_call = NULL")
     asked_again(shell, task)
 
@@ -135,7 +147,9 @@ def test_no_task_becomes_one_without_a_gate(shell: Shell) -> None:
     """What its first event says counts, not what the task's own row says."""
     task = gated(shell)
     body = shell.sql("SELECT body FROM task_spec")[0][0]
-    spec = (body if isinstance(body, bytes) else body.encode()).replace(b',"pause_on_approval":true', b"")
+    spec = (body if isinstance(body, bytes) else body.encode()).replace(
+        b',"pause_on_approval":true', b""
+    )
     assert b"pause_on_approval" not in spec
     replace_spec(shell, spec)
     forge(shell, WITHOUT_ASK, QUEUED.format(call=1))

@@ -1,4 +1,7 @@
-"""The project's own programs are the project's: no rule for a bare name lets them run without a person."""
+"""The project's own programs are the project's.
+
+No rule for a bare name lets them run without a person.
+"""
 
 import os
 from pathlib import Path
@@ -13,7 +16,9 @@ def _policy(shell: Shell, text: str) -> None:
 
 
 def _auto(*names: str, dirs: str = "**") -> str:
-    return "".join(f'[[rule]]\nargs = ["{name}", "**"]\naction = "auto"\ndirs = ["{dirs}"]\n' for name in names)
+    return "".join(
+        f'[[rule]]\nargs = ["{name}", "**"]\naction = "auto"\ndirs = ["{dirs}"]\n' for name in names
+    )
 
 
 def _program(path: Path, text: str) -> None:
@@ -25,7 +30,15 @@ def _program(path: Path, text: str) -> None:
 def _judged(shell: Shell, *argv: str, path: Path | str, cwd: Path, directory: str = "") -> str:
     """Return what the policy says of a command there, with a directory in front of PATH, and why."""
     env = {"PATH": f"{path}{os.pathsep}{shell.environment['PATH']}"}
-    words = ["policy", "explain", "--output", "json", *(["--cwd", directory] if directory else []), "--", *argv]
+    words = [
+        "policy",
+        "explain",
+        "--output",
+        "json",
+        *(["--cwd", directory] if directory else []),
+        "--",
+        *argv,
+    ]
     done = shell.run(str(ADJOURN), *words, expect=None, env=env, cwd=cwd)
     return f"{done.doc['action']}: {'; '.join(done.doc['why'])}"
 
@@ -45,13 +58,17 @@ def test_the_repositorys_ls_does_not_run_by_itself_from_a_subdirectory(shell: Sh
     strange = f"prompt: ls is {repository}/bin/ls, inside the workspace"
     for place in (repository, repository / "deep", repository / "deep" / "down"):
         assert _judged(shell, "ls", path=repository / "bin", cwd=place) == strange
-    (repository / "deep" / ".git").write_text("gitdir: ../.git/modules/deep\n")  # a submodule is the repository's, too
+    # A submodule is the repository's, too
+    (repository / "deep" / ".git").write_text("gitdir: ../.git/modules/deep\n")
     assert _judged(shell, "ls", path=repository / "bin", cwd=repository / "deep") == strange
     assert _judged(shell, "ls", path=shell.place / "nowhere", cwd=repository).startswith("auto")
 
 
 def test_the_projects_ls_does_not_run_by_itself_wherever_the_call_runs(shell: Shell) -> None:
-    """The project is that of the task's workspace, also where that is no repository; `/` holds everything and is none."""
+    """The project is that of the task's workspace, also where that is no repository.
+
+    `/` holds everything and is none.
+    """
     workspace, elsewhere = shell.place / "workspace", shell.place / "elsewhere"
     for place in (workspace / "deep", elsewhere):
         place.mkdir(parents=True)
@@ -59,21 +76,38 @@ def test_the_projects_ls_does_not_run_by_itself_wherever_the_call_runs(shell: Sh
     _policy(shell, _auto("ls", dirs="/**"))
     strange = f"prompt: ls is {workspace}/bin/ls, inside the workspace"
     for directory in ("deep", str(elsewhere), "/"):
-        assert _judged(shell, "ls", path=workspace / "bin", cwd=workspace, directory=directory) == strange
-        assert _judged(shell, "ls", path=shell.place / "nowhere", cwd=workspace, directory=directory).startswith("auto")
+        assert (
+            _judged(shell, "ls", path=workspace / "bin", cwd=workspace, directory=directory)
+            == strange
+        )
+        assert _judged(
+            shell, "ls", path=shell.place / "nowhere", cwd=workspace, directory=directory
+        ).startswith("auto")
 
 
 def test_a_relative_entry_of_path_lets_nothing_run_by_itself_elsewhere(shell: Shell) -> None:
-    workspace, elsewhere, tools = shell.place / "workspace", shell.place / "elsewhere", shell.place / "tools"
+    workspace, elsewhere, tools = (
+        shell.place / "workspace",
+        shell.place / "elsewhere",
+        shell.place / "tools",
+    )
     workspace.mkdir()
     for name in ("ls", "node"):
         _program(elsewhere / "bin" / name, "#!/bin/sh\necho evil\n")
     _program(tools / "prettier", "#!/usr/bin/env node\n")
     _policy(shell, _auto("ls", "prettier", dirs="/**"))
     found = _judged(shell, "ls", path="bin", cwd=workspace, directory=str(elsewhere))
-    assert found == f"prompt: ls is {elsewhere}/bin/ls, by a path from the directory that it would run in"
-    found = _judged(shell, "prettier", path=f"{tools}{os.pathsep}bin", cwd=workspace, directory=str(elsewhere))
-    assert found == "prompt: prettier is a script, and PATH finds bin/node in the directory that it would run in"
+    assert (
+        found
+        == f"prompt: ls is {elsewhere}/bin/ls, by a path from the directory that it would run in"
+    )
+    found = _judged(
+        shell, "prettier", path=f"{tools}{os.pathsep}bin", cwd=workspace, directory=str(elsewhere)
+    )
+    assert (
+        found
+        == "prompt: prettier is a script, and PATH finds bin/node in the directory that it would run in"
+    )
 
 
 def test_the_repositorys_node_does_not_run_by_itself_behind_env(shell: Shell) -> None:
@@ -91,12 +125,16 @@ def test_the_repositorys_node_does_not_run_by_itself_behind_env(shell: Shell) ->
     for word in words:
         strange = f"prompt: {word} is a script for {repository}/bin/node, inside the workspace"
         assert _judged(shell, word, path=both, cwd=repository / "deep") == strange
-    assert _judged(shell, "strange", path=both, cwd=repository).startswith("prompt: strange is a script, and what `/usr/bin/env")
+    assert _judged(shell, "strange", path=both, cwd=repository).startswith(
+        "prompt: strange is a script, and what `/usr/bin/env"
+    )
     _program(tools / "node", "#!/bin/sh\necho fine\n")
     assert _judged(shell, "prettier", path=both, cwd=repository).startswith("auto")
 
 
-def test_an_interpreter_that_a_script_names_in_the_repository_does_not_run_by_itself(shell: Shell) -> None:
+def test_an_interpreter_that_a_script_names_in_the_repository_does_not_run_by_itself(
+    shell: Shell,
+) -> None:
     repository = _repository(shell)
     tools = shell.place / "tools"
     _program(tools / "format", f"#!{repository}/bin/ls\n")

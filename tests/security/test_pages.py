@@ -33,11 +33,17 @@ def names_of_all_tests() -> set[str]:
     names: set[str] = set()
     for path in HERE.parent.rglob("test_*.py"):
         tree = ast.parse(path.read_text())
-        names |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+        names |= {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        }
     return names
 
 
-CLAIMS = [(table[0], row) for table in tables(PAGE.read_text()) if CLAIM in table[0] for row in table[1:]]
+CLAIMS = [
+    (table[0], row) for table in tables(PAGE.read_text()) if CLAIM in table[0] for row in table[1:]
+]
 KNOWN = names_of_all_tests()
 
 

@@ -1,4 +1,7 @@
-"""The same for the calls of agents: what adjourn starts for them is pinned as far as it can be, and the ask names the rest."""
+"""The same for the calls of agents.
+
+What adjourn starts for them is pinned as far as it can be, and the ask names the rest.
+"""
 
 from pathlib import Path
 

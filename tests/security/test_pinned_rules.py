@@ -4,7 +4,11 @@ from tests.e2e.shell import ADJOURN, Shell
 
 
 def _action(shell: Shell, *argv: str) -> str:
-    return str(shell.run(str(ADJOURN), "policy", "explain", "--output", "json", "--", *argv, expect=None).doc["action"])
+    return str(
+        shell.run(
+            str(ADJOURN), "policy", "explain", "--output", "json", "--", *argv, expect=None
+        ).doc["action"]
+    )
 
 
 def test_a_rule_does_not_hold_for_a_script_with_other_content(shell: Shell) -> None:

@@ -1,4 +1,7 @@
-"""What was let through by its digest is what runs; what cannot be pinned is named before, and told of afterwards."""
+"""What was let through by its digest is what runs.
+
+What cannot be pinned is named before, and told of afterwards.
+"""
 
 import os
 import shutil
@@ -19,7 +22,8 @@ from tests.e2e.shell import Shell
 ME = Principal(name=f"uid:{os.getuid()}")
 SOMEBODY = 54_321  # a user with no rights
 
-# Each script is started directly and through a gate, and must see the same: its name, its words, its directory, its exits.
+# Each script is started directly and through a gate, and must see the same: its name, its words,
+# its directory, its exits.
 SCRIPTS = {
     "words": '#!/bin/sh\necho "$0" "$#" "$@" "$*"\nexit 3\n',
     "directory": '#!/bin/sh\ncd "$(dirname "$0")" && pwd && cat beside.txt\n',
@@ -57,15 +61,22 @@ def test_a_pinned_script_sees_nothing_else_than_one_that_is_not(tmp_path: Path) 
             script.write_text(text)
             script.chmod(0o755)
             argv = (f"bin/{name}", "first", "second word", "")
-            plain = subprocess.run(argv, cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, check=False)
-            task = controller.start(Spec(runner="command", argv=argv, workspace=str(tmp_path), pause_on_approval=True), by=ME)
+            plain = subprocess.run(
+                argv, cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, check=False
+            )
+            task = controller.start(
+                Spec(runner="command", argv=argv, workspace=str(tmp_path), pause_on_approval=True),
+                by=ME,
+            )
             (ask,) = controller.scene(task.id).open_asks
             controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
             supervisor.run(controller.find(task.id))
             with controller.store.read() as view:
                 run = view.run(task.id, 2)
                 shown = command_of(view.call(task.id, 1).body).files[str(script)]
-                (executed,) = [event for event in view.events(task.id) if event.kind == "program_executed"]
+                (executed,) = [
+                    event for event in view.events(task.id) if event.kind == "program_executed"
+                ]
             output = tmp_path / ".adjourn" / "runs" / run.id
             assert (output / "stdout").read_bytes() == plain.stdout, name
             assert (-run.signal if run.signal else run.exit_code) == plain.returncode, name
@@ -77,11 +88,16 @@ def test_a_pinned_script_sees_nothing_else_than_one_that_is_not(tmp_path: Path) 
 
 
 def _line_of(text: str, part: str) -> str:
-    return next(line for line in text.splitlines() if part in line and line.lstrip().startswith("file"))
+    return next(
+        line for line in text.splitlines() if part in line and line.lstrip().startswith("file")
+    )
 
 
 def test_a_file_that_cannot_be_pinned_is_not_shown_as_if_it_were(shell: Shell) -> None:
-    """The person reads which files could be swapped before deciding; programs and plain shell scripts are not among them."""
+    """The person reads which files could be swapped before deciding.
+
+    Programs and plain shell scripts are not among them.
+    """
     (shell.place / "plan.txt").write_text("plan")
     (shell.place / "deploy.py").write_text("#!/usr/bin/env python3\nprint('deployed')\n")
     (shell.place / "deploy.py").chmod(0o755)
@@ -93,7 +109,11 @@ def test_a_file_that_cannot_be_pinned_is_not_shown_as_if_it_were(shell: Shell) -
     script = shell.script("echo applied")
     paused = shell.json("run", "--pause-on-approval", "--", script, expect=10)
     shown = shell.adjourn("show", paused["task_id"]).out
-    assert not [line for line in shown.splitlines() if line.strip().startswith("not pinned:") and script[2:] in line]
+    assert not [
+        line
+        for line in shown.splitlines()
+        if line.strip().startswith("not pinned:") and script[2:] in line
+    ]
 
 
 def test_a_swap_of_what_cannot_be_pinned_is_not_silent(shell: Shell) -> None:
@@ -112,14 +132,21 @@ def test_what_ran_cannot_be_left_out_of_the_trail(shell: Shell) -> None:
     task = _gated(shell, script)
     shell.adjourn("resume", task)
     lines = shell.adjourn("audit", "export").out.splitlines()
-    (executed,) = [event for event in map(msgspec.json.decode, lines) if event.get("kind") == "program_executed"]
+    (executed,) = [
+        event
+        for event in map(msgspec.json.decode, lines)
+        if event.get("kind") == "program_executed"
+    ]
     shown = shell.adjourn("show", task, "--full").out
     assert executed["facts"]["script"] in _line_of(shown, "script.sh")
     assert executed["facts"]["program"] in _line_of(shown, "/sh ")
 
 
 def test_a_program_that_somebody_writes_to_is_not_started(shell: Shell) -> None:
-    """A writer that has the file open could change it after any look: a person is asked again, and told that it is not pinned."""
+    """A writer that has the file open could change it after any look.
+
+    A person is asked again, and told that it is not pinned.
+    """
     program = shell.place / "tool"
     shutil.copy("/usr/bin/touch", program)
     task = _gated(shell, "./tool", "ran")
@@ -130,7 +157,10 @@ def test_a_program_that_somebody_writes_to_is_not_started(shell: Shell) -> None:
 
 
 def test_the_systems_own_programs_need_no_pin_of_an_ordinary_user() -> None:
-    """What only root can write is pinned by its path; what the user owns is pinned by its descriptor."""
+    """What only root can write is pinned by its path.
+
+    What the user owns is pinned by its descriptor.
+    """
     if os.getuid():
         pytest.skip("only root can become another user")
     from adjourn.process.pinning import can_be_leased, is_out_of_reach

@@ -1,4 +1,7 @@
-"""A question may quote a secret; its key is shown everywhere, so the key says nothing of the question."""
+"""A question may quote a secret.
+
+Its key is shown everywhere, so the key says nothing of the question.
+"""
 
 import sys
 from pathlib import Path
@@ -26,7 +29,9 @@ def told(shell: Shell) -> Path:
     """Have a notifier write down what it is told."""
     config = Path(shell.environment["XDG_CONFIG_HOME"]) / "adjourn" / "config.toml"
     config.parent.mkdir(parents=True)
-    script = shell.script(f"cat >> '{shell.place}/told'; echo >> '{shell.place}/told'", name="notify.sh")
+    script = shell.script(
+        f"cat >> '{shell.place}/told'; echo >> '{shell.place}/told'", name="notify.sh"
+    )
     config.write_text(f'[[notify]]\ncommand = ["{shell.place}/{script}"]\n')
     return shell.place / "told"
 
@@ -55,7 +60,9 @@ def test_a_token_in_a_question_does_not_leave_by_its_key(shell: Shell, told: Pat
         assert OTHER.encode() not in text
 
 
-def test_a_token_among_the_choices_does_not_leave_by_a_notification(shell: Shell, told: Path) -> None:
+def test_a_token_among_the_choices_does_not_leave_by_a_notification(
+    shell: Shell, told: Path
+) -> None:
     shell.paused(shell.script(f"adjourn ask Which? --choice {SECRET} --choice none || exit 10"))
     shell.adjourn("notify", "--flush")
     assert told.stat().st_size > 0
@@ -77,7 +84,9 @@ def test_answers_are_given_by_the_printed_key(shell: Shell) -> None:
     )
     manifest = shell.paused(script)
     first, second = keys_of(manifest)
-    shell.adjourn("resume", manifest["task_id"], "--answer", f"{first}=eu", "--answer", f"{second}=3")
+    shell.adjourn(
+        "resume", manifest["task_id"], "--answer", f"{first}=eu", "--answer", f"{second}=3"
+    )
     assert (shell.place / "region").read_text() == "eu\n"
     assert (shell.place / "many").read_text() == "3\n"
 
@@ -87,7 +96,9 @@ def test_a_key_that_the_caller_gave_stays(shell: Shell) -> None:
     assert keys_of(manifest) == ["region"]
 
 
-def test_a_given_key_that_holds_a_token_is_not_printed_and_its_ask_can_be_named_instead(shell: Shell) -> None:
+def test_a_given_key_that_holds_a_token_is_not_printed_and_its_ask_can_be_named_instead(
+    shell: Shell,
+) -> None:
     script = shell.script(
         f"adjourn ask Valid? --key {SECRET} || first=1; adjourn ask More? --key more || exit 10; exit ${{first:-0}}"
     )

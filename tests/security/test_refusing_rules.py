@@ -48,7 +48,9 @@ def rules(*words: str) -> str:
         ("rm -rf", "rm -v / -rf"),
     ],
 )
-def test_options_cannot_take_a_command_past_a_rule_that_forbids_it(forbidden: str, command: str) -> None:
+def test_options_cannot_take_a_command_past_a_rule_that_forbids_it(
+    forbidden: str, command: str
+) -> None:
     words = [word.replace("\0", " ") for word in command.replace("\\ ", "\0").split()]
     assert judged(rules(*forbidden.split()), *words).action is Action.NEVER
 
@@ -83,9 +85,14 @@ def test_options_cannot_take_a_command_past_a_rule_that_forbids_it(forbidden: st
     ],
 )
 @pytest.mark.parametrize("is_text", [False, True], ids=["words", "shell text"])
-def test_a_wrapper_cannot_take_a_command_past_a_rule_that_forbids_it(wrapper: str, *, is_text: bool) -> None:
+def test_a_wrapper_cannot_take_a_command_past_a_rule_that_forbids_it(
+    wrapper: str, *, is_text: bool
+) -> None:
     program, *_ = wrapper.split()
-    policy_text = rules("git", "push") + f'[[rule]]\nargs = ["{program}", "**"]\naction = "auto"\ndirs = ["/**"]\n'
+    policy_text = (
+        rules("git", "push")
+        + f'[[rule]]\nargs = ["{program}", "**"]\naction = "auto"\ndirs = ["/**"]\n'
+    )
     command = f"{wrapper} git -C . push origin"
     words = ["sh", "-c", command] if is_text else command.split()
     assert judged(policy_text, *words).action is Action.NEVER
@@ -108,7 +115,9 @@ def test_a_wrapper_cannot_take_a_command_past_a_rule_that_forbids_it(wrapper: st
     ],
     ids=" ".join,
 )
-def test_text_for_another_shell_cannot_hide_a_command_that_is_forbidden(command: tuple[str, ...]) -> None:
+def test_text_for_another_shell_cannot_hide_a_command_that_is_forbidden(
+    command: tuple[str, ...],
+) -> None:
     assert judged(rules("git", "push"), *command).action is Action.NEVER
 
 
@@ -129,29 +138,51 @@ def test_what_may_be_an_alias_does_not_run_by_a_wildcard(words: tuple[str, ...])
     everything = rules("git", "push") + '[[rule]]\nargs = ["env", "**"]\naction = "auto"\n'
     assert judged(everything, *words).action is Action.PROMPT
     exact = ", ".join(f'"{word}"' for word in words)
-    assert judged(f'{everything}[[rule]]\nargs = [{exact}]\naction = "auto"\n', *words).action is Action.AUTO
+    assert (
+        judged(f'{everything}[[rule]]\nargs = [{exact}]\naction = "auto"\n', *words).action
+        is Action.AUTO
+    )
 
 
 @pytest.mark.parametrize(
     "command",
-    ["git status", "git log --grep push", "git commit -m push", "git stash push", "git log push", "git -C . log"],
+    [
+        "git status",
+        "git log --grep push",
+        "git commit -m push",
+        "git stash push",
+        "git log push",
+        "git -C . log",
+    ],
 )
 def test_what_only_speaks_of_a_forbidden_word_is_not_forbidden(command: str) -> None:
     assert judged(rules("git", "push"), *command.split()).action is Action.AUTO
 
 
 def test_a_commit_message_is_no_command() -> None:
-    assert judged(rules("git", "push"), "git", "commit", "-m", "do not git push this").action is Action.AUTO
+    assert (
+        judged(rules("git", "push"), "git", "commit", "-m", "do not git push this").action
+        is Action.AUTO
+    )
 
 
 def test_a_subcommand_that_a_rule_names_is_no_wildcard() -> None:
-    assert judged('[[rule]]\nargs = ["git", "lfs", "**"]\naction = "auto"\n', "git", "lfs", "pull").action is Action.AUTO
+    assert (
+        judged(
+            '[[rule]]\nargs = ["git", "lfs", "**"]\naction = "auto"\n', "git", "lfs", "pull"
+        ).action
+        is Action.AUTO
+    )
 
 
 def test_rules_that_let_pass_take_no_option_in_between() -> None:
     text = '[[rule]]\nargs = ["git", "status"]\naction = "auto"\n'
     assert judged(text, "git", "status").action is Action.AUTO
-    for words in (("git", "-C", ".", "status"), ("git", "--no-pager", "status"), ("git", "-c", "a.b=c", "status")):
+    for words in (
+        ("git", "-C", ".", "status"),
+        ("git", "--no-pager", "status"),
+        ("git", "-c", "a.b=c", "status"),
+    ):
         assert judged(text, *words).action is Action.PROMPT
 
 

@@ -1,4 +1,7 @@
-"""A login approves and then loses its role: what it approved and what has not started yet starts no more."""
+"""A login approves and then loses its role.
+
+What it approved and what has not started yet starts no more.
+"""
 
 import contextlib
 from pathlib import Path

@@ -43,7 +43,9 @@ def is_hostile_code_run(place: Path) -> bool:
     ids=["in its sandbox", "outside of its sandbox", "by a detour"],
 )
 @pytest.mark.parametrize("way", ["app-server", "exec"])
-def test_codex_cannot_run_an_auto_command_in_a_hostile_directory(codex: CodexScene, details: dict[str, str], way: str) -> None:
+def test_codex_cannot_run_an_auto_command_in_a_hostile_directory(
+    codex: CodexScene, details: dict[str, str], way: str
+) -> None:
     plant_hostile_repository(codex.work / "vendored")
     codex.allow(GIT_STATUS)
     with codex.model([Turn(calls=(command("git status", name="call_A", **details),)), DONE]):
@@ -61,7 +63,10 @@ def test_codex_cannot_leave_its_sandbox_by_an_auto_rule(codex: CodexScene) -> No
     with codex.model([Turn(calls=(leaves,)), DONE]):
         codex.run()
         assert not outside.exists()
-        assert "lets nothing run outside of the sandbox" in codex.shell.adjourn(*explain_shell("touch x", sandbox="none")).out
+        assert (
+            "lets nothing run outside of the sandbox"
+            in codex.shell.adjourn(*explain_shell("touch x", sandbox="none")).out
+        )
         codex.allow('[[rule]]\nargs = ["touch", "**"]\naction = "auto"\noutside_sandbox = true\n')
         codex.run(expect=0)
     assert outside.exists()
@@ -69,7 +74,14 @@ def test_codex_cannot_leave_its_sandbox_by_an_auto_rule(codex: CodexScene) -> No
 
 def explain_shell(command: str, **more: str) -> list[str]:
     """Return the words that explain a command of an agent's shell."""
-    return ["policy", "explain", "--tool", "shell", "--args", json.dumps({"command": command, **more})]
+    return [
+        "policy",
+        "explain",
+        "--tool",
+        "shell",
+        "--args",
+        json.dumps({"command": command, **more}),
+    ]
 
 
 def test_a_script_of_codex_cannot_hide_its_directory_from_an_auto_rule(codex: CodexScene) -> None:
@@ -86,7 +98,9 @@ def test_a_script_of_codex_cannot_hide_its_directory_from_an_auto_rule(codex: Co
 def test_what_codex_runs_in_another_directory_is_what_was_shown_for_it(codex: CodexScene) -> None:
     (codex.work / "services").mkdir()
     turn = Turn(calls=(command("touch made.txt", name="call_A", workdir="services"),))
-    with codex.model([turn, Turn(calls=(command("touch made.txt", name="call_B", workdir="services"),)), DONE]):
+    with codex.model(
+        [turn, Turn(calls=(command("touch made.txt", name="call_B", workdir="services"),)), DONE]
+    ):
         codex.run()
         assert f"{codex.work}/services" in codex.shown()
         codex.approve_all()
@@ -94,8 +108,12 @@ def test_what_codex_runs_in_another_directory_is_what_was_shown_for_it(codex: Co
     assert (codex.work / "services" / "made.txt").exists()
 
 
-@pytest.mark.parametrize("dirs", ["", 'dirs = ["docs/**"]\n'], ids=["the root", "another directory"])
-def test_claude_cannot_run_an_auto_command_in_a_hostile_directory(claude: ClaudeScene, dirs: str) -> None:
+@pytest.mark.parametrize(
+    "dirs", ["", 'dirs = ["docs/**"]\n'], ids=["the root", "another directory"]
+)
+def test_claude_cannot_run_an_auto_command_in_a_hostile_directory(
+    claude: ClaudeScene, dirs: str
+) -> None:
     plant_hostile_repository(claude.work / "vendored")
     claude.let_pass(f'args = ["git", "status"]\n{dirs}')
     moves = Turn(calls=(bash("cd vendored", name="toolu_A"),))
@@ -113,7 +131,11 @@ def test_claude_cannot_leave_its_sandbox_by_an_auto_rule(claude: ClaudeScene) ->
     claude.let_pass('args = ["touch", "**"]')
     call = ToolUse(
         name="Bash",
-        arguments={"command": "touch made.txt", "description": "make it", "dangerouslyDisableSandbox": True},
+        arguments={
+            "command": "touch made.txt",
+            "description": "make it",
+            "dangerouslyDisableSandbox": True,
+        },
         id="toolu_A",
     )
     with claude.model([Turn(calls=(call,)), DONE]):
@@ -121,7 +143,7 @@ def test_claude_cannot_leave_its_sandbox_by_an_auto_rule(claude: ClaudeScene) ->
     assert not (claude.work / "made.txt").exists()
 
 
-# --- what a rule says of directories --------------------------------------------------------------------
+# --- what a rule says of directories --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -157,8 +179,15 @@ def test_a_rule_does_not_hold_in_a_directory_that_it_does_not_name(
     if by == "option":  # git starts in the root, and then goes where the option says
         dirs = dirs.replace("]", ', "."]')
         holds = holds or directory == "."
-    write_policy(shell, f'[[rule]]\nargs = ["git", "**"]\naction = "auto"\n{f"dirs = {dirs}" if dirs else ""}\n')
-    words = ["--cwd", directory, "--", "git", "status"] if by == "cwd" else ["--", "git", "-C", directory, "status"]
+    write_policy(
+        shell,
+        f'[[rule]]\nargs = ["git", "**"]\naction = "auto"\n{f"dirs = {dirs}" if dirs else ""}\n',
+    )
+    words = (
+        ["--cwd", directory, "--", "git", "status"]
+        if by == "cwd"
+        else ["--", "git", "-C", directory, "status"]
+    )
     found = explained(shell, *words)
     assert (found["action"] == "auto") is holds, found["why"]
 
@@ -201,7 +230,9 @@ def test_an_option_cannot_take_an_auto_rule_to_another_directory(
         (programs / name).write_text("#!/bin/sh\n")
         (programs / name).chmod(0o755)
     shell.environment["PATH"] = f"{programs}:{shell.environment['PATH']}"
-    rules = "".join(f'[[rule]]\nargs = ["{each.name}", "**"]\naction = "auto"\n' for each in programs.iterdir())
+    rules = "".join(
+        f'[[rule]]\nargs = ["{each.name}", "**"]\naction = "auto"\n' for each in programs.iterdir()
+    )
     write_policy(shell, rules)
     assert explained(shell, "--", *words)["action"] == "prompt"
     write_policy(shell, rules.replace('"auto"', '"auto"\ndirs = ["vendored/**", "."]'))
@@ -217,12 +248,20 @@ def test_an_option_cannot_take_an_auto_rule_to_another_directory(
         ('action = "auto"\ndirs = ["~/x"]', "4:9: a directory is a pattern"),
         ('action = "auto"\ndirs = [1]', "4:9: a directory is a pattern"),
         ('action = "auto"\ndirs = ["a/[x"]', "4:12: the pattern means nothing"),
-        ('action = "auto"\noutside_sandbox = "yes"', "4:19: `outside_sandbox` must be true or false"),
+        (
+            'action = "auto"\noutside_sandbox = "yes"',
+            "4:19: `outside_sandbox` must be true or false",
+        ),
         ('action = "never"\ndirs = ["**"]', "4:1: `dirs` is for rules that say `auto` or `effect`"),
-        ('action = "prompt"\noutside_sandbox = true', "4:1: `outside_sandbox` is for rules that say"),
+        (
+            'action = "prompt"\noutside_sandbox = true',
+            "4:1: `outside_sandbox` is for rules that say",
+        ),
     ],
 )
-def test_a_rule_that_says_where_in_a_wrong_way_does_not_count(shell: Shell, says: str, problem: str) -> None:
+def test_a_rule_that_says_where_in_a_wrong_way_does_not_count(
+    shell: Shell, says: str, problem: str
+) -> None:
     write_policy(shell, f'[[rule]]\nargs = ["ls"]\n{says}\n')
     assert problem in shell.adjourn("policy", "check", expect=2).out
     shell.adjourn("run", "--", "ls", expect=2)
@@ -230,5 +269,7 @@ def test_a_rule_that_says_where_in_a_wrong_way_does_not_count(shell: Shell, says
 
 def test_a_project_cannot_say_where_a_rule_holds(shell: Shell) -> None:
     (shell.place / ".adjourn").mkdir(mode=0o700)
-    (shell.place / ".adjourn" / "policy.toml").write_text('[[rule]]\nargs = ["ls"]\naction = "auto"\ndirs = ["/**"]\n')
+    (shell.place / ".adjourn" / "policy.toml").write_text(
+        '[[rule]]\nargs = ["ls"]\naction = "auto"\ndirs = ["/**"]\n'
+    )
     assert "a project's policy may not say `auto`" in shell.adjourn("policy", "check", expect=2).out

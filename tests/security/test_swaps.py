@@ -42,11 +42,21 @@ class Target:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return ("sh", "bin/apply", str(self.noted)) if self.what == "operand" else ("bin/apply", str(self.noted))
+        return (
+            ("sh", "bin/apply", str(self.noted))
+            if self.what == "operand"
+            else ("bin/apply", str(self.noted))
+        )
 
     def lay_out(self, kind: str) -> None:
         """Put everything in its place again."""
-        for folder in (self.folder, self.strange, self.place / "real", self.place / "bin.old", self.place / "bin.draft"):
+        for folder in (
+            self.folder,
+            self.strange,
+            self.place / "real",
+            self.place / "bin.old",
+            self.place / "bin.draft",
+        ):
             if folder.is_symlink():
                 folder.unlink()
             shutil.rmtree(folder, ignore_errors=True)
@@ -80,7 +90,9 @@ class Target:
 @contextmanager
 def swapper() -> Iterator["subprocess.Popen[bytes]"]:
     """Lend the attacker."""
-    with subprocess.Popen([sys.executable, "-I", str(SWAPPER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-I", str(SWAPPER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         yield process
         assert process.stdin
         process.stdin.close()
@@ -97,7 +109,9 @@ def _said(process: "subprocess.Popen[bytes]", line: str) -> str:
 
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("what", ["program", *SCRIPTS])
-def test_a_swap_between_the_look_and_the_start_runs_no_other_bytes(tmp_path: Path, sweep: str, what: str) -> None:
+def test_a_swap_between_the_look_and_the_start_runs_no_other_bytes(
+    tmp_path: Path, sweep: str, what: str
+) -> None:
     chance = random.Random(f"swaps of a {what}")
     target = Target(tmp_path, what)
     controller, supervisor = open_supervisor(str(tmp_path / ".adjourn"))
@@ -107,7 +121,12 @@ def test_a_swap_between_the_look_and_the_start_runs_no_other_bytes(tmp_path: Pat
             for number in range((FULL if sweep == "full" else CI) // (1 + len(SCRIPTS))):
                 kind = KINDS[number % len(KINDS)]
                 target.lay_out(kind)
-                spec = Spec(runner="command", argv=target.argv, workspace=str(tmp_path), pause_on_approval=True)
+                spec = Spec(
+                    runner="command",
+                    argv=target.argv,
+                    workspace=str(tmp_path),
+                    pause_on_approval=True,
+                )
                 task = controller.start(spec, by=ME)
                 (ask,) = controller.scene(task.id).open_asks
                 controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)

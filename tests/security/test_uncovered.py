@@ -26,7 +26,9 @@ def shown(shell: Shell) -> str:
         ("$HOME/deploy.sh", "the shell text has `$`"),
     ],
 )
-def test_an_agents_shell_text_that_is_not_understood_does_not_look_covered(tmp_path: Path, text: str, why: str) -> None:
+def test_an_agents_shell_text_that_is_not_understood_does_not_look_covered(
+    tmp_path: Path, text: str, why: str
+) -> None:
     (tmp_path / "sub").mkdir()
     with desk(tmp_path, use(command(text, "call")), finish()) as person:
         paused = person.agent_run(expect=10)
@@ -36,12 +38,16 @@ def test_an_agents_shell_text_that_is_not_understood_does_not_look_covered(tmp_p
 
 
 def test_a_commands_shell_text_that_is_not_understood_does_not_look_covered(shell: Shell) -> None:
-    shell.adjourn("run", "--pause-on-approval", "--", "sh", "-c", "cd sub && ./deploy.sh", expect=10)
+    shell.adjourn(
+        "run", "--pause-on-approval", "--", "sh", "-c", "cd sub && ./deploy.sh", expect=10
+    )
     assert f"{NOT_COVERED} files that its shell text names (" in shown(shell)
 
 
 def test_an_option_that_leads_to_another_directory_is_named(shell: Shell) -> None:
-    shell.adjourn("run", "--pause-on-approval", "--", "git", "-C", "sub", "apply", "x.patch", expect=10)
+    shell.adjourn(
+        "run", "--pause-on-approval", "--", "git", "-C", "sub", "apply", "x.patch", expect=10
+    )
     assert f"{NOT_COVERED} files that it names in sub" in shown(shell)
 
 

@@ -1,4 +1,7 @@
-"""Where the processes above cannot be read, nobody decides while something runs: neither a local user nor a login."""
+"""Where the processes above cannot be read, nobody decides while something runs.
+
+Neither a local user nor a login.
+"""
 
 import os
 
@@ -17,7 +20,8 @@ def test_without_proc_nobody_decides_while_something_runs(shell: Shell) -> None:
     task, ask = waiting(shell)
     busy = shell.detached("sleep", "1000")
     verbs: list[tuple[str, ...]] = [("approve", ask), ("reject", ask), ("cancel", busy)]
-    if shell.database is None:  # who resumes on a shared store says first which machine it is, and /proc knows that
+    # Who resumes on a shared store says first which machine it is, and /proc knows that
+    if shell.database is None:
         verbs.append(("resume", task, "--approve-all"))
     for words in verbs:
         said = shell.run(*blind, *words, expect=5).err

@@ -35,18 +35,26 @@ class Machine(Shell):
         place.mkdir()
         super().__init__(place)
         self.work = work
-        self.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(place / "state"), "ADJOURN_LEASE": str(LEASE)}
+        self.environment |= {
+            "ADJOURN_STORE": url,
+            "XDG_STATE_HOME": str(place / "state"),
+            "ADJOURN_LEASE": str(LEASE),
+        }
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def queue(self, script: str, *words: str) -> str:
         """Leave a shell script to whichever worker takes it, and return the task's id."""
-        done = self.adjourn("run", "--detach", "--output", "json", *words, "--", "sh", "-c", script, cwd=self.work)
+        done = self.adjourn(
+            "run", "--detach", "--output", "json", *words, "--", "sh", "-c", script, cwd=self.work
+        )
         task: str = done.doc["task_id"]
         return task
 
     def waiting(self, script: str) -> str:
         """Run a shell script that asks for approval, and return the task's id."""
-        done = self.adjourn("run", "--output", "json", "--", "sh", "-c", script, cwd=self.work, expect=10)
+        done = self.adjourn(
+            "run", "--output", "json", "--", "sh", "-c", script, cwd=self.work, expect=10
+        )
         task: str = done.doc["task_id"]
         return task
 
@@ -60,7 +68,10 @@ class Machine(Shell):
     def worker(self, *words: str) -> "subprocess.Popen[bytes]":
         """Start a worker, and wait until everyone knows of it."""
         process = self.begin_worker(*words)
-        until(lambda: str(process.pid) in self.adjourn("worker", "--status").out, what="the worker is there")
+        until(
+            lambda: str(process.pid) in self.adjourn("worker", "--status").out,
+            what="the worker is there",
+        )
         return process
 
     def log(self, number: int = 0) -> str:
@@ -125,7 +136,9 @@ def as_role(postgres: Server, database: str) -> Iterator[Roles]:
     name = str(conninfo_to_dict(database)["dbname"])
     owner = PostgresStore(database)
     without_roles = [definition for (definition,) in postgres.do(_FUNCTIONS, name)]
-    assert not any("FUNCTION adjourn.restrict_queue_functions(" in each for each in without_roles), "another test left its roles"
+    assert not any(
+        "FUNCTION adjourn.restrict_queue_functions(" in each for each in without_roles
+    ), "another test left its roles"
     owner.make_roles()
     owner.make_roles()
     owner.close()
@@ -140,4 +153,5 @@ def as_role(postgres: Server, database: str) -> Iterator[Roles]:
     yield make
     for login in logins:
         postgres.do(f"DROP ROLE {login}")
-    postgres.do(";\n".join([_UNGUARDED, *without_roles]), name)  # the roles put others in the place of some functions
+    # The roles put others in the place of some functions
+    postgres.do(";\n".join([_UNGUARDED, *without_roles]), name)

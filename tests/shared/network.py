@@ -1,4 +1,7 @@
-"""Machines with a network of their own each, where we may make one; the cable of any of them can be pulled."""
+"""Machines with a network of their own each, where we may make one.
+
+The cable of any of them can be pulled.
+"""
 
 import contextlib
 import os
@@ -8,7 +11,10 @@ from collections.abc import Iterator
 
 
 class Cable:
-    """What joins a machine to this one: its own end of the address, and how to start something at the other."""
+    """What joins a machine to this one.
+
+    Its own end of the address, and how to start something at the other.
+    """
 
     def __init__(self, name: str | None, host: str) -> None:
         self.host = host
@@ -39,7 +45,10 @@ class Cable:
 
 @contextlib.contextmanager
 def cables(count: int) -> Iterator[list[Cable]]:
-    """Join so many machines to this one; without the privilege for it they share its network, and the caller may say so."""
+    """Join so many machines to this one.
+
+    Without the privilege for it they share its network, and the caller may say so.
+    """
     names = [f"adj{os.getpid() % 100_000}n{number}" for number in range(count)]
     try:
         try:
@@ -62,7 +71,11 @@ def _joined(name: str, number: int) -> Cable:
     _ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
     _ip("addr", "add", f"{here}/30", "dev", name)
     _ip("link", "set", name, "up")
-    for words in (("addr", "add", f"{there}/30", "dev", "eth0"), ("link", "set", "eth0", "up"), ("link", "set", "lo", "up")):
+    for words in (
+        ("addr", "add", f"{there}/30", "dev", "eth0"),
+        ("link", "set", "eth0", "up"),
+        ("link", "set", "lo", "up"),
+    ):
         _ip("-n", name, *words)
     return Cable(name, here)
 

@@ -10,16 +10,22 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class Wire:
-    """Carries bytes both ways. `cut_at` ends every connection as soon as the client has said that word."""
+    """Carries bytes both ways.
+
+    `cut_at` ends every connection as soon as the client has said that word.
+    """
 
     def __init__(self, target: str, listener: socket.socket) -> None:
         self.cut_at: bytes | None = None
         self.cut_after: int | None = None  # how many times the client may speak before it is cut
-        self.carries_the_word = True  # whether the server still hears what the connection was cut at
+        # Whether the server still hears what the connection was cut at
+        self.carries_the_word = True
         self.delay = 0.0
         self.cuts = 0
-        self.meanwhile: Callable[[], None] = lambda: None  # what happens while the client waits for the word that is cut
-        self._is_over = threading.Lock()  # while something happens meanwhile, nobody gets a new connection
+        # What happens while the client waits for the word that is cut
+        self.meanwhile: Callable[[], None] = lambda: None
+        # While something happens meanwhile, nobody gets a new connection
+        self._is_over = threading.Lock()
         self._target = target
         self._listener = listener
 
@@ -84,7 +90,10 @@ def _end(*ends: socket.socket) -> None:
 
 @contextlib.contextmanager
 def wire(url: str, place: Path) -> Iterator[tuple[Wire, str]]:
-    """Lay a wire to a server that listens on a unix socket; return it, and the address at its other end."""
+    """Lay a wire to a server that listens on a unix socket.
+
+    Return it, and the address at its other end.
+    """
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(place / ".s.PGSQL.5432"))
     with laid(url, listener) as carrier:
@@ -96,7 +105,10 @@ def wire_at(url: str, host: str) -> Iterator[tuple[Wire, str]]:
     """Lay a wire that ends at an address of the network."""
     listener = socket.create_server((host, 0))
     with laid(url, listener) as carrier:
-        yield carrier, f"postgresql://postgres@{host}:{listener.getsockname()[1]}{urlsplit(url).path}"
+        yield (
+            carrier,
+            f"postgresql://postgres@{host}:{listener.getsockname()[1]}{urlsplit(url).path}",
+        )
 
 
 @contextlib.contextmanager

@@ -1,4 +1,7 @@
-"""Calls that run beside an agent, where machines share the work: they have the lease of their run, and die with it."""
+"""Calls that run beside an agent, where machines share the work.
+
+They have the lease of their run, and die with it.
+"""
 
 import os
 import signal
@@ -25,14 +28,22 @@ STAYS = "echo $$ >> pids; echo + >> effects; sleep {}; echo - >> effects"
 
 
 @pytest.fixture
-def queue(database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Machine, str], str]:
+def queue(
+    database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[Machine, str], str]:
     """Return what leaves an agent to the workers; its one call is a shell command."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "desk"))
 
     def put(machine: Machine, command: str) -> str:
         controller = open_controller(find_root(database))
         driver = (sys.executable, str(AGENTS / "driver.py"), command)
-        spec = Spec(runner="agent", argv=driver, workspace=str(machine.work), prompt="go", on_rejection=OnRejection.TELL)
+        spec = Spec(
+            runner="agent",
+            argv=driver,
+            workspace=str(machine.work),
+            prompt="go",
+            on_rejection=OnRejection.TELL,
+        )
         task = controller.start(spec, by=Principal(name=f"uid:{os.getuid()}"))
         controller.store.close()
         return task.id
@@ -57,7 +68,9 @@ def test_a_call_beside_its_agent_lasts_for_many_leases(machine: Make, queue: Que
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_call_beside_its_agent_dies_with_the_lease_and_is_uncertain(machine: Make, queue: Queue, how: signal.Signals) -> None:
+def test_a_call_beside_its_agent_dies_with_the_lease_and_is_uncertain(
+    machine: Make, queue: Queue, how: signal.Signals
+) -> None:
     here, other = machine("here"), machine("other")
     worker = here.worker()
     task = queue(here, STAYS.format(60))
@@ -76,7 +89,9 @@ def test_a_call_beside_its_agent_dies_with_the_lease_and_is_uncertain(machine: M
         assert worker.poll() is None, "the worker goes on"
         assert other.inbox() == [ask]
     other.adjourn("settle", f"{task}.{ask['tool_call_id']}", "it-ran")
-    until(lambda: other.state(task) == "succeeded", what="the agent is told, and goes on", seconds=30)
+    until(
+        lambda: other.state(task) == "succeeded", what="the agent is told, and goes on", seconds=30
+    )
     assert lines(here, "effects") == ["+"]
 
 

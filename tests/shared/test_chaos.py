@@ -1,4 +1,7 @@
-"""Machines, wires and the database itself fail at random: every effect once, or uncertain and visible; nothing is lost."""
+"""Machines, wires and the database itself fail at random.
+
+Every effect once, or uncertain and visible; nothing is lost.
+"""
 
 import os
 import sys
@@ -30,7 +33,14 @@ from tests.shared.trouble import Remote, Trouble
 MACHINES = 4
 SEED = 20261116
 SHARES = {
-    "ci": {"worker_killed": 3, "worker_stopped": 2, "cable_pulled": 1, "backend_killed": 12, "server_killed": 2, "reply_lost": 6},
+    "ci": {
+        "worker_killed": 3,
+        "worker_stopped": 2,
+        "cable_pulled": 1,
+        "backend_killed": 12,
+        "server_killed": 2,
+        "reply_lost": 6,
+    },
     "full": {
         "worker_killed": 60,
         "worker_stopped": 40,
@@ -90,7 +100,11 @@ class Person(threading.Thread):
             under_way = view.tasks(states=[TaskState.QUEUED, TaskState.RUNNING], limit=BUSY)
             asks = [ask.id for ask in view.open_asks(limit=1000) if ask.kind is AskKind.APPROVAL]
         if len(under_way) + len(asks) < BUSY:
-            spec = Spec(runner="command", argv=COMMANDS[len(self.started) % 2], workspace=str(self.machine.work))
+            spec = Spec(
+                runner="command",
+                argv=COMMANDS[len(self.started) % 2],
+                workspace=str(self.machine.work),
+            )
             self.started.add(self._controller.start(spec, by=self._me).id)
         for ask in asks[:3]:
             self._controller.decide([Reply(ask_id=ask, verb=Verb.APPROVE)], by=self._me)
@@ -102,7 +116,9 @@ class Person(threading.Thread):
 
     def approve_by_command(self) -> None:
         found = self._say("inbox", "--output", "json", "--limit", "1000")
-        for ask in [ask["id"] for ask in (found or {"asks": []})["asks"] if ask["kind"] == "approval"][:3]:
+        for ask in [
+            ask["id"] for ask in (found or {"asks": []})["asks"] if ask["kind"] == "approval"
+        ][:3]:
             if self._say("approve", "--output", "json", ask):
                 self.approved.add(ask)
 
@@ -145,7 +161,9 @@ def test_whatever_fails_every_effect_is_there_once_or_uncertain_and_no_child_out
         person = Person(desk, controller)
         trouble = Trouble(machines, [mine, *(wire for wire, _ in wires)], server, seed=SEED)
         try:
-            _live_through(trouble, machines, person, _possible(SHARES[sweep], is_real=joined[0].is_real))
+            _live_through(
+                trouble, machines, person, _possible(SHARES[sweep], is_real=joined[0].is_real)
+            )
             _check(server, url, person, work)
         finally:
             trouble.calm()
@@ -175,7 +193,9 @@ def _desk(tmp_path: Path, url: str, work: Path) -> Machine:
     return machine
 
 
-def _live_through(trouble: Trouble, machines: list[Remote], person: Person, counts: dict[str, int]) -> None:
+def _live_through(
+    trouble: Trouble, machines: list[Remote], person: Person, counts: dict[str, int]
+) -> None:
     for machine in machines:
         machine.begin_worker()
     person.start()
@@ -227,7 +247,9 @@ def _effects(work: Path, sign: str) -> Counter[str]:
 def _check_stamps(server: Server, url: str, work: Path) -> None:
     name = url.partition("?")[0].rpartition("/")[2]
     leases: dict[str, float] = dict(server.do(UNTIL, name))
-    late = {run: last - leases[run] for run, last in _last_stamps(work).items() if last > leases[run]}
+    late = {
+        run: last - leases[run] for run, last in _last_stamps(work).items() if last > leases[run]
+    }
     assert late == {}, "a child outlived its lease"
 
 
@@ -236,15 +258,26 @@ def _last_stamps(work: Path) -> dict[str, float]:
     return {run: float(stamps[-1]) for run, stamps in found.items() if stamps}
 
 
-def _report(trouble: Trouble, person: Person, machines: list[Remote], url: str, work: Path, *, is_real: bool) -> None:
+def _report(
+    trouble: Trouble, person: Person, machines: list[Remote], url: str, work: Path, *, is_real: bool
+) -> None:
     store = PostgresStore(url)
     with store.read() as view:
         states = Counter(task.state.value for task in view.tasks(limit=10_000))
     store.close()
-    adopted, taken = (sum(log.count(word) for each in machines for log in _logs(each)) for word in ("adopted", "taken away"))
-    print(f"\n{dict(trouble.made)}; {'a network each' if is_real else 'one network: no privilege for more'}")
-    print(f"{dict(states)}; {sum(_effects(work, '+').values())} effects; {adopted} runs adopted, {taken} taken away")
-    print(f"{len(person.started)} starts and {len(person.approved)} decisions acknowledged; refused: {dict(person.refusals)}")
+    adopted, taken = (
+        sum(log.count(word) for each in machines for log in _logs(each))
+        for word in ("adopted", "taken away")
+    )
+    print(
+        f"\n{dict(trouble.made)}; {'a network each' if is_real else 'one network: no privilege for more'}"
+    )
+    print(
+        f"{dict(states)}; {sum(_effects(work, '+').values())} effects; {adopted} runs adopted, {taken} taken away"
+    )
+    print(
+        f"{len(person.started)} starts and {len(person.approved)} decisions acknowledged; refused: {dict(person.refusals)}"
+    )
 
 
 def _logs(machine: Remote) -> list[str]:

@@ -27,7 +27,9 @@ def a_family(office: Office) -> tuple[str, str]:
     """Return a parent that waits for its child, and the child, which waits for a person."""
     parent = office.begin(office.start())
     spec = Spec(runner="command", argv=("./child",), workspace="/w", parent_run=parent.run.id)
-    child = office.controller.start(spec, by=Principal(name=ME.name, inside_run=parent.run.id), key="run:./child")
+    child = office.controller.start(
+        spec, by=Principal(name=ME.name, inside_run=parent.run.id), key="run:./child"
+    )
     office.controller.leave_open(parent.run.id, child)
     office.controller.finish(parent.run, ASKS_10)
     office.controller.finish(office.begin(child).run, ASKS_90)
@@ -35,7 +37,10 @@ def a_family(office: Office) -> tuple[str, str]:
 
 
 def meddle(url: str, seed: int, families: list[tuple[str, str]]) -> Counter[str]:
-    """Do as many things to the families as one can, in an order of one's own; return how often each was refused."""
+    """Do as many things to the families as one can, in an order of one's own.
+
+    Return how often each was refused.
+    """
     chance = random.Random(seed)
     refused: Counter[str] = Counter()
     store = PostgresStore(url)
@@ -46,12 +51,18 @@ def meddle(url: str, seed: int, families: list[tuple[str, str]]) -> Counter[str]
     acts: list[Callable[[], object]] = [
         lambda: controller.resume(chance.choice(families)[1], Resumption(approve_all=True), by=ME),
         lambda: controller.resume(chance.choice(families)[1], Resumption(reject_all=True), by=ME),
-        lambda: controller.decide([Reply(ask_id=ask, verb=chance.choice(verbs)) for ask in chance.sample(asks, 3)], by=ME),
+        lambda: controller.decide(
+            [Reply(ask_id=ask, verb=chance.choice(verbs)) for ask in chance.sample(asks, 3)], by=ME
+        ),
         lambda: controller.snooze(chance.sample(asks, 3), until=None, by=ME),
         lambda: controller.cancel(chance.choice(families)[chance.randrange(2)], by=ME),
-        lambda: controller.restart(chance.choice(families)[chance.randrange(2)], by=ME, workspace="/w"),
+        lambda: controller.restart(
+            chance.choice(families)[chance.randrange(2)], by=ME, workspace="/w"
+        ),
         controller.recover,
-        lambda: store.next_queued("default", supervisor=f"anna-{seed}", fits=lambda _: chance.random() < 0.5),
+        lambda: store.next_queued(
+            "default", supervisor=f"anna-{seed}", fits=lambda _: chance.random() < 0.5
+        ),
     ]
     for _ in range(30):
         try:
@@ -67,7 +78,9 @@ def meddle(url: str, seed: int, families: list[tuple[str, str]]) -> Counter[str]
 
 
 @pytest.mark.serial
-def test_resumes_decisions_cancels_and_workers_on_the_same_families_never_wait_in_a_circle(database: str, sweep: str) -> None:
+def test_resumes_decisions_cancels_and_workers_on_the_same_families_never_wait_in_a_circle(
+    database: str, sweep: str
+) -> None:
     """Looped, by processes: one try proves nothing."""
     said: Counter[str] = Counter()
     for number in range(ROUNDS[sweep]):
@@ -81,7 +94,15 @@ def test_resumes_decisions_cancels_and_workers_on_the_same_families_never_wait_i
     store = PostgresStore(database)
     with store.read() as view:
         assert first_broken(view.trail()) is None
-        assert not [task for task in view.tasks(limit=1000) if task.state is TaskState.WAITING and not is_blocked(view, task)]
+        assert not [
+            task
+            for task in view.tasks(limit=1000)
+            if task.state is TaskState.WAITING and not is_blocked(view, task)
+        ]
     store.close()
     print(f"\n{dict(said)}")
-    assert {sentence: count for sentence, count in said.items() if "at the same moment" in sentence or "cannot" in sentence} == {}
+    assert {
+        sentence: count
+        for sentence, count in said.items()
+        if "at the same moment" in sentence or "cannot" in sentence
+    } == {}

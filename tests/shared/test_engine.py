@@ -1,4 +1,7 @@
-"""What PostgreSQL and its engine promise beyond what every store does: one holder, for the length of a lease."""
+"""What PostgreSQL and its engine promise beyond what every store does.
+
+One holder, for the length of a lease.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -72,10 +75,12 @@ def keep_twice(tx: Change, task: Task) -> None:
     tx.add_task(task)
 
 
-# --- the engine's rows ------------------------------------------------------------------------------------------------
+# --- the engine's rows ----------------------------------------------------------------------------
 
 
-def test_only_a_task_that_is_queued_or_runs_has_a_row_in_the_engine(store: PostgresStore, sql: Sql) -> None:
+def test_only_a_task_that_is_queued_or_runs_has_a_row_in_the_engine(
+    store: PostgresStore, sql: Sql
+) -> None:
     """A waiting or paused task costs no row there, and no process."""
     office = desk(store)
     task = office.start()
@@ -134,7 +139,9 @@ SELECT absurd.spawn_task('adjourn_default', 'run', jsonb_build_object('task', no
 """
 
 
-def test_what_enters_a_queue_is_what_the_engine_itself_would_put_there(store: PostgresStore, sql: Sql) -> None:
+def test_what_enters_a_queue_is_what_the_engine_itself_would_put_there(
+    store: PostgresStore, sql: Sql
+) -> None:
     """Its rows are written by statements of our own, which are planned once."""
     desk(store).start()
     sql(SPAWN)
@@ -142,13 +149,16 @@ def test_what_enters_a_queue_is_what_the_engine_itself_would_put_there(store: Po
     assert ours == theirs
 
 
-# --- who takes what ---------------------------------------------------------------------------------------------------
+# --- who takes what -------------------------------------------------------------------------------
 
 
 def test_workers_are_offered_different_tasks_oldest_first(opened: Open) -> None:
     one, other = opened(), opened()
     tasks = [desk(one).start() for _ in range(4)]
-    offered = [store.next_queued("default", supervisor=name, fits=anything) for store, name in ((one, "a"), (other, "b")) * 2]
+    offered = [
+        store.next_queued("default", supervisor=name, fits=anything)
+        for store, name in ((one, "a"), (other, "b")) * 2
+    ]
     assert [task.id for task in offered if task] == [task.id for task in tasks]
     assert other.next_queued("default", supervisor="b", fits=anything) is None
 
@@ -166,7 +176,9 @@ def heard(store: PostgresStore, ear: Ear, *, supervisor: str) -> Task:
     return found
 
 
-EARS = "FROM pg_stat_activity WHERE application_name = 'adjourn ear' AND datname = current_database()"
+EARS = (
+    "FROM pg_stat_activity WHERE application_name = 'adjourn ear' AND datname = current_database()"
+)
 
 
 def test_an_ear_whose_connection_is_cut_hears_again(opened: Open, database: str) -> None:
@@ -192,7 +204,10 @@ def test_of_all_who_hear_of_a_task_one_gets_it(opened: Open) -> None:
     with ThreadPoolExecutor() as pool:
         for _ in range(10):
             task = offices[0].start()
-            offered = [heard(store, ear, supervisor=str(store.name)) for store, ear in zip(stores, ears, strict=True)]
+            offered = [
+                heard(store, ear, supervisor=str(store.name))
+                for store, ear in zip(stores, ears, strict=True)
+            ]
             assert [found.id for found in offered] == [task.id] * 3
             assert sum(pool.map(claimed_by, offices, offered, ("anna", "bert", "carl"))) == 1
     for ear in ears:
@@ -257,7 +272,11 @@ def test_a_certain_task_can_be_taken_out_of_the_middle(store: PostgresStore) -> 
     office = desk(store)
     _, second, _ = (office.start() for _ in range(3))
     office.begin(second)
-    offered = {task.id for _ in range(3) if (task := store.next_queued("default", supervisor="b", fits=anything))}
+    offered = {
+        task.id
+        for _ in range(3)
+        if (task := store.next_queued("default", supervisor="b", fits=anything))
+    }
     assert len(offered) == 2
     assert second.id not in offered
 
@@ -299,7 +318,7 @@ def test_many_workers_take_every_task_once(opened: Open) -> None:
     assert sorted(taken) == sorted(tasks)
 
 
-# --- leases and fences ------------------------------------------------------------------------------------------------
+# --- leases and fences ----------------------------------------------------------------------------
 
 
 def test_whoever_lost_its_lease_writes_nothing_more(opened: Open) -> None:
@@ -335,7 +354,10 @@ def test_a_lease_that_is_over_and_that_nobody_took_still_counts(opened: Open) ->
 
 
 def test_the_engine_may_take_a_lease_away_before_anybody_decides(opened: Open) -> None:
-    """Absurd fails what is over when somebody else claims; the run is then an orphan, and its supervisor is fenced off."""
+    """Absurd fails what is over when somebody else claims.
+
+    The run is then an orphan, and its supervisor is fenced off.
+    """
     office, other = desk(opened(lease=SHORT)), opened(lease=SHORT)
     claimed = office.begin(office.start())
     time.sleep(SHORT + 0.1)
@@ -360,7 +382,9 @@ def test_a_run_that_never_started_is_queued_again_when_its_lease_is_over(opened:
     assert office.run(released).state is TaskState.SUCCEEDED
 
 
-def test_a_beating_supervisor_keeps_its_runs_and_others_leave_them_alone(opened: Open, database: str) -> None:
+def test_a_beating_supervisor_keeps_its_runs_and_others_leave_them_alone(
+    opened: Open, database: str
+) -> None:
     office = desk(opened(lease=SHORT))
     leases = PostgresLeases(database, length=SHORT, machine="boot", host="here", about=b"{}")
     claimed = office.begin(office.start())
@@ -372,7 +396,9 @@ def test_a_beating_supervisor_keeps_its_runs_and_others_leave_them_alone(opened:
     assert office.controller.finish(claimed.run, DONE).state is TaskState.SUCCEEDED
 
 
-def test_a_run_that_nobody_watches_is_lost_though_its_supervisor_lives(opened: Open, database: str) -> None:
+def test_a_run_that_nobody_watches_is_lost_though_its_supervisor_lives(
+    opened: Open, database: str
+) -> None:
     """A start that the store cut short must not be held for ever by the very supervisor that gave it up."""
     office = desk(opened(lease=SHORT))
     leases = PostgresLeases(database, length=SHORT, machine="boot", host="here", about=b"{}")
@@ -399,7 +425,7 @@ def test_whoever_lost_a_run_is_told_by_its_next_beat(opened: Open, database: str
     assert opened().supervisors() == []
 
 
-# --- many at once -----------------------------------------------------------------------------------------------------
+# --- many at once ---------------------------------------------------------------------------------
 
 
 def test_decisions_on_the_same_tasks_in_any_order_never_wait_in_a_circle(opened: Open) -> None:
@@ -419,7 +445,9 @@ def test_decisions_on_the_same_tasks_in_any_order_never_wait_in_a_circle(opened:
             assert sorted(both.map(decide, (False, True)))[1:] == ["decided"]
 
 
-def test_a_child_that_ends_and_a_parent_that_is_canceled_never_wait_in_a_circle(opened: Open) -> None:
+def test_a_child_that_ends_and_a_parent_that_is_canceled_never_wait_in_a_circle(
+    opened: Open,
+) -> None:
     office = desk(opened())
     for _ in range(10):
         parent = office.begin(office.start())

@@ -1,4 +1,7 @@
-"""What goes wrong between adjourn and its database: a sentence, the same receipt, and nothing lost."""
+"""What goes wrong between adjourn and its database.
+
+A sentence, the same receipt, and nothing lost.
+"""
 
 import contextlib
 import os
@@ -39,7 +42,8 @@ def laid_wire(database: str, tmp_path: Path) -> Iterator[tuple[Wire, str]]:
 @pytest.fixture
 def wired(laid_wire: tuple[Wire, str]) -> Iterator[tuple[Wire, PostgresStore]]:
     laid, url = laid_wire
-    store = PostgresStore(url, listen_url=url)  # as with a pooler: every statement goes over the wire by name
+    # As with a pooler: every statement goes over the wire by name
+    store = PostgresStore(url, listen_url=url)
     yield laid, store
     store.close()
 
@@ -61,7 +65,9 @@ def test_a_commit_whose_reply_is_lost_counts(wired: tuple[Wire, PostgresStore]) 
         assert [event.kind for event in office.events(task)].count("ask_approved") == 1
 
 
-def test_a_commit_that_the_server_never_heard_is_told_and_leaves_no_trace(wired: tuple[Wire, PostgresStore]) -> None:
+def test_a_commit_that_the_server_never_heard_is_told_and_leaves_no_trace(
+    wired: tuple[Wire, PostgresStore],
+) -> None:
     laid, store = wired
     laid.carries_the_word = False
     office = desk(store)
@@ -74,7 +80,9 @@ def test_a_commit_that_the_server_never_heard_is_told_and_leaves_no_trace(wired:
         assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
 
 
-def test_a_commit_that_died_with_the_server_is_not_taken_for_another_of_the_same_number(tmp_path: Path) -> None:
+def test_a_commit_that_died_with_the_server_is_not_taken_for_another_of_the_same_number(
+    tmp_path: Path,
+) -> None:
     """A server that comes back hands out the numbers of transactions again of which it had written nothing down."""
     server = own_server("numbers")
 
@@ -85,7 +93,8 @@ def test_a_commit_that_died_with_the_server_is_not_taken_for_another_of_the_same
             server.do("SELECT pg_current_xact_id()")
 
     with server.empty_database() as url, wire(url, tmp_path) as (laid, address):
-        store = PostgresStore(address, listen_url=address)  # what is said is never prepared, and can be cut at
+        # What is said is never prepared, and can be cut at
+        store = PostgresStore(address, listen_url=address)
         office = desk(store)
         task, ask = office.waiting()
         laid.carries_the_word, laid.meanwhile, laid.cut_at = False, crash, b"COMMIT\0"
@@ -121,8 +130,13 @@ def test_a_claim_whose_reply_is_lost_is_made_once(laid_wire: tuple[Wire, str]) -
     store.close()
 
 
-def test_a_claim_that_the_server_is_still_making_when_it_is_cut_off_is_ours(laid_wire: tuple[Wire, str]) -> None:
-    """A look that comes too early sees a task that nobody has, and the next one that it is taken: by us."""
+def test_a_claim_that_the_server_is_still_making_when_it_is_cut_off_is_ours(
+    laid_wire: tuple[Wire, str],
+) -> None:
+    """A look that comes too early sees a task that nobody has, and the next one that it is taken.
+
+    By us.
+    """
     laid, url = laid_wire
     store = PostgresStore(url)
     office, ear = desk(store), store.listen()
@@ -130,7 +144,8 @@ def test_a_claim_that_the_server_is_still_making_when_it_is_cut_off_is_ours(laid
     assert heard(store, ear, supervisor="anna") == task
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("BEGIN")
-        other.execute("SELECT 1 FROM adjourn.lock WHERE name = 'trail' FOR UPDATE")  # whoever tells something waits
+        # Whoever tells something waits
+        other.execute("SELECT 1 FROM adjourn.lock WHERE name = 'trail' FOR UPDATE")
         laid.cut_at = b"run_claimed"
         threading.Timer(1.0, lambda: other.execute("ROLLBACK")).start()
         assert office.claim(task, supervisor="anna").run.number == 1
@@ -163,8 +178,12 @@ def test_wherever_a_connection_breaks_what_was_told_is_so_and_the_next_change_wo
     saved = has_started(store)
     assert laid.cuts == 1
     assert len(tasks(store)) == saved
-    assert saved or word not in {b"BEGIN", b"adjourn.add_task"}, "nothing that counts was said yet: it is said again"
-    assert is_heard or not saved or word in {b"BEGIN", b"adjourn.add_task"}, "without the word nothing was committed"
+    assert saved or word not in {b"BEGIN", b"adjourn.add_task"}, (
+        "nothing that counts was said yet: it is said again"
+    )
+    assert is_heard or not saved or word in {b"BEGIN", b"adjourn.add_task"}, (
+        "without the word nothing was committed"
+    )
     assert has_started(store)
     assert len(tasks(store)) == saved + 1
 
@@ -173,11 +192,15 @@ def has_started(store: PostgresStore) -> bool:
     try:
         desk(store).start()
     except StoreProblem as problem:
-        return not any(words in problem.sentence for words in ("cannot be reached", "before this was saved"))
+        return not any(
+            words in problem.sentence for words in ("cannot be reached", "before this was saved")
+        )
     return True
 
 
-def test_a_connection_that_broke_while_nobody_spoke_is_made_again(postgres: Server, database: str) -> None:
+def test_a_connection_that_broke_while_nobody_spoke_is_made_again(
+    postgres: Server, database: str
+) -> None:
     store = PostgresStore(database)
     office = desk(store)
     for _ in range(10):
@@ -202,7 +225,9 @@ def test_an_ear_whose_connection_was_ended_listens_again(postgres: Server, datab
     ear = store.listen()
     for number in range(5):
         end_all(postgres, database)
-        assert is_awake(ear, within=5), "the end of the connection is heard as well: something may have happened"
+        assert is_awake(ear, within=5), (
+            "the end of the connection is heard as well: something may have happened"
+        )
         ear.drain()
         with store.change() as tx:
             tx.add_task(a_task(f"task-{number}"))
@@ -212,7 +237,9 @@ def test_an_ear_whose_connection_was_ended_listens_again(postgres: Server, datab
     store.close()
 
 
-def test_where_nobody_can_listen_the_ear_stays_silent_and_nothing_else_suffers(database: str) -> None:
+def test_where_nobody_can_listen_the_ear_stays_silent_and_nothing_else_suffers(
+    database: str,
+) -> None:
     store = PostgresStore(database, listen_url="postgresql:///nowhere?host=/nonexistent")
     ear = store.listen()
     with store.change() as tx:
@@ -279,7 +306,9 @@ def is_open(url: str) -> bool:
     return False
 
 
-def test_a_database_that_is_read_only_can_be_read_and_is_told(role: Callable[[str], str], postgres: Server) -> None:
+def test_a_database_that_is_read_only_can_be_read_and_is_told(
+    role: Callable[[str], str], postgres: Server
+) -> None:
     url = role("")
     store = PostgresStore(url)
     task = desk(store).start()
@@ -314,7 +343,9 @@ def test_the_clock_is_the_databases_whatever_the_machine_says(
     real = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() + 3600 * 10**9)
     controller = open_controller(find_root(database))
-    task = controller.start(a_spec(workspace=str(tmp_path)), by=Principal(name=f"uid:{os.getuid()}"))
+    task = controller.start(
+        a_spec(workspace=str(tmp_path)), by=Principal(name=f"uid:{os.getuid()}")
+    )
     assert abs(task.created_at - truth) < 60_000
     controller.store.close()
 

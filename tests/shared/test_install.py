@@ -20,19 +20,28 @@ from tests.postgres import Server
 from tests.shared.desk import desk
 
 
-def test_an_empty_database_becomes_a_store_and_a_second_opening_changes_nothing(postgres: Server) -> None:
+def test_an_empty_database_becomes_a_store_and_a_second_opening_changes_nothing(
+    postgres: Server,
+) -> None:
     with postgres.empty_database() as url:
         for _ in range(2):
             store = PostgresStore(url)
             desk(store).start()
             store.close()
         with psycopg.connect(url) as connection:
-            assert connection.execute("SELECT version FROM adjourn.schema_version").fetchall() == [(1,), (2,)]
-            assert connection.execute("SELECT absurd.get_schema_version()").fetchall() == [("0.5.1",)]
+            assert connection.execute("SELECT version FROM adjourn.schema_version").fetchall() == [
+                (1,),
+                (2,),
+            ]
+            assert connection.execute("SELECT absurd.get_schema_version()").fetchall() == [
+                ("0.5.1",)
+            ]
             assert connection.execute("SELECT count(*) FROM adjourn.task").fetchall() == [(2,)]
 
 
-def test_of_many_who_open_an_empty_database_at_once_nobody_finds_it_half_made(postgres: Server) -> None:
+def test_of_many_who_open_an_empty_database_at_once_nobody_finds_it_half_made(
+    postgres: Server,
+) -> None:
     with postgres.empty_database() as url, ThreadPoolExecutor(8) as crowd:
         for store in crowd.map(lambda _: PostgresStore(url), range(8)):
             store.close()
@@ -47,8 +56,13 @@ def test_a_newer_schema_is_refused_before_anything_is_written(postgres: Server) 
             PostgresStore(url)
 
 
-def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_changes_nothing_more(postgres: Server) -> None:
-    """Its connection is as good as before; and yet it would write what the new schema does not expect."""
+def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_changes_nothing_more(
+    postgres: Server,
+) -> None:
+    """Its connection is as good as before.
+
+    And yet it would write what the new schema does not expect.
+    """
     with postgres.empty_database() as url:
         store = PostgresStore(url)
         office = desk(store)
@@ -67,7 +81,9 @@ def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_chang
         store.close()
 
 
-def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_queues(postgres: Server) -> None:
+def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_queues(
+    postgres: Server,
+) -> None:
     with postgres.empty_database() as url:
         db = Database(url)
         schema._install_engine(db)
@@ -90,7 +106,9 @@ def test_an_engine_of_another_version_is_refused(postgres: Server, version: str)
             connection.execute("CREATE SCHEMA absurd")
             body = f"CREATE FUNCTION absurd.get_schema_version() RETURNS text LANGUAGE sql AS $$ SELECT '{version}'::text $$"
             connection.execute(body.encode())
-        with pytest.raises(StoreProblem, match=f"has Absurd {version}, and this program knows 0.5.1"):
+        with pytest.raises(
+            StoreProblem, match=f"has Absurd {version}, and this program knows 0.5.1"
+        ):
             PostgresStore(url)
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT to_regclass('adjourn.task')").fetchall() == [(None,)]
@@ -115,14 +133,24 @@ sys.exit(code)
 
 def test_a_shared_store_does_without_sqlite(database: str, tmp_path: Path) -> None:
     place = {"ADJOURN_STORE": database, "XDG_STATE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", LOADED], env=os.environ | place, capture_output=True, text=True, check=True)
-    assert [name for name in done.stdout.split() if name.startswith(("apsw", "adjourn.stores.sqlite"))] == []
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env=os.environ | place,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [
+        name for name in done.stdout.split() if name.startswith(("apsw", "adjourn.stores.sqlite"))
+    ] == []
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 def test_a_database_that_cannot_keep_every_text_is_refused(postgres: Server, encoding: str) -> None:
     narrow = f"narrow_{os.getpid()}"
-    postgres.do(f"CREATE DATABASE {narrow} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'")
+    postgres.do(
+        f"CREATE DATABASE {narrow} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+    )
     try:
         with pytest.raises(StoreProblem, match=f"keeps text as {encoding}") as caught:
             PostgresStore(postgres.url(narrow))
@@ -131,7 +159,9 @@ def test_a_database_that_cannot_keep_every_text_is_refused(postgres: Server, enc
         postgres.do(f"DROP DATABASE {narrow} WITH (FORCE)")
 
 
-def test_text_is_the_same_whatever_the_environment_says_of_it(database: str, tmp_path: Path) -> None:
+def test_text_is_the_same_whatever_the_environment_says_of_it(
+    database: str, tmp_path: Path
+) -> None:
     shell = Shell(tmp_path)
     shell.share(database)
     shell.environment["PGCLIENTENCODING"] = "LATIN1"
@@ -140,11 +170,17 @@ def test_text_is_the_same_whatever_the_environment_says_of_it(database: str, tmp
 
 
 @pytest.mark.parametrize("module", ["psycopg", "absurdctl"])
-def test_a_part_of_the_extra_that_is_missing_is_named(postgres: Server, tmp_path: Path, module: str) -> None:
+def test_a_part_of_the_extra_that_is_missing_is_named(
+    postgres: Server, tmp_path: Path, module: str
+) -> None:
     (tmp_path / f"{module}.py").write_text(f'raise ModuleNotFoundError("no", name="{module}")')
     shell = Shell(tmp_path)
     with postgres.empty_database() as url:
-        shell.environment |= {"ADJOURN_STORE": url, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONPATH": str(tmp_path)}
+        shell.environment |= {
+            "ADJOURN_STORE": url,
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "PYTHONPATH": str(tmp_path),
+        }
         for words in (("tasks",), ("run", "--", "true")):
             done = shell.adjourn(*words, expect=1)
             assert f"not installed: {module}" in done.err

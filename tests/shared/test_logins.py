@@ -1,4 +1,7 @@
-"""Whoever acts on a shared store is the login that the database let in: what that is worth, and what a run gets of it."""
+"""Whoever acts on a shared store is the login that the database let in.
+
+What that is worth, and what a run gets of it.
+"""
 
 import json
 import sys
@@ -24,7 +27,9 @@ def shell_of(place: Path, url: str) -> Shell:
     return shell
 
 
-def test_a_decision_by_another_login_than_the_one_that_asked_is_worth_l1(as_role: Roles, tmp_path: Path) -> None:
+def test_a_decision_by_another_login_than_the_one_that_asked_is_worth_l1(
+    as_role: Roles, tmp_path: Path
+) -> None:
     """A-R82: request by one database user, decision by another."""
     ci, anna = (shell_of(tmp_path / role, as_role(role)) for role in ("worker", "approver"))
     manifest = ci.paused("sh", "-c", ASKS_90)
@@ -35,11 +40,14 @@ def test_a_decision_by_another_login_than_the_one_that_asked_is_worth_l1(as_role
     assert f"L1 by {anna.me}" in said
     shown = anna.json("show", task)["asks"][0]
     assert (shown["settled_by"], shown["level"]) == (anna.me, "L1")
-    assert "does not allow this" in anna.adjourn("worker", "--once", expect=5).err  # she decides, and runs nothing
+    # She decides, and runs nothing
+    assert "does not allow this" in anna.adjourn("worker", "--once", expect=5).err
     ci.adjourn("resume", task)
     assert ci.lines("effects") == ["deployed"]
     assert anna.adjourn("audit", "verify").out.startswith("Whole")
-    assert {event["by"] for event in map(json.loads, anna.adjourn("audit", "export").out.splitlines())} == {
+    assert {
+        event["by"] for event in map(json.loads, anna.adjourn("audit", "export").out.splitlines())
+    } == {
         ci.me,
         anna.me,
         "adjourn",
@@ -52,8 +60,13 @@ def test_a_decision_by_the_login_that_asked_is_worth_l0(database: str, tmp_path:
     assert f"L0 by {owner.me}" in owner.adjourn("approve", ask).out
 
 
-def test_the_name_is_the_one_that_the_server_knows_whatever_the_machine_says(as_role: Roles, tmp_path: Path) -> None:
-    """The user of the machine is the same for all of them; a name in the environment is nobody's."""
+def test_the_name_is_the_one_that_the_server_knows_whatever_the_machine_says(
+    as_role: Roles, tmp_path: Path
+) -> None:
+    """The user of the machine is the same for all of them.
+
+    A name in the environment is nobody's.
+    """
     anna = shell_of(tmp_path / "anna", as_role("approver"))
     anna.environment |= {"PGUSER": "postgres", "USER": "bert", "LOGNAME": "bert"}
     assert anna.me in anna.adjourn("doctor").out
@@ -68,7 +81,9 @@ adjourn ask 'Which region?' --choice eu --choice us > region || exit $?
 """
 
 
-def test_what_runs_inside_has_a_login_of_its_own_that_asks_and_starts_nothing(as_role: Roles, tmp_path: Path) -> None:
+def test_what_runs_inside_has_a_login_of_its_own_that_asks_and_starts_nothing(
+    as_role: Roles, tmp_path: Path
+) -> None:
     ci, anna = (shell_of(tmp_path / role, as_role(role)) for role in ("worker", "approver"))
     agent = as_role("agent")
     ci.environment["ADJOURN_INSIDE"] = agent
@@ -87,17 +102,26 @@ def test_what_runs_inside_has_a_login_of_its_own_that_asks_and_starts_nothing(as
     assert ci.me in ci.lines("who")[0]
 
 
-def test_a_driver_speaks_for_its_worker_and_its_tools_speak_for_the_agent(as_role: Roles, tmp_path: Path) -> None:
-    """It writes down what the policy lets through, which an agent's login may not; what its agent runs has that login."""
+def test_a_driver_speaks_for_its_worker_and_its_tools_speak_for_the_agent(
+    as_role: Roles, tmp_path: Path
+) -> None:
+    """It writes down what the policy lets through, which an agent's login may not.
+
+    What its agent runs has that login.
+    """
     ci = shell_of(tmp_path / "ci", as_role("worker"))
     ci.environment["ADJOURN_INSIDE"] = as_role("agent")
     ci.adjourn("tasks")
-    words = ci.run(sys.executable, str(START), str(ci.store), json.dumps(["adjourn doctor | grep level > who"])).out.split()
+    words = ci.run(
+        sys.executable, str(START), str(ci.store), json.dumps(["adjourn doctor | grep level > who"])
+    ).out.split()
     assert words[1] == "succeeded"
     assert "db:agent_" in ci.lines("who")[0]
 
 
-def test_a_process_with_nothing_but_a_url_and_the_name_of_its_run_can_ask(as_role: Roles, tmp_path: Path) -> None:
+def test_a_process_with_nothing_but_a_url_and_the_name_of_its_run_can_ask(
+    as_role: Roles, tmp_path: Path
+) -> None:
     """As an agent does that is another user, or in another container, and cannot read the worker's files."""
     ci, anna = (shell_of(tmp_path / role, as_role(role)) for role in ("worker", "approver"))
     bot = shell_of(tmp_path / "bot", as_role("agent"))

@@ -44,7 +44,9 @@ def test_a_decision_on_one_machine_starts_the_task_on_another(machine: Make) -> 
     assert (here.work / "done").read_text().strip() == f"{task}.2"
 
 
-def test_what_another_machine_ran_is_printed_there_and_nowhere_taken_for_silence(machine: Make) -> None:
+def test_what_another_machine_ran_is_printed_there_and_nowhere_taken_for_silence(
+    machine: Make,
+) -> None:
     here, there = machine("here"), machine("there")
     there.worker()
     task = here.queue("echo printed")
@@ -62,17 +64,28 @@ def test_all_machines_know_all_workers(machine: Make) -> None:
     workers = [one.worker("--pool", "gpu"), other.worker("--max-active", "2")]
     status = one.json("worker", "--status")["workers"]
     assert {worker["pid"] for worker in status} == {process.pid for process in workers}
-    assert {(worker["pool"], worker["max_active"]) for worker in status} == {("gpu", 4), ("default", 2)}
+    assert {(worker["pool"], worker["max_active"]) for worker in status} == {
+        ("gpu", 4),
+        ("default", 2),
+    }
     assert all(worker["host"] for worker in status)
     workers[0].terminate()
     workers[0].wait(30)
-    assert [worker["pid"] for worker in other.json("worker", "--status")["workers"]] == [workers[1].pid]
+    assert [worker["pid"] for worker in other.json("worker", "--status")["workers"]] == [
+        workers[1].pid
+    ]
     workers[1].kill()
     workers[1].wait(30)
-    until(lambda: not other.json("worker", "--status")["workers"], what="the dead one is forgotten", seconds=3 * LEASE)
+    until(
+        lambda: not other.json("worker", "--status")["workers"],
+        what="the dead one is forgotten",
+        seconds=3 * LEASE,
+    )
 
 
-def test_what_a_dead_machine_was_executing_is_uncertain_and_nothing_of_it_lives(machine: Make) -> None:
+def test_what_a_dead_machine_was_executing_is_uncertain_and_nothing_of_it_lives(
+    machine: Make,
+) -> None:
     """The shim ends the run at its deadline, before anybody else may say what became of it."""
     dying, living = machine("dying"), machine("living")
     worker = dying.worker()
@@ -90,7 +103,9 @@ def test_what_a_dead_machine_was_executing_is_uncertain_and_nothing_of_it_lives(
     living.adjourn("cancel", task)
 
 
-def test_a_worker_that_is_stopped_past_its_lease_loses_its_run_and_writes_nothing_more(machine: Make) -> None:
+def test_a_worker_that_is_stopped_past_its_lease_loses_its_run_and_writes_nothing_more(
+    machine: Make,
+) -> None:
     stopped, other = machine("stopped"), machine("other")
     worker = stopped.worker()
     task = other.queue(SLEEPS)
@@ -135,11 +150,16 @@ def test_a_machine_without_the_workspace_leaves_the_task_alone(machine: Make) ->
     inner = here.work / "inner"
     inner.mkdir()
     asks = '[ "$AUTO_APPROVAL" ] || exit 90; touch done'
-    task = here.adjourn("run", "--output", "json", "--", "sh", "-c", asks, cwd=inner, expect=10).doc["task_id"]
+    task = here.adjourn(
+        "run", "--output", "json", "--", "sh", "-c", asks, cwd=inner, expect=10
+    ).doc["task_id"]
     inner.rename(here.work / "away")
     other.worker()
     here.adjourn("approve", here.inbox()[0]["id"])
-    until(lambda: here.state(here.queue("true")) == "succeeded", what="the worker works, and took something later")
+    until(
+        lambda: here.state(here.queue("true")) == "succeeded",
+        what="the worker works, and took something later",
+    )
     assert here.state(task) == "queued"
     (here.work / "away").rename(inner)
     until(lambda: here.state(task) == "succeeded", what="the workspace is there again")
@@ -189,7 +209,10 @@ def away(postgres: Server, database: str) -> Iterator[None]:
 def test_a_worker_that_is_told_to_stop_leaves_a_result_on_disk_that_the_store_does_not_take(
     machine: Make, postgres: Server, database: str, signals: int, grace: int
 ) -> None:
-    """A database that does not come back keeps nobody here; the next worker of this machine tells what became of the run."""
+    """A database that does not come back keeps nobody here.
+
+    The next worker of this machine tells what became of the run.
+    """
     here = machine("here")
     here.adjourn("tasks")
     (place,) = (here.place / "state" / "adjourn").iterdir()
@@ -199,7 +222,9 @@ def test_a_worker_that_is_told_to_stop_leaves_a_result_on_disk_that_the_store_do
     until(lambda: bool(began(here)), what="it runs")
     with away(postgres, database):
         (here.work / "go").touch()
-        until(lambda: f"store error run={task}" in here.log(), what="it cannot tell how the run ended")
+        until(
+            lambda: f"store error run={task}" in here.log(), what="it cannot tell how the run ended"
+        )
         for _ in range(signals):
             worker.terminate()
             time.sleep(0.2)
@@ -222,6 +247,8 @@ def test_a_command_in_the_foreground_whose_database_is_away_at_its_end_is_settle
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1
     (task,) = here.json("tasks")["tasks"]
-    assert f"try: adjourn show {task['task_id']}" in said.decode(), "said again as a whole it would run twice"
+    assert f"try: adjourn show {task['task_id']}" in said.decode(), (
+        "said again as a whole it would run twice"
+    )
     assert task["state"] == "succeeded"
     assert (here.work / "effects").read_text() == "done\n"

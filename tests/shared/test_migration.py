@@ -1,4 +1,7 @@
-"""A store of one machine becomes a shared one, and a shared one is copied back: number by number, or not at all."""
+"""A store of one machine becomes a shared one, and a shared one is copied back.
+
+Number by number, or not at all.
+"""
 
 from pathlib import Path
 
@@ -31,8 +34,14 @@ def lively(office: Office) -> None:
     office.lost()
 
 
-def test_whatever_a_store_keeps_is_the_same_in_the_database_and_back_again(database: str, tmp_path: Path) -> None:
-    old, shared, back = SqliteStore(str(tmp_path / "a")), PostgresStore(database), SqliteStore(str(tmp_path / "b"))
+def test_whatever_a_store_keeps_is_the_same_in_the_database_and_back_again(
+    database: str, tmp_path: Path
+) -> None:
+    old, shared, back = (
+        SqliteStore(str(tmp_path / "a")),
+        PostgresStore(database),
+        SqliteStore(str(tmp_path / "b")),
+    )
     lively(desk(old))
     with old.everything() as content:
         shared.take_in(content)
@@ -90,11 +99,15 @@ def test_a_directory_that_was_moved_leads_to_the_database(database: str, tmp_pat
     restored.mkdir(parents=True)
     (tmp_path / "copy.db").rename(restored / "adjourn.db")
     (restored / "adjourn.db").chmod(0o600)
-    assert shell.json("tasks", "--store", str(restored))["tasks"][0]["task_id"] == manifest["task_id"]
+    assert (
+        shell.json("tasks", "--store", str(restored))["tasks"][0]["task_id"] == manifest["task_id"]
+    )
     assert shell.end() == {}
 
 
-def test_a_decision_that_comes_while_its_store_is_moved_is_not_acknowledged(database: str, tmp_path: Path) -> None:
+def test_a_decision_that_comes_while_its_store_is_moved_is_not_acknowledged(
+    database: str, tmp_path: Path
+) -> None:
     """It was about to write into a file that is put aside, where nobody would ever see it."""
     shell = Shell(tmp_path)
     shell.environment["XDG_STATE_HOME"] = str(tmp_path / ".state")
@@ -110,8 +123,13 @@ def test_a_decision_that_comes_while_its_store_is_moved_is_not_acknowledged(data
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o620, 0o602])
-def test_a_directory_does_not_lead_to_a_database_that_others_could_have_named(database: str, tmp_path: Path, mode: int) -> None:
-    """A repository must not bring an address along: whoever owns that database could have approved anything."""
+def test_a_directory_does_not_lead_to_a_database_that_others_could_have_named(
+    database: str, tmp_path: Path, mode: int
+) -> None:
+    """A repository must not bring an address along.
+
+    Whoever owns that database could have approved anything.
+    """
     shell = Shell(tmp_path)
     shell.store.mkdir(mode=0o700)
     address = shell.store / "database.json"
@@ -142,7 +160,9 @@ def test_what_ran_when_a_backup_was_made_is_uncertain_where_it_is_restored(
         shell.adjourn("store", "adopt", "--yes", "--store", str(restored))
         shell.adjourn("store", "migrate", "--from", str(restored), "--store", second)
         assert shell.json("inbox", "--store", second)["asks"][0]["kind"] == "uncertain"
-    assert shell.state(task) == "running", "whoever looks at a copy leaves alone what the store itself runs"
+    assert shell.state(task) == "running", (
+        "whoever looks at a copy leaves alone what the store itself runs"
+    )
     shell.adjourn("cancel", task)
     until(lambda: shell.state(task) == "canceled", what="it was canceled")
     assert shell.end() == {}
@@ -152,7 +172,9 @@ def test_a_store_that_somebody_works_on_is_not_moved(database: str, tmp_path: Pa
     shell = Shell(tmp_path)
     shell.environment["XDG_STATE_HOME"] = str(tmp_path / ".state")
     task = shell.detached("sleep", "60")
-    error = shell.adjourn("store", "migrate", "--from", ".adjourn", "--store", database, expect=4).err
+    error = shell.adjourn(
+        "store", "migrate", "--from", ".adjourn", "--store", database, expect=4
+    ).err
     assert "somebody works on" in error
     shell.adjourn("cancel", task)
     until(lambda: shell.state(task) == "canceled", what="it was canceled")

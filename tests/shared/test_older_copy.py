@@ -27,7 +27,9 @@ def put_back(server: Server, database: str, name: str) -> None:
     server.do(f"ALTER DATABASE {name} RENAME TO {name_of(database)}")
 
 
-def test_an_older_copy_is_refused_by_the_machine_that_knows_better(machine: Make, postgres: Server, database: str) -> None:
+def test_an_older_copy_is_refused_by_the_machine_that_knows_better(
+    machine: Make, postgres: Server, database: str
+) -> None:
     """What ran since the copy was made could run a second time."""
     here, fresh = machine("here"), machine("fresh")
     task = here.waiting('[ "$AUTO_APPROVAL" ] || exit 90; echo >> effects')
@@ -35,7 +37,13 @@ def test_an_older_copy_is_refused_by_the_machine_that_knows_better(machine: Make
     here.adjourn("approve", here.inbox()[0]["id"])
     here.adjourn("resume", task, cwd=here.work)
     put_back(postgres, database, OLDER)
-    for words in (("inbox",), ("tasks",), ("worker", "--once"), ("approve", "x"), ("run", "--", "true")):
+    for words in (
+        ("inbox",),
+        ("tasks",),
+        ("worker", "--once"),
+        ("approve", "x"),
+        ("run", "--", "true"),
+    ):
         refused = here.adjourn(*words, expect=1)
         assert "is an older copy, or another database" in refused.err
         assert "rm " in refused.err

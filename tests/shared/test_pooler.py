@@ -1,4 +1,7 @@
-"""A pooler between adjourn and the database: PgBouncer in transaction mode, where each transaction may get another connection."""
+"""A pooler between adjourn and the database.
+
+PgBouncer in transaction mode, where each transaction may get another connection.
+"""
 
 import os
 import pwd
@@ -43,9 +46,15 @@ def pooler(database: str) -> Iterator[str]:
     program, server, door = needs("pgbouncer"), conninfo_to_dict(database), _free_port()
     host = str(server.get("host", "localhost"))
     with TemporaryDirectory() as place:
-        Path(place, "config.ini").write_text(CONFIG.format(host=host, port=server.get("port", 5432), place=place, door=door))
-        Path(place, "users.txt").write_text(f'"{server["user"]}" "{server.get("password") or ""}"\n')
-        process = subprocess.Popen([program, *_as_whoever_may_use(host, place), f"{place}/config.ini"])
+        Path(place, "config.ini").write_text(
+            CONFIG.format(host=host, port=server.get("port", 5432), place=place, door=door)
+        )
+        Path(place, "users.txt").write_text(
+            f'"{server["user"]}" "{server.get("password") or ""}"\n'
+        )
+        process = subprocess.Popen(
+            [program, *_as_whoever_may_use(host, place), f"{place}/config.ini"]
+        )
         until(lambda: _answers(door), what="the pooler answers")
         yield f"postgresql://{server['user']}@127.0.0.1:{door}/{server['dbname']}"
         process.terminate()

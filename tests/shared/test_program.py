@@ -1,4 +1,7 @@
-"""The program itself, while something is wrong with its database: the sentence, the way out, the exit code."""
+"""The program itself, while something is wrong with its database.
+
+The sentence, the way out, the exit code.
+"""
 
 import os
 import re
@@ -54,13 +57,23 @@ def effects(machine: Machine) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-# --- at the door ------------------------------------------------------------------------------------------------------
+# --- at the door ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "words", [("inbox",), ("approve", "x"), ("run", "--", "true"), ("worker", "--once"), ("worker", "--status"), ("doctor",)]
+    "words",
+    [
+        ("inbox",),
+        ("approve", "x"),
+        ("run", "--", "true"),
+        ("worker", "--once"),
+        ("worker", "--status"),
+        ("doctor",),
+    ],
 )
-def test_a_database_that_is_down_is_told_by_every_verb(machine: Make, words: tuple[str, ...]) -> None:
+def test_a_database_that_is_down_is_told_by_every_verb(
+    machine: Make, words: tuple[str, ...]
+) -> None:
     here = machine("here")
     here.environment["ADJOURN_STORE"] = "postgresql://anna:secret@localhost:1/adjourn"
     done = here.adjourn(*words, expect=1)
@@ -73,7 +86,12 @@ def test_wrong_credentials_are_told_without_the_password(machine: Make, database
     here = machine("here")
     here.environment["ADJOURN_STORE"] = login_at(database, "nobody", password="secret")  # noqa: S106 -- it is nobody's
     done = here.adjourn("inbox", expect=None)
-    told(done, code=5, sentence="does not let us in", way_out="check user and password in the URL of the store")
+    told(
+        done,
+        code=5,
+        sentence="does not let us in",
+        way_out="check user and password in the URL of the store",
+    )
     assert "secret" not in done.err
 
 
@@ -85,7 +103,12 @@ def test_a_login_that_may_not_use_this_database_is_refused(machine: Make, postgr
             postgres.do(f"REVOKE CONNECT ON DATABASE {name_of(url)} FROM PUBLIC")
             here = machine("here")
             here.environment["ADJOURN_STORE"] = login_at(url, login)
-            told(here.adjourn("inbox", expect=None), code=5, sentence="does not let us in: permission denied", way_out="psql")
+            told(
+                here.adjourn("inbox", expect=None),
+                code=5,
+                sentence="does not let us in: permission denied",
+                way_out="psql",
+            )
     finally:
         postgres.do(f"DROP ROLE {login}")
 
@@ -110,19 +133,38 @@ def member(machine: Make, postgres: Server, database: str) -> Iterator[Callable[
 
 def test_a_database_without_a_free_connection_is_told(member: Callable[[str], Machine]) -> None:
     here = member("NOSUPERUSER CONNECTION LIMIT 0")
-    told(here.adjourn("inbox", expect=None), code=1, sentence="has no connection left", way_out="say it again")
+    told(
+        here.adjourn("inbox", expect=None),
+        code=1,
+        sentence="has no connection left",
+        way_out="say it again",
+    )
 
 
-def test_a_read_only_database_can_be_looked_at_and_refuses_the_rest(member: Callable[[str], Machine], machine: Make) -> None:
+def test_a_read_only_database_can_be_looked_at_and_refuses_the_rest(
+    member: Callable[[str], Machine], machine: Make
+) -> None:
     owner = machine("owner")
     task = owner.waiting(ASKS)
-    owner.adjourn("run", "--expires-after", "1s", "--", "sh", "-c", "exit 90", cwd=owner.work, expect=10)
+    owner.adjourn(
+        "run", "--expires-after", "1s", "--", "sh", "-c", "exit 90", cwd=owner.work, expect=10
+    )
     here = member("SET default_transaction_read_only = on")
     time.sleep(1)  # that it has expired is for somebody else to say
     assert here.state(task) == "waiting"
     ask = here.inbox()[0]
-    told(here.adjourn("approve", ask["id"], expect=None), code=1, sentence="is read-only", way_out="name the primary server")
-    told(here.adjourn("run", "--", "true", expect=None), code=1, sentence="is read-only", way_out="name the primary server")
+    told(
+        here.adjourn("approve", ask["id"], expect=None),
+        code=1,
+        sentence="is read-only",
+        way_out="name the primary server",
+    )
+    told(
+        here.adjourn("run", "--", "true", expect=None),
+        code=1,
+        sentence="is read-only",
+        way_out="name the primary server",
+    )
     assert re.search("LOOK  database .* is read-only", here.adjourn("doctor", expect=1).out)
     assert owner.state(task) == "waiting"
 
@@ -136,10 +178,15 @@ def test_an_older_program_refuses_a_newer_schema(machine: Make, postgres: Server
             connection.execute("INSERT INTO adjourn.schema_version VALUES (99)")
         for words in (("inbox",), ("run", "--", "true"), ("worker", "--once")):
             refused = here.adjourn(*words, expect=None)
-            told(refused, code=1, sentence="has schema 99, and this program knows", way_out="pip install -U adjourn")
+            told(
+                refused,
+                code=1,
+                sentence="has schema 99, and this program knows",
+                way_out="pip install -U adjourn",
+            )
 
 
-# --- in the middle ----------------------------------------------------------------------------------------------------
+# --- in the middle --------------------------------------------------------------------------------
 
 
 def test_a_decision_whose_reply_is_lost_gives_the_same_receipt(wired: tuple[Wire, Machine]) -> None:
@@ -151,15 +198,24 @@ def test_a_decision_whose_reply_is_lost_gives_the_same_receipt(wired: tuple[Wire
         said = here.json("approve", ask["id"])
         assert laid.cut_at is None, "it was cut"
         (receipt,) = said["receipts"]
-        trail = [msgspec.json.decode(line) for line in here.adjourn("audit", "export").out.splitlines()]
-        assert [row["kind"] for row in trail if (row["place"], row["seal"]) == (receipt["place"], receipt["seal"])] == [
-            "ask_approved"
+        trail = [
+            msgspec.json.decode(line) for line in here.adjourn("audit", "export").out.splitlines()
         ]
-        assert [row["kind"] for row in trail if row["facts"].get("ask") == ask["id"]].count("ask_approved") == 1
+        assert [
+            row["kind"]
+            for row in trail
+            if (row["place"], row["seal"]) == (receipt["place"], receipt["seal"])
+        ] == ["ask_approved"]
+        assert [row["kind"] for row in trail if row["facts"].get("ask") == ask["id"]].count(
+            "ask_approved"
+        ) == 1
 
 
 @pytest.mark.parametrize("hears", [True, False])
-def test_a_connection_cut_at_any_statement_of_a_decision_leaves_all_or_nothing(wired: tuple[Wire, Machine], hears: bool) -> None:  # noqa: FBT001 -- a parameter
+def test_a_connection_cut_at_any_statement_of_a_decision_leaves_all_or_nothing(
+    wired: tuple[Wire, Machine],
+    hears: bool,  # noqa: FBT001
+) -> None:
     """By the program for some, below for all."""
     laid, here = wired
     laid.carries_the_word = hears
@@ -192,7 +248,9 @@ class Cut:
         self._laid = laid
         self._url = url
 
-    def each(self, prepare: Callable[[Office], Any], act: Callable[[Office, Any], object]) -> Iterator[tuple[Office, Any]]:
+    def each(
+        self, prepare: Callable[[Office], Any], act: Callable[[Office, Any], object]
+    ) -> Iterator[tuple[Office, Any]]:
         """Yield the office and what was prepared, after each cut."""
         for number in range(200):
             store = PostgresStore(self._url, listen_url=self._url)
@@ -220,10 +278,13 @@ def cut(database: str, tmp_path: Path) -> Iterator[Cut]:
         yield Cut(laid, url)
 
 
-def test_a_decision_that_is_cut_at_every_statement_in_turn_counts_wholly_or_not_at_all(cut: Cut) -> None:
+def test_a_decision_that_is_cut_at_every_statement_in_turn_counts_wholly_or_not_at_all(
+    cut: Cut,
+) -> None:
     times = 0
     for office, waiting in cut.each(
-        lambda office: office.waiting(), lambda office, waiting: office.reply(waiting[1], Verb.APPROVE)
+        lambda office: office.waiting(),
+        lambda office, waiting: office.reply(waiting[1], Verb.APPROVE),
     ):
         task = office.task(waiting[0].id)
         kinds = [event.kind for event in office.events(task)]
@@ -235,7 +296,9 @@ def test_a_decision_that_is_cut_at_every_statement_in_turn_counts_wholly_or_not_
 
 def test_a_claim_that_is_cut_at_every_statement_in_turn_is_made_or_not(cut: Cut) -> None:
     times = 0
-    for office, task in cut.each(lambda office: office.start(), lambda office, task: office.claim(task)):
+    for office, task in cut.each(
+        lambda office: office.start(), lambda office, task: office.claim(task)
+    ):
         found = office.task(task.id)
         assert (found.state, found.runs) in {(TaskState.QUEUED, 0), (TaskState.RUNNING, 1)}
         times += 1
@@ -262,7 +325,16 @@ def test_a_foreground_run_outlives_a_short_absence_of_its_database(
     wired: tuple[Wire, Machine], postgres: Server, database: str
 ) -> None:
     laid, here = wired
-    process = here.start("run", "--output", "json", "--", "sh", "-c", "touch began; sleep 2; echo once >> effects", cwd=here.work)
+    process = here.start(
+        "run",
+        "--output",
+        "json",
+        "--",
+        "sh",
+        "-c",
+        "touch began; sleep 2; echo once >> effects",
+        cwd=here.work,
+    )
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'adjourn%' AND datname = "
     until((here.work / "began").exists, what="it runs")
     for _ in range(5):
@@ -273,10 +345,12 @@ def test_a_foreground_run_outlives_a_short_absence_of_its_database(
     assert laid.cuts == 0
 
 
-# --- slow, and wrong about the time -----------------------------------------------------------------------------------
+# --- slow, and wrong about the time ---------------------------------------------------------------
 
 
-def test_a_slow_database_is_waited_for_and_that_is_said(wired: tuple[Wire, Machine], sweep: str) -> None:
+def test_a_slow_database_is_waited_for_and_that_is_said(
+    wired: tuple[Wire, Machine], sweep: str
+) -> None:
     """Two seconds for each word, in the long sweep for a decision, too."""
     laid, here = wired
     task = here.waiting(ASKS)
@@ -291,8 +365,13 @@ def test_a_slow_database_is_waited_for_and_that_is_said(wired: tuple[Wire, Machi
 
 
 @pytest.mark.serial
-def test_a_worker_starts_and_keeps_what_it_runs_however_slow_its_database_is(wired: tuple[Wire, Machine], machine: Make) -> None:
-    """For a lease of thirty seconds that is two for each word; the first is over before the gate opens."""
+def test_a_worker_starts_and_keeps_what_it_runs_however_slow_its_database_is(
+    wired: tuple[Wire, Machine], machine: Make
+) -> None:
+    """For a lease of thirty seconds that is two for each word.
+
+    The first is over before the gate opens.
+    """
     laid, here = wired
     here.worker()
     laid.delay = LEASE / 15
@@ -304,9 +383,7 @@ def test_a_worker_starts_and_keeps_what_it_runs_however_slow_its_database_is(wir
     assert here.log().count(" started") == 1 + 1, here.log()  # the worker, and the run
 
 
-SKEW = (
-    "import time\n_ns, _s = time.time_ns, time.time\ntime.time_ns = lambda: _ns() + {0} * 10**9\ntime.time = lambda: _s() + {0}\n"
-)
+SKEW = "import time\n_ns, _s = time.time_ns, time.time\ntime.time_ns = lambda: _ns() + {0} * 10**9\ntime.time = lambda: _s() + {0}\n"
 
 
 @pytest.mark.serial
@@ -317,7 +394,9 @@ def test_clocks_that_are_an_hour_apart_change_nothing(machine: Make, tmp_path: P
         skew = tmp_path / f"skew{hours}"
         skew.mkdir()
         (skew / "sitecustomize.py").write_text(SKEW.format(hours * 3600))
-        each.environment["PYTHONPATH"] = os.pathsep.join([str(skew), each.environment.get("PYTHONPATH", "")])
+        each.environment["PYTHONPATH"] = os.pathsep.join(
+            [str(skew), each.environment.get("PYTHONPATH", "")]
+        )
     late.worker()
     early.worker()
     asking = '[ "$AUTO_APPROVAL" ] || exit 90; sleep 4; echo once >> effects'
@@ -332,7 +411,11 @@ def test_clocks_that_are_an_hour_apart_change_nothing(machine: Make, tmp_path: P
     assert late.inbox() == []
     late.adjourn("snooze", ask["id"], "--off")
     late.adjourn("approve", ask["id"])
-    until(lambda: late.state(task) == "succeeded", what="it was done, and longer than a lease lasts", seconds=40)
+    until(
+        lambda: late.state(task) == "succeeded",
+        what="it was done, and longer than a lease lasts",
+        seconds=40,
+    )
     assert effects(early) == ["once"]
     trail = early.json("show", task)
     moments = re.findall(r'"at": ?"?([^",}]+)', str(trail).replace("'", '"'))

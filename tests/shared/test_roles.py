@@ -74,11 +74,15 @@ def test_together_they_do_all_there_is_to_do(offices: dict[str, Office]) -> None
     approver.controller.cancel(worker.start(pool="new").id, by=approver.me)
 
 
-def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_handed(offices: dict[str, Office]) -> None:
+def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_handed(
+    offices: dict[str, Office],
+) -> None:
     worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
     run = worker.begin(worker.start()).run
     agent.controller.keep(run.task_id, "saved", b"so far")
-    _, (question,) = agent.controller.clarify(run.id, Request(questions=(Question(prompt="Where?", key="Q1"),)))
+    _, (question,) = agent.controller.clarify(
+        run.id, Request(questions=(Question(prompt="Where?", key="Q1"),))
+    )
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     ask, _ = agent.controller.propose(run.id, deploy)
     worker.controller.finish(run, ASKS_10)
@@ -91,15 +95,24 @@ def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_hand
     assert worker.controller.finish(again, DONE).state is TaskState.SUCCEEDED
 
 
-def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(offices: dict[str, Office]) -> None:
-    """It decides nothing by that: who judges by the policy may say no, in the name of the policy."""
+def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(
+    offices: dict[str, Office],
+) -> None:
+    """It decides nothing by that.
+
+    Who judges by the policy may say no, in the name of the policy.
+    """
     agent, worker = offices["agent"], offices["worker"]
     agent.rules.policy = policy('never = "reject"\n[[rule]]\ntool = "*"\naction = "never"\n')
     run = worker.begin(worker.start()).run
     ask, call = agent.controller.propose(
         run.id, Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     )
-    assert (ask.state, ask.settled_by, call.state) == (AskState.REJECTED, "policy", CallState.REJECTED)
+    assert (ask.state, ask.settled_by, call.state) == (
+        AskState.REJECTED,
+        "policy",
+        CallState.REJECTED,
+    )
 
 
 @pytest.mark.parametrize("role", ["agent", "worker"])
@@ -132,8 +145,13 @@ def test_an_approver_runs_nothing(offices: dict[str, Office]) -> None:
 
 
 @pytest.mark.parametrize("role", ["agent", "approver"])
-def test_what_a_role_may_not_settle_keeps_it_from_nothing(offices: dict[str, Office], database: str, role: str) -> None:
-    """A run of a dead machine, and an ask whose time is over, wait for those who may; each goes on with what is its own."""
+def test_what_a_role_may_not_settle_keeps_it_from_nothing(
+    offices: dict[str, Office], database: str, role: str
+) -> None:
+    """A run of a dead machine, and an ask whose time is over, wait for those who may.
+
+    Each goes on with what is its own.
+    """
     worker, office = offices["worker"], offices[role]
     _, ask = worker.waiting(expires_after=1)
     begun = worker.claim(worker.start(), supervisor="dead").run
@@ -240,7 +258,9 @@ FORBIDDEN = {
 
 
 @pytest.mark.parametrize("role", FORBIDDEN)
-def test_whoever_speaks_sql_is_held_to_its_role_as_well(office: Office, as_role: Roles, role: str) -> None:
+def test_whoever_speaks_sql_is_held_to_its_role_as_well(
+    office: Office, as_role: Roles, role: str
+) -> None:
     _, decided = office.waiting()
     office.reply(decided, Verb.APPROVE)
     office.waiting()
@@ -249,11 +269,15 @@ def test_whoever_speaks_sql_is_held_to_its_role_as_well(office: Office, as_role:
     with psycopg.connect(as_role(role), autocommit=True) as connection:
         for statement in [*NOBODYS, *FORBIDDEN[role]]:
             with pytest.raises(errors.InsufficientPrivilege):
-                pytest.fail(f"{role}: {statement}: {connection.execute(statement.encode()).rowcount}")
+                pytest.fail(
+                    f"{role}: {statement}: {connection.execute(statement.encode()).rowcount}"
+                )
 
 
 @pytest.mark.parametrize("role", ["approver", "worker"])
-def test_what_a_person_rejected_stays_rejected(offices: dict[str, Office], as_role: Roles, role: str) -> None:
+def test_what_a_person_rejected_stays_rejected(
+    offices: dict[str, Office], as_role: Roles, role: str
+) -> None:
     task, ask = offices["worker"].waiting()
     offices["approver"].reply(ask, Verb.REJECT)
     with psycopg.connect(as_role(f"second_{role}", of=role), autocommit=True) as login:
@@ -264,23 +288,34 @@ def test_what_a_person_rejected_stays_rejected(offices: dict[str, Office], as_ro
     assert offices["worker"].task(task.id).state is TaskState.FAILED
 
 
-def test_only_an_approver_says_what_became_of_a_call_that_may_have_run(offices: dict[str, Office], as_role: Roles) -> None:
+def test_only_an_approver_says_what_became_of_a_call_that_may_have_run(
+    offices: dict[str, Office], as_role: Roles
+) -> None:
     worker, approver = offices["worker"], offices["approver"]
     task = worker.lost()
     with psycopg.connect(as_role("second_worker", of="worker"), autocommit=True) as login:
         for state in ("approved", "done", "failed", "withdrawn"):
             with pytest.raises(errors.InsufficientPrivilege):
-                login.execute("UPDATE adjourn.call SET state = %s WHERE state = 'uncertain'", [state])
-    assert approver.controller.settle(task.id, 1, Verdict.RUN_AGAIN, by=approver.me).state is TaskState.QUEUED
+                login.execute(
+                    "UPDATE adjourn.call SET state = %s WHERE state = 'uncertain'", [state]
+                )
+    assert (
+        approver.controller.settle(task.id, 1, Verdict.RUN_AGAIN, by=approver.me).state
+        is TaskState.QUEUED
+    )
     assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
 
 
-def test_an_approver_puts_other_bytes_only_into_what_it_approves_itself(offices: dict[str, Office], as_role: Roles) -> None:
+def test_an_approver_puts_other_bytes_only_into_what_it_approves_itself(
+    offices: dict[str, Office], as_role: Roles
+) -> None:
     worker, approver = offices["worker"], offices["approver"]
     task = worker.start(argv=("echo", "hello"), pause_on_approval=True)
     ask = worker.open_ask(task)
     edited = msgspec.json.encode({"argv": ["echo", "bye"], "cwd": task.spec.workspace})
-    approver.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=edited)], by=approver.me)
+    approver.controller.decide(
+        [Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=edited)], by=approver.me
+    )
     with psycopg.connect(as_role("second_approver", of="approver")) as bert:
         for statement in (
             "UPDATE adjourn.call SET digest = sha256('x')",
@@ -305,15 +340,24 @@ def test_an_approver_approves_in_its_own_name_also_where_another_approved_before
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     assert offices["agent"].controller.propose(run.id, deploy)[1].state is CallState.PENDING
     with psycopg.connect(as_role("second_approver", of="approver"), autocommit=True) as bert:
-        statement = "UPDATE adjourn.call SET state = 'approved', approved_by = %s WHERE state = 'pending'"
+        statement = (
+            "UPDATE adjourn.call SET state = 'approved', approved_by = %s WHERE state = 'pending'"
+        )
         with pytest.raises(errors.InsufficientPrivilege):
             bert.execute(statement, [approver.me.name])
 
 
-def test_what_was_asked_counts_whatever_is_written_beside_it(office: Office, as_role: Roles) -> None:
-    """An approver may write the reply of an ask; the terms on which an approval counts are not there."""
+def test_what_was_asked_counts_whatever_is_written_beside_it(
+    office: Office, as_role: Roles
+) -> None:
+    """An approver may write the reply of an ask.
+
+    The terms on which an approval counts are not there.
+    """
     _, ask = office.waiting()
-    forged = msgspec.msgpack.encode({"gate": True, "terms": Terms(signed=True), "prompt": "Nothing special", "reply": None})
+    forged = msgspec.msgpack.encode(
+        {"gate": True, "terms": Terms(signed=True), "prompt": "Nothing special", "reply": None}
+    )
     statement = "SELECT adjourn.write_ask(no, state, call, expires_at, NULL, NULL, NULL, NULL, %s) FROM adjourn.ask"
     with psycopg.connect(as_role("approver"), autocommit=True) as anna:
         anna.execute(f"{statement} WHERE state = 'pending'".encode(), [forged])
@@ -355,7 +399,9 @@ SELECT adjourn.seal_events(
 
 
 @pytest.mark.parametrize("role", FORBIDDEN)
-def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(office: Office, as_role: Roles, role: str) -> None:
+def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(
+    office: Office, as_role: Roles, role: str
+) -> None:
     task, _ = office.waiting()
     store = office.controller.store
     assert isinstance(store, PostgresStore)
@@ -364,11 +410,17 @@ def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(office:
         if role == "agent":  # it tells of its own task, while that runs
             task = office.begin(office.start()).task
             login.execute("SELECT set_config('adjourn.key', %s, false)", [store.run_key(task.id)])
-        told = {(kind, name): may for kind, may in TOLD_BY.items()} | {("ask_opened", by): may for by, may in NAMED_BY.items()}
+        told = {(kind, name): may for kind, may in TOLD_BY.items()} | {
+            ("ask_opened", by): may for by, may in NAMED_BY.items()
+        }
         told |= {("ask_approved", by): set() for by in ("adjourn", "policy", "file:uid:0")}
         for (kind, by), may in told.items():
             body = event_body(Event(task_id=task.id, kind=kind, by=by, at=1))
-            with contextlib.nullcontext() if role in may else pytest.raises(errors.InsufficientPrivilege):
+            with (
+                contextlib.nullcontext()
+                if role in may
+                else pytest.raises(errors.InsufficientPrivilege)
+            ):
                 login.execute(SEAL % f"'\\x{body.hex()}'".encode())
 
 
@@ -381,7 +433,9 @@ def test_a_worker_forgets_what_has_ended_and_nothing_else(offices: dict[str, Off
     assert worker.task(waiting.id).state is TaskState.WAITING
 
 
-def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(offices: dict[str, Office], database: str) -> None:
+def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(
+    offices: dict[str, Office], database: str
+) -> None:
     """A worker writes that name then, and it is not the worker's."""
     worker, approver = offices["worker"], offices["approver"]
     task = worker.start(pause_on_approval=True)
@@ -392,10 +446,16 @@ def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(offices: d
     worker.reply(question, Verb.ANSWER, "eu")
     assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
     with psycopg.connect(database) as owner:
-        assert owner.execute("SELECT approved_by FROM adjourn.call").fetchall() == [(approver.me.name,)] * 2
+        assert (
+            owner.execute("SELECT approved_by FROM adjourn.call").fetchall()
+            == [(approver.me.name,)] * 2
+        )
 
 
-def test_the_roles_are_as_good_when_an_administrator_makes_them_for_the_owner(postgres: Server, as_role: Roles) -> None:  # noqa: ARG001 -- the roles are there, and go again
+def test_the_roles_are_as_good_when_an_administrator_makes_them_for_the_owner(
+    postgres: Server,
+    as_role: Roles,  # noqa: ARG001
+) -> None:
     """A queue that comes later is the owner's, and so is the right to do everything."""
     postgres.make_login("adj")
     try:
@@ -431,7 +491,9 @@ SELECT adjourn.write_ask(no, 'approved', call, expires_at, 1, {}, NULL, body) FR
 """
 
 
-def test_an_approver_who_speaks_sql_decides_in_its_own_name_only(office: Office, as_role: Roles) -> None:
+def test_an_approver_who_speaks_sql_decides_in_its_own_name_only(
+    office: Office, as_role: Roles
+) -> None:
     task, _ = office.waiting()
     with psycopg.connect(as_role("approver"), autocommit=True) as anna:
         for forgery in FORGERIES.values():
@@ -444,10 +506,16 @@ def test_nobody_tells_the_trail_what_another_login_did(office: Office, as_role: 
     """Nor who started a task: what a decision is worth hangs on that."""
     task, _ = office.waiting()
     bodies = {
-        by: event_body(Event(task_id=task.id, kind="approved", by=by, at=1)) for by in ("db:bert", "db:" + "b" * 60, "uid:0")
+        by: event_body(Event(task_id=task.id, kind="approved", by=by, at=1))
+        for by in ("db:bert", "db:" + "b" * 60, "uid:0")
     }
     whole = bodies["db:bert"]
-    spelt_otherwise = [b"\xdc\x00\x04" + whole[1:], whole.replace(b"\xa7db:bert", b"\xda\x00\x07db:bert"), whole[:3], b""]
+    spelt_otherwise = [
+        b"\xdc\x00\x04" + whole[1:],
+        whole.replace(b"\xa7db:bert", b"\xda\x00\x07db:bert"),
+        whole[:3],
+        b"",
+    ]
     for role in ("agent", "approver", "worker"):
         with psycopg.connect(as_role(role), autocommit=True) as login:
             for body in [*bodies.values(), *spelt_otherwise]:
@@ -461,9 +529,14 @@ def test_a_guard_calls_no_function_of_those_whom_it_guards(
 ) -> None:
     task, _ = office.waiting()
     url = as_role("agent")
-    postgres.do("CREATE SCHEMA theirs; GRANT ALL ON SCHEMA theirs TO PUBLIC", str(conninfo_to_dict(database)["dbname"]))
+    postgres.do(
+        "CREATE SCHEMA theirs; GRANT ALL ON SCHEMA theirs TO PUBLIC",
+        str(conninfo_to_dict(database)["dbname"]),
+    )
     with psycopg.connect(url, autocommit=True) as agent:
-        agent.execute("CREATE FUNCTION theirs.pg_has_role(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+        agent.execute(
+            "CREATE FUNCTION theirs.pg_has_role(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+        )
         agent.execute("SET search_path = theirs, pg_catalog")
         with pytest.raises(errors.InsufficientPrivilege):
             agent.execute(APPROVE.format("'db:' || session_user, NULL").encode())

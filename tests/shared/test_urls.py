@@ -1,4 +1,7 @@
-"""What names a database may hold a password: nothing prints it, and what cannot be used is refused with a sentence."""
+"""What names a database may hold a password.
+
+Nothing prints it, and what cannot be used is refused with a sentence.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,7 +19,9 @@ Words = dict[str, str | int | None]  # as libpq knows what a URL says
 
 CANARY = "cAnArY-hunter2-password"
 USES: dict[str, Callable[[Words], str]] = {
-    "a user": lambda words: f"postgresql://{words['user']}:{words['password']}@/?{_query(words, without=('user', 'password'))}",
+    "a user": lambda words: (
+        f"postgresql://{words['user']}:{words['password']}@/?{_query(words, without=('user', 'password'))}"
+    ),
     "a query": lambda words: f"postgresql:///?{_query(words)}",
 }
 
@@ -44,7 +49,9 @@ def shell_with(tmp_path: Path, url: str) -> Shell:
 
 
 @pytest.mark.parametrize("where", USES)
-def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(login: Words, tmp_path: Path, where: str) -> None:
+def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(
+    login: Words, tmp_path: Path, where: str
+) -> None:
     url = USES[where](login)
     shell = shell_with(tmp_path, url)
     script = shell.script("env > environment; [ $AUTO_APPROVAL ] || exit 90; echo deployed")
@@ -82,7 +89,11 @@ def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(login: Words, tm
     for done in said:
         done.must(done.code)
         assert CANARY not in done.out + done.err, done.words
-    holding = [path for path in tmp_path.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
+    holding = [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and CANARY.encode() in path.read_bytes()
+    ]
     assert {path.name for path in holding} == {"database.json"}
     assert {path.stat().st_mode & 0o777 for path in holding} == {0o600}
     assert shell.end() == {}
@@ -107,7 +118,9 @@ def test_no_verb_prints_a_password_and_no_file_but_one_holds_it(login: Words, tm
         (f"postgresql://u:{CANARY}@127.0.0.1:1,127.0.0.1:2/x", 1),
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused_without_its_password(tmp_path: Path, url: str, code: int) -> None:
+def test_an_address_that_cannot_be_used_is_refused_without_its_password(
+    tmp_path: Path, url: str, code: int
+) -> None:
     shell = shell_with(tmp_path, url)
     for words in (("tasks",), ("run", "--", "touch", "effects")):
         done = shell.adjourn(*words, expect=code)
@@ -118,7 +131,10 @@ def test_an_address_that_cannot_be_used_is_refused_without_its_password(tmp_path
 
 def test_of_several_servers_each_is_named_with_its_own_trouble(tmp_path: Path) -> None:
     done = shell_with(tmp_path, "postgresql://127.0.0.1:1,127.0.0.1:2/x").adjourn("tasks", expect=1)
-    assert 'reached: "127.0.0.1", port 1: Connection refused; "127.0.0.1", port 2: Connection refused\n' in done.err
+    assert (
+        'reached: "127.0.0.1", port 1: Connection refused; "127.0.0.1", port 2: Connection refused\n'
+        in done.err
+    )
 
 
 def test_another_password_is_the_same_place(login: Words, postgres: Server, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""What may happen to machines that share a store, to their wires, and to the database; each as often as it is told to."""
+"""What may happen to machines that share a store, to their wires, and to the database.
+
+Each as often as it is told to.
+"""
 
 import contextlib
 import random
@@ -24,7 +27,8 @@ class Remote(Machine):
 
     def __init__(self, place: Path, url: str, *, work: Path, cable: Cable, wire: Wire) -> None:
         super().__init__(place, url, work=work)
-        self.environment["ADJOURN_LISTEN"] = url  # as with a pooler: what is said is never prepared, and can be cut at
+        # As with a pooler: what is said is never prepared, and can be cut at
+        self.environment["ADJOURN_LISTEN"] = url
         self.cable = cable
         self.wire = wire
 
@@ -33,7 +37,12 @@ class Remote(Machine):
         program = [*self.cable.before(), "adjourn", "worker", "--max-active", "2", *words]
         with (self.place / f"worker-{len(self.workers)}.log").open("wb") as log:
             process = subprocess.Popen(
-                program, cwd=self.place, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log
+                program,
+                cwd=self.place,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
             )
         self.workers.append(process)
         return process
@@ -42,7 +51,9 @@ class Remote(Machine):
 class Trouble:
     """Makes trouble of a few kinds, by a seed."""
 
-    def __init__(self, machines: list[Remote], wires: list[Wire], server: Server, *, seed: int) -> None:
+    def __init__(
+        self, machines: list[Remote], wires: list[Wire], server: Server, *, seed: int
+    ) -> None:
         self._machines = machines
         self._wires = wires
         self._server = server
@@ -53,7 +64,10 @@ class Trouble:
         self.made: Counter[str] = Counter()
 
     def make(self, counts: dict[str, int], *, pause: float) -> None:
-        """Make so much of each kind, in any order; what finds nothing to trouble is tried again later."""
+        """Make so much of each kind, in any order.
+
+        What finds nothing to trouble is tried again later.
+        """
         left = [kind for kind, count in counts.items() for _ in range(count)]
         self._chance.shuffle(left)
         while left:
@@ -81,7 +95,7 @@ class Trouble:
         for wire in self._wires:
             wire.cut_at = None
 
-    # --- each kind says whether it happened -------------------------------------------------------------------------
+    # --- each kind says whether it happened -------------------------------------------------------
 
     def worker_killed(self) -> bool:
         """Kill a worker; another follows at once, or when its leases are over."""

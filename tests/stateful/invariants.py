@@ -16,7 +16,11 @@ LEFT = {RunState.WAITING, RunState.PAUSED}
 def check(rows: Rows) -> None:
     """Look at everything."""
     assert first_broken(rows.trail) is None
-    assert rows.inbox_size == len(rows.inbox) == sum(ask.is_open for asks in rows.asks.values() for ask in asks)
+    assert (
+        rows.inbox_size
+        == len(rows.inbox)
+        == sum(ask.is_open for asks in rows.asks.values() for ask in asks)
+    )
     for task in rows.tasks:
         _check_task(task, rows)
         _check_calls(task, rows.calls[task.id], rows.asks[task.id])
@@ -27,13 +31,19 @@ def check(rows: Rows) -> None:
 def _check_task(task: Task, rows: Rows) -> None:
     open_asks = [ask for ask in rows.asks[task.id] if ask.is_open]
     states = [call.state for call in rows.calls[task.id]]
-    assert not open_asks or task.state in {TaskState.WAITING, TaskState.RUNNING}, "only those who wait or run have open asks"
-    assert sum(state in UNDER_WAY for state in states) == (task.state is TaskState.RUNNING), "one call at a time, while it runs"
+    assert not open_asks or task.state in {TaskState.WAITING, TaskState.RUNNING}, (
+        "only those who wait or run have open asks"
+    )
+    assert sum(state in UNDER_WAY for state in states) == (task.state is TaskState.RUNNING), (
+        "one call at a time, while it runs"
+    )
     assert (task.wish is None) or task.state is TaskState.RUNNING
     assert rows.events[task.id][0].kind == "task_created"
     match task.state:
         case TaskState.QUEUED:
-            assert states[(task.next_call or 0) - 1] is CallState.APPROVED, "what is queued has been approved"
+            assert states[(task.next_call or 0) - 1] is CallState.APPROVED, (
+                "what is queued has been approved"
+            )
         case TaskState.WAITING:
             assert open_asks or _open_children(task, rows), "nobody waits for nothing"
         case TaskState.SUCCEEDED | TaskState.FAILED | TaskState.CANCELED:
@@ -53,7 +63,9 @@ def _check_calls(task: Task, calls: list[Call], asks: list[Ask]) -> None:
     open_asks = {(ask.kind, ask.call) for ask in asks if ask.is_open}
     for call in calls:
         assert ((AskKind.APPROVAL, call.number) in open_asks) == (call.state is CallState.PENDING)
-        assert ((AskKind.UNCERTAIN, call.number) in open_asks) == (call.state is CallState.UNCERTAIN), "someone can settle it"
+        assert ((AskKind.UNCERTAIN, call.number) in open_asks) == (
+            call.state is CallState.UNCERTAIN
+        ), "someone can settle it"
         assert (call.claimed_by is not None) or call.state not in UNDER_WAY
 
 
@@ -84,6 +96,14 @@ def _check_runs(task: Task, runs: list[Run]) -> None:
 
 def _check_link(last: Run, following: Run) -> None:
     if last.session_id == following.session_id:
-        assert (last.superseded_by, following.resumed_from, following.restart_of) == (None, last.number, None)
+        assert (last.superseded_by, following.resumed_from, following.restart_of) == (
+            None,
+            last.number,
+            None,
+        )
     else:
-        assert (last.superseded_by, following.resumed_from, following.restart_of) == (following.number, None, last.number)
+        assert (last.superseded_by, following.resumed_from, following.restart_of) == (
+            following.number,
+            None,
+            last.number,
+        )

@@ -24,7 +24,10 @@ picks = st.integers(0, 30)
 keys = st.sampled_from(["region", "size"])
 texts = st.sampled_from([None, "eu", "mars"])
 EXIT_10, EXIT_90 = Exit(code=10), Exit(code=90)
-EXIT_PLAN_1, EXIT_PLAN_2 = Exit(code=90, output='{"plan": 1}\n'), Exit(code=10, output='{"plan": 2}\n')
+EXIT_PLAN_1, EXIT_PLAN_2 = (
+    Exit(code=90, output='{"plan": 1}\n'),
+    Exit(code=10, output='{"plan": 2}\n'),
+)
 exits = st.sampled_from(
     [
         Exit(code=0, output="all done\n"),
@@ -93,7 +96,7 @@ class Life(RuleBasedStateMachine):
         self.before, self.act = self.world.rows, act
         return self.world.do(lambda controller: getattr(controller, act)(*arguments, **options))
 
-    # --- what there is to choose from -------------------------------------------------------------------------------
+    # --- what there is to choose from -------------------------------------------------------------
 
     @property
     def rows(self) -> Rows:
@@ -111,14 +114,17 @@ class Life(RuleBasedStateMachine):
     def has_asks(self) -> bool:
         return bool(self.asks())
 
-    def processes(self, *, supervised: bool | None = None, alive: bool | None = None) -> list[Process]:
+    def processes(
+        self, *, supervised: bool | None = None, alive: bool | None = None
+    ) -> list[Process]:
         """Return the processes of runs that have not ended, narrowed down."""
         known = self.world.processes
         running = [known.of_run[run_id(task.id, task.runs)] for task in self.rows.running]
         return [
             process
             for process in running
-            if supervised in {None, known.supervisor_lives(process.run.supervisor)} and alive in {None, process.is_alive}
+            if supervised in {None, known.supervisor_lives(process.run.supervisor)}
+            and alive in {None, process.is_alive}
         ]
 
     def queued(self) -> list[Task]:
@@ -134,12 +140,16 @@ class Life(RuleBasedStateMachine):
 
     def at_the_gate(self) -> list[Process]:
         """Return those whose supervisor has claimed them and not opened the gate."""
-        return [process for process in self.processes(supervised=True) if self._is(process, CallState.CLAIMED)]
+        return [
+            process
+            for process in self.processes(supervised=True)
+            if self._is(process, CallState.CLAIMED)
+        ]
 
     def _is(self, process: Process, state: CallState) -> bool:
         return self.rows.calls[process.run.task_id][process.call.number - 1].state is state
 
-    # --- tasks begin ------------------------------------------------------------------------------------------------
+    # --- tasks begin ------------------------------------------------------------------------------
 
     @initialize(specs=st.lists(specs, min_size=1, max_size=3))
     def begin_with_some(self, *, specs: list[Spec]) -> None:
@@ -159,11 +169,13 @@ class Life(RuleBasedStateMachine):
 
     def _start_inside(self, parent: Run, *, leaves: bool) -> None:
         spec = Spec(runner="command", argv=("./child",), workspace="/w", parent_run=parent.id)
-        child = self.do("start", spec, by=Principal(name="uid:1000", inside_run=parent.id), key="run:./child")
+        child = self.do(
+            "start", spec, by=Principal(name="uid:1000", inside_run=parent.id), key="run:./child"
+        )
         if leaves and child.state not in ENDED:
             self.do("leave_open", parent.id, child)
 
-    # --- runs begin -------------------------------------------------------------------------------------------------
+    # --- runs begin -------------------------------------------------------------------------------
 
     @precondition(lambda self: self.queued())
     @rule(pick=picks, supervisor=supervisors)
@@ -190,7 +202,9 @@ class Life(RuleBasedStateMachine):
         self._execute(_one(self.at_the_gate(), pick))
 
     def _execute(self, process: Process) -> None:
-        assert not isinstance(self.do("execute", process.run, shim=shim_of(process.run.id)), Refusal)
+        assert not isinstance(
+            self.do("execute", process.run, shim=shim_of(process.run.id)), Refusal
+        )
         process.open_gate()
         self.started[process.call.id] += 1
 
@@ -206,7 +220,7 @@ class Life(RuleBasedStateMachine):
             self.do("execute", process.run, shim=shim_of(process.run.id))
         assert not isinstance(self.do("release", process.run, why="the shim died"), Refusal)
 
-    # --- runs end ---------------------------------------------------------------------------------------------------
+    # --- runs end ---------------------------------------------------------------------------------
 
     @precondition(lambda self: self.watched())
     @rule(pick=picks, exit_=exits)
@@ -220,8 +234,16 @@ class Life(RuleBasedStateMachine):
         self._finish(_one(self.watched(), pick), exit_)
 
     @precondition(lambda self: self.queued())
-    @rule(pick=picks, supervisor=supervisors, asked=st.lists(questions, max_size=2), has_child=st.booleans(), exit_=exits)
-    def run_to_the_end(self, *, pick: int, supervisor: str, asked: list[Question], has_child: bool, exit_: Exit) -> None:
+    @rule(
+        pick=picks,
+        supervisor=supervisors,
+        asked=st.lists(questions, max_size=2),
+        has_child=st.booleans(),
+        exit_=exits,
+    )
+    def run_to_the_end(
+        self, *, pick: int, supervisor: str, asked: list[Question], has_child: bool, exit_: Exit
+    ) -> None:
         """It asks, starts a task, and leaves with 10 for both; else it ends as it likes."""
         process = self._claim(_one(self.queued(), pick), supervisor)
         self._execute(process)
@@ -248,7 +270,11 @@ class Life(RuleBasedStateMachine):
         assert not isinstance(self.do("lose", process.run), Refusal)
 
     @precondition(lambda self: self.ever_ran)
-    @rule(pick=picks, exit_=exits, late=st.sampled_from(["finish", "execute", "release", "lose", "ask", "leave_open"]))
+    @rule(
+        pick=picks,
+        exit_=exits,
+        late=st.sampled_from(["finish", "execute", "release", "lose", "ask", "leave_open"]),
+    )
     def somebody_is_late(self, *, pick: int, exit_: Exit, late: str) -> None:
         """A run that has ended takes nothing more."""
         run = _one(self.ever_ran, pick)
@@ -259,10 +285,15 @@ class Life(RuleBasedStateMachine):
             "ask": (run.id, Question(prompt="?", key="late")),
             "leave_open": (run.id, self.rows.tasks[0] if self.rows.tasks else None),
         }
-        options: dict[str, dict[str, Any]] = {"execute": {"shim": shim_of(run.id)}, "release": {"why": "late"}}
-        assert isinstance(self.do(late, *arguments.get(late, (run,)), **options.get(late, {})), Refusal)
+        options: dict[str, dict[str, Any]] = {
+            "execute": {"shim": shim_of(run.id)},
+            "release": {"why": "late"},
+        }
+        assert isinstance(
+            self.do(late, *arguments.get(late, (run,)), **options.get(late, {})), Refusal
+        )
 
-    # --- inside a run -----------------------------------------------------------------------------------------------
+    # --- inside a run -----------------------------------------------------------------------------
 
     @precondition(lambda self: self.inside())
     @rule(pick=picks, question=questions)
@@ -271,13 +302,22 @@ class Life(RuleBasedStateMachine):
         process = _one(self.inside(), pick)
         assert not isinstance(self.do("ask", process.run.id, question), Refusal)
 
-    # --- people -----------------------------------------------------------------------------------------------------
+    # --- people -----------------------------------------------------------------------------------
 
     @precondition(has_asks)
-    @rule(pick=picks, verb=st.sampled_from(Verb), text=texts, shown=st.sampled_from(["", "it", "other"]))
+    @rule(
+        pick=picks,
+        verb=st.sampled_from(Verb),
+        text=texts,
+        shown=st.sampled_from(["", "it", "other"]),
+    )
     def decide(self, *, pick: int, verb: Verb, text: str | None, shown: str) -> None:
         ask = _one(self.asks(), pick)
-        self.do("decide", [Reply(ask_id=ask.id, verb=verb, text=text, digest=self._digest(ask, shown))], by=ME)
+        self.do(
+            "decide",
+            [Reply(ask_id=ask.id, verb=verb, text=text, digest=self._digest(ask, shown))],
+            by=ME,
+        )
 
     def _digest(self, ask: Ask, shown: str) -> str | None:
         if not shown or not ask.call:
@@ -289,8 +329,15 @@ class Life(RuleBasedStateMachine):
     def decide_well(self, *, pick: int, says_yes: bool) -> None:
         """Most people answer what they are asked."""
         ask = _one(self.rows.inbox, pick)
-        verbs = {AskKind.APPROVAL: Verb.APPROVE if says_yes else Verb.REJECT, AskKind.QUESTION: Verb.ANSWER}
-        said = self.do("decide", [Reply(ask_id=ask.id, verb=verbs.get(ask.kind, Verb.SETTLE), text="eu")], by=ME)
+        verbs = {
+            AskKind.APPROVAL: Verb.APPROVE if says_yes else Verb.REJECT,
+            AskKind.QUESTION: Verb.ANSWER,
+        }
+        said = self.do(
+            "decide",
+            [Reply(ask_id=ask.id, verb=verbs.get(ask.kind, Verb.SETTLE), text="eu")],
+            by=ME,
+        )
         assert isinstance(said, Refusal) == (ask.kind is AskKind.UNCERTAIN)
 
     @precondition(lambda self: len(self.rows.inbox) > 1)
@@ -298,7 +345,14 @@ class Life(RuleBasedStateMachine):
     def decide_two(self, *, one: int, other: int, verbs: tuple[Verb, Verb]) -> None:
         """Both, or none."""
         asks = (_one(self.rows.inbox, one), _one(self.rows.inbox, other))
-        self.do("decide", [Reply(ask_id=ask.id, verb=verb, text="eu") for ask, verb in zip(asks, verbs, strict=True)], by=ME)
+        self.do(
+            "decide",
+            [
+                Reply(ask_id=ask.id, verb=verb, text="eu")
+                for ask, verb in zip(asks, verbs, strict=True)
+            ],
+            by=ME,
+        )
 
     @precondition(has_asks)
     @rule(pick=picks, verb=st.sampled_from(Verb))
@@ -353,12 +407,15 @@ class Life(RuleBasedStateMachine):
             case _:
                 self.do(act, task.id, by=ME)
 
-    # --- what goes wrong --------------------------------------------------------------------------------------------
+    # --- what goes wrong --------------------------------------------------------------------------
 
     @precondition(lambda self: self.processes(supervised=True))
     @rule(pick=picks, was_about_to_open=st.booleans())
     def supervisor_is_killed(self, *, pick: int, was_about_to_open: bool) -> None:
-        """It dies before it wrote `executing`, or between that and the gate, or later; a process that has begun lives on."""
+        """It dies before it wrote `executing`, or between that and the gate, or later.
+
+        A process that has begun lives on.
+        """
         supervisor = _one(self.processes(supervised=True), pick).run.supervisor
         for process in self.at_the_gate() if was_about_to_open else []:
             if process.run.supervisor == supervisor:
@@ -399,7 +456,7 @@ class Life(RuleBasedStateMachine):
         """Forwards or backwards; every process but the store's file is gone in between."""
         self.world.reopen(later=milliseconds)
 
-    # --- looking ----------------------------------------------------------------------------------------------------
+    # --- looking ----------------------------------------------------------------------------------
 
     @precondition(has_tasks)
     @rule(pick=picks, length=st.sampled_from([1, 2, 26, 26]), by_checkpoint=st.booleans())
@@ -415,7 +472,7 @@ class Life(RuleBasedStateMachine):
             assert isinstance(stale, Refusal) == (name in checkpoints[:-1])
         assert self.do("scene", task.id).task == task
 
-    # --- what is true after every step ------------------------------------------------------------------------------
+    # --- what is true after every step ------------------------------------------------------------
 
     @invariant()
     def everything_fits_together(self) -> None:
@@ -450,7 +507,9 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def history_only_grows(self) -> None:
-        assert [row.seal for row in self.rows.trail[: len(self.before.trail)]] == [row.seal for row in self.before.trail]
+        assert [row.seal for row in self.rows.trail[: len(self.before.trail)]] == [
+            row.seal for row in self.before.trail
+        ]
 
 
 def _one(things: list[Any], pick: int) -> Any:

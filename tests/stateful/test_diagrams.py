@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from adjourn.core.states import ASK_TRANSITIONS, CALL_TRANSITIONS, TRANSITIONS, AskState, CallState, TaskState
+from adjourn.core.states import (
+    ASK_TRANSITIONS,
+    CALL_TRANSITIONS,
+    TRANSITIONS,
+    AskState,
+    CallState,
+    TaskState,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "state-machine.md"
 TABLES: dict[str, tuple[Mapping[Any, StrEnum], StrEnum]] = {
@@ -22,9 +29,14 @@ TABLES: dict[str, tuple[Mapping[Any, StrEnum], StrEnum]] = {
 def drawn(table: Mapping[Any, StrEnum], first: StrEnum) -> str:
     """Draw a table with Mermaid: every move an arrow, and what cannot be left leads to the end."""
     states = dict.fromkeys([first, *(state for state, _ in table), *table.values()])
-    arrows = [f"    {state} --> {target}: {move.replace('_', ' ')}" for (state, move), target in table.items()]
+    arrows = [
+        f"    {state} --> {target}: {move.replace('_', ' ')}"
+        for (state, move), target in table.items()
+    ]
     last = [f"    {state} --> [*]" for state in states if state not in {left for left, _ in table}]
-    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {first}", *arrows, *last, "```"])
+    return "\n".join(
+        ["```mermaid", "stateDiagram-v2", f"    [*] --> {first}", *arrows, *last, "```"]
+    )
 
 
 def with_diagrams(text: str) -> str:
@@ -40,7 +52,9 @@ def test_the_diagrams_in_the_docs_are_those_of_the_tables() -> None:
     page = PAGE.read_text()
     if os.environ.get("REWRITE_DIAGRAMS"):
         PAGE.write_text(with_diagrams(page))
-    assert PAGE.read_text() == with_diagrams(page), "say: REWRITE_DIAGRAMS=1 ./dev test tests/stateful/test_diagrams.py"
+    assert PAGE.read_text() == with_diagrams(page), (
+        "say: REWRITE_DIAGRAMS=1 ./dev test tests/stateful/test_diagrams.py"
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)

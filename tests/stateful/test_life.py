@@ -1,4 +1,7 @@
-"""The memory store is the model; every other store must agree with it step by step, whatever happens."""
+"""The memory store is the model.
+
+Every other store must agree with it step by step, whatever happens.
+"""
 
 import pytest
 from hypothesis import HealthCheck, seed, settings
@@ -8,7 +11,11 @@ from tests.postgres import Server
 from tests.stateful.machine import Life
 from tests.stateful.world import World
 
-ANY = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+ANY = settings(
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 SHARES = {
     "ci": settings(ANY, derandomize=True, max_examples=150, stateful_step_count=60),
     "full": settings(ANY, print_blob=True, max_examples=5_000, stateful_step_count=100),
@@ -17,7 +24,10 @@ SHARES = {
 
 @pytest.mark.timeout(3 * 3600)
 def test_whatever_happens_the_stores_agree_and_the_promises_hold(sweep: str) -> None:
-    """A-R1, A-R3, A-R50, A-R53 to A-R56, A-R60, C-R14, D-R6, D-R30, D-R32, D-R44: any sequence of calls, crashes included."""
+    """A-R1, A-R3, A-R50, A-R53 to A-R56, A-R60, C-R14, D-R6, D-R30, D-R32, D-R44.
+
+    Any sequence of calls, crashes included.
+    """
     run_state_machine_as_test(Life, settings=SHARES[sweep])
 
 
@@ -49,6 +59,8 @@ def test_whatever_happens_memory_a_file_and_postgres_agree_and_the_promises_hold
             return World(postgres.fresh_store())
 
     _, enough = BATCHES[sweep]
-    run_state_machine_as_test(SharedLife, settings=settings(ANY, max_examples=enough, stateful_step_count=30))
+    run_state_machine_as_test(
+        SharedLife, settings=settings(ANY, max_examples=enough, stateful_step_count=30)
+    )
     print(f"\n{lives} lives on three stores, all with the same end")
     assert lives >= enough

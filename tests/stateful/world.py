@@ -1,4 +1,7 @@
-"""A world in which several controllers live the same life: one clock, the same ids, the same processes."""
+"""A world in which several controllers live the same life.
+
+One clock, the same ids, the same processes.
+"""
 
 import shutil
 from base64 import b32encode
@@ -89,7 +92,9 @@ class FakeProcesses:
 
     def living(self, name: str) -> str:
         """Return the supervisor of that name that lives: whoever follows a dead one is another."""
-        return next(each for each in (f"{name}-{number}" for number in count()) if each not in self.dead)
+        return next(
+            each for each in (f"{name}-{number}" for number in count()) if each not in self.dead
+        )
 
 
 class Rulebook:
@@ -128,7 +133,12 @@ class Ids:
 
     def __call__(self) -> str:
         self._count += 1
-        return b32encode(sha256(f"{self._step}/{self._count}".encode()).digest()[:16]).decode().rstrip("=").lower()
+        return (
+            b32encode(sha256(f"{self._step}/{self._count}".encode()).digest()[:16])
+            .decode()
+            .rstrip("=")
+            .lower()
+        )
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -161,7 +171,9 @@ def rows_of(store: Store, *, now: int) -> Rows:
             asks={name: view.asks(name) for name in names},
             events={name: view.events(name) for name in names},
             approved={name: view.calls_in(name, CallState.APPROVED) for name in names},
-            left_open={run: [turn.thing for turn in view.turns_left_open(run)] for run in last_runs},
+            left_open={
+                run: [turn.thing for turn in view.turns_left_open(run)] for run in last_runs
+            },
             inbox=view.open_asks(limit=10_000),
             inbox_size=view.count_open_asks(),
             running=view.running(),
@@ -179,7 +191,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class World:
-    """One controller over each kind of store. Whatever is done is done to all of them, and all must say the same."""
+    """One controller over each kind of store.
+
+    Whatever is done is done to all of them, and all must say the same.
+    """
 
     def __init__(self, database: str | None = None) -> None:
         self.now = NOON
@@ -247,5 +262,7 @@ class World:
         for store in self._real:
             real = rows_of(store, now=self.now)
             for field in Rows.__struct_fields__:
-                assert getattr(real, field) == getattr(model, field), f"{type(store).__name__} disagrees on {field}"
+                assert getattr(real, field) == getattr(model, field), (
+                    f"{type(store).__name__} disagrees on {field}"
+                )
         return model

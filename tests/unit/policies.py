@@ -35,7 +35,9 @@ def policy(text: str, *, allowances: tuple[Allowance, ...] = ()) -> Policy:
 def judged(rules: str | Policy, *words: str) -> Judgement:
     """Return what a policy says of a command."""
     found = policy(rules) if isinstance(rules, str) else rules
-    return found.judge("command", {"argv": list(words)}, surroundings=seen(), workspace=WORKSPACE, now=NOW)
+    return found.judge(
+        "command", {"argv": list(words)}, surroundings=seen(), workspace=WORKSPACE, now=NOW
+    )
 
 
 def allowance(*words: str, task: str | None = None) -> Allowance:

@@ -7,7 +7,16 @@ from hashlib import sha256
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adjourn.core.call import AUTO_APPROVAL, Command, arguments_of, canonical, command_body, command_of, digest_of, slot_of
+from adjourn.core.call import (
+    AUTO_APPROVAL,
+    Command,
+    arguments_of,
+    canonical,
+    command_body,
+    command_of,
+    digest_of,
+    slot_of,
+)
 from tests.hostile import HOSTILE
 from tests.unit.values import a_call
 
@@ -47,7 +56,9 @@ def test_the_bytes_are_json_that_anyone_can_read(command: Command) -> None:
     body = command_body(command)
     read = json.loads(body)
     assert read == {"tool": "command", "arguments": arguments_of(body)}
-    assert json.dumps(read) == json.dumps(read, sort_keys=True), "its keys are sorted, whoever reads it"
+    assert json.dumps(read) == json.dumps(read, sort_keys=True), (
+        "its keys are sorted, whoever reads it"
+    )
 
 
 def test_a_word_that_is_not_utf_8_is_told_apart_from_the_text_that_describes_it() -> None:
@@ -70,7 +81,11 @@ def test_the_digest_is_that_of_the_bytes(command: Command) -> None:
     assert digest_of(body) == sha256(body).hexdigest()
 
 
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(-(2**63), 2**63 - 1)))
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"])), st.integers(-(2**63), 2**63 - 1)
+    )
+)
 def test_equal_values_have_equal_canonical_bytes(value: dict[str, int]) -> None:
     assert canonical(dict(reversed(value.items()))) == canonical(value)
 
@@ -87,6 +102,9 @@ def test_two_slots_are_one_only_if_session_key_and_occurrence_are(one: Slot, oth
 
 
 def test_a_call_has_a_name_in_its_task_and_one_in_the_store() -> None:
-    """A-R26, A-R36: `tc_N` is what a person types; with the task in front it is the idempotency key."""
+    """A-R26, A-R36: `tc_N` is what a person types.
+
+    With the task in front it is the idempotency key.
+    """
     call = a_call("abc", 7)
     assert (call.tool_call_id, call.id) == ("tc_7", "abc.tc_7")

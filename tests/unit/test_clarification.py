@@ -58,7 +58,10 @@ def test_never_more_than_twelve_looks(linger: float) -> None:
 CLARIFICATION = Clarification(
     id="clarif_1",
     request=Request(
-        questions=(Question(key="Q1", prompt="Which?"), Question(key="Q2", prompt='Say "when"\n', choices=("now", "yes"))),
+        questions=(
+            Question(key="Q1", prompt="Which?"),
+            Question(key="Q2", prompt='Say "when"\n', choices=("now", "yes")),
+        ),
         blocked_at="Supervision pattern selection",
         reason="unclear",
         parallel_work=("File watching logic", "Test harness setup"),
@@ -70,7 +73,9 @@ CLARIFICATION = Clarification(
 
 def test_a_request_has_the_protocols_shape() -> None:
     """B-R39 to B-R42: with its markers it is no YAML, without them it is."""
-    written = text.request_text(CLARIFICATION, agent_id="task_bg", checkpoint_path="/x/task_bg.checkpoint.json")
+    written = text.request_text(
+        CLARIFICATION, agent_id="task_bg", checkpoint_path="/x/task_bg.checkpoint.json"
+    )
     lines = written.splitlines()
     assert (lines[0], lines[-1]) == ("[CLARIFICATION_NEEDED]", "[/CLARIFICATION_NEEDED]")
     with pytest.raises(yaml.YAMLError):
@@ -94,7 +99,10 @@ def test_a_request_has_the_protocols_shape() -> None:
         "resume_required": True,
     }
     assert found["work_continues"] is True
-    assert found["parallel_work_available"] == "Can implement:\n- File watching logic\n- Test harness setup\n"
+    assert (
+        found["parallel_work_available"]
+        == "Can implement:\n- File watching logic\n- Test harness setup\n"
+    )
     assert text.read_request(written.encode()).questions == CLARIFICATION.request.questions
 
 
@@ -132,10 +140,15 @@ def test_every_text_comes_back_as_it_was_written(answer: str) -> None:
 )
 def test_a_response_is_read_with_or_without_markers_or_as_json(content: str) -> None:
     """B-R46."""
-    assert text.read_response(content.encode()) == Response(agent_id="a", answers=(("Q1", "yes"),), resume_signal=True)
+    assert text.read_response(content.encode()) == Response(
+        agent_id="a", answers=(("Q1", "yes"),), resume_signal=True
+    )
 
 
-@pytest.mark.parametrize("answer", ["yes", "no", "on", "2026-01-18", "1e3", "0x10", "1:30", "~", "null", "true", "07", ".inf"])
+@pytest.mark.parametrize(
+    "answer",
+    ["yes", "no", "on", "2026-01-18", "1e3", "0x10", "1:30", "~", "null", "true", "07", ".inf"],
+)
 def test_texts_stay_texts(answer: str) -> None:
     content = GOOD.replace('"yes"', answer).encode()
     assert text.read_response(content).answers == (("Q1", answer),)
@@ -189,7 +202,17 @@ def test_what_is_no_response_is_refused(content: str, words: str) -> None:
 
 def asks(**states: AskState) -> list[Ask]:
     return [
-        Ask(id=f"ask-{key}", task_id="t", number=n, run=1, kind=AskKind.QUESTION, prompt="?", created_at=0, key=key, state=state)
+        Ask(
+            id=f"ask-{key}",
+            task_id="t",
+            number=n,
+            run=1,
+            kind=AskKind.QUESTION,
+            prompt="?",
+            created_at=0,
+            key=key,
+            state=state,
+        )
         for n, (key, state) in enumerate(states.items(), start=1)
     ]
 
@@ -200,7 +223,9 @@ def response(*answers: tuple[str, str]) -> Response:
 
 def test_answers_are_matched_by_question_id() -> None:
     """B-R45."""
-    replies = replies_to(response(("Q2", "b"), ("Q1", "a")), asks(Q1=AskState.PENDING, Q2=AskState.PENDING))
+    replies = replies_to(
+        response(("Q2", "b"), ("Q1", "a")), asks(Q1=AskState.PENDING, Q2=AskState.PENDING)
+    )
     assert [(reply.ask_id, reply.text) for reply in replies] == [("ask-Q2", "b"), ("ask-Q1", "a")]
 
 
@@ -213,20 +238,29 @@ def test_answers_are_matched_by_question_id() -> None:
         ([], "no answer to Q1, Q2"),
     ],
 )
-def test_answers_that_do_not_fit_are_refused_whole(answers: list[tuple[str, str]], words: str) -> None:
+def test_answers_that_do_not_fit_are_refused_whole(
+    answers: list[tuple[str, str]], words: str
+) -> None:
     with pytest.raises(Misuse, match=words):
         replies_to(response(*answers), asks(Q1=AskState.PENDING, Q2=AskState.PENDING))
 
 
 def test_an_answer_to_what_is_answered_is_refused() -> None:
     with pytest.raises(AlreadySettled):
-        replies_to(response(("Q1", "a"), ("Q2", "b")), asks(Q1=AskState.ANSWERED, Q2=AskState.PENDING))
+        replies_to(
+            response(("Q1", "a"), ("Q2", "b")), asks(Q1=AskState.ANSWERED, Q2=AskState.PENDING)
+        )
 
 
 SAMPLE = {
     "agentId": "t",
     "phase": "waiting_clarification",
-    "workState": {"completed": ["x"], "inProgress": [], "blocked": ["Q1"], "parallelWorkAvailable": ["y"]},
+    "workState": {
+        "completed": ["x"],
+        "inProgress": [],
+        "blocked": ["Q1"],
+        "parallelWorkAvailable": ["y"],
+    },
     "extractedContext": {"k": 1},
     "decisions": ["d1", "d2"],
     "filesCreated": ["a.md"],
@@ -237,14 +271,29 @@ def test_a_checkpoint_is_read_in_either_spelling_and_either_place() -> None:
     """B-R15, B-R47: the sample's top level, the format's section, and snake_case all mean the same."""
     sample = read_checkpoint(json.dumps(SAMPLE).encode())
     section = {"sessionContext": {"k": 1}, "decisions": ["d1", "d2"], "filesCreated": ["a.md"]}
-    formatted = {name: SAMPLE[name] for name in ("agentId", "phase", "workState")} | {"context": section}
+    formatted = {name: SAMPLE[name] for name in ("agentId", "phase", "workState")} | {
+        "context": section
+    }
     snake = {
         "agent_id": "t",
         "phase": "waiting_clarification",
-        "work_state": {"completed": ["x"], "in_progress": [], "blocked": ["Q1"], "parallel_work_available": ["y"]},
-        "context": {"session_context": {"k": 1}, "decisions": ["d1", "d2"], "files_created": ["a.md"]},
+        "work_state": {
+            "completed": ["x"],
+            "in_progress": [],
+            "blocked": ["Q1"],
+            "parallel_work_available": ["y"],
+        },
+        "context": {
+            "session_context": {"k": 1},
+            "decisions": ["d1", "d2"],
+            "files_created": ["a.md"],
+        },
     }
-    assert sample == read_checkpoint(json.dumps(formatted).encode()) == read_checkpoint(json.dumps(snake).encode())
+    assert (
+        sample
+        == read_checkpoint(json.dumps(formatted).encode())
+        == read_checkpoint(json.dumps(snake).encode())
+    )
     assert sample.context.session_context == {"k": 1}
 
 
@@ -253,7 +302,9 @@ def test_a_checkpoint_says_its_own_size_and_reads_back() -> None:
     for filler in (1, 700, 1000, 50_000):
         content = encoded_checkpoint(Checkpoint(agent_id="t" * filler))
         size = read_checkpoint(content).metadata.checkpoint_size
-        assert size == (f"{len(content)}B" if len(content) < 1024 else f"{round(len(content) / 1024)}KB")
+        assert size == (
+            f"{len(content)}B" if len(content) < 1024 else f"{round(len(content) / 1024)}KB"
+        )
         assert content.startswith(b'{\n  "agentId"')
 
 

@@ -26,16 +26,23 @@ MEANINGS = [
     (FOREIGN, Exit(code=75), SAVED, Interrupted("so far")),
     (FOREIGN, Exit(code=130), SAVED, Interrupted()),  # somebody told the driver itself to stop
     (FOREIGN, KILLED, SAVED, Interrupted(DEATH, died=True)),
-    (FOREIGN, Exit(code=74), SAVED, Interrupted(NO_STORE, died=True)),  # what it was doing could not be written down
+    # What it was doing could not be written down
+    (FOREIGN, Exit(code=74), SAVED, Interrupted(NO_STORE, died=True)),
     (FOREIGN, Exit(code=74), NOTHING, Failed(NO_STORE)),
     (FOREIGN, KILLED, SETTLED, Interrupted(DEATH, died=True)),
     (FOREIGN, KILLED, ASKS, Waits()),  # all that it wanted is in the store
     (FOREIGN, KILLED, NOTHING, Failed(DEATH)),  # there is nothing to go on from
     (AGENT, KILLED, NOTHING, Interrupted(DEATH, died=True)),  # its conversation is in the store
     (AGENT, KILLED, Standing(open_asks=("ask-1",)), Waits()),
-    (FOREIGN, Exit(signal=9, interrupted=True), NOTHING, Interrupted()),  # it was told to stop, and killed after the grace
+    # It was told to stop, and killed after the grace
+    (FOREIGN, Exit(signal=9, interrupted=True), NOTHING, Interrupted()),
     (FOREIGN, Exit(signal=9, interrupted=True), ASKS, Interrupted()),
-    (FOREIGN, Exit(signal=9, error="it took too long and was stopped"), SAVED, Failed("it took too long and was stopped")),
+    (
+        FOREIGN,
+        Exit(signal=9, error="it took too long and was stopped"),
+        SAVED,
+        Failed("it took too long and was stopped"),
+    ),
 ]
 
 

@@ -1,4 +1,7 @@
-"""A call as a person would rather have it: written for an editor, read back exactly, one argument at a time."""
+"""A call as a person would rather have it.
+
+Written for an editor, read back exactly, one argument at a time.
+"""
 
 from typing import Any
 
@@ -14,22 +17,32 @@ from tests.hostile import HOSTILE_WORDS
 from tests.unit.values import a_call, a_spec
 
 SPEC = a_spec(argv=("./deploy.sh", "--env", "prod"))
-SHOWN = Command(argv=(*SPEC.argv, "--approval-decision=approved"), cwd=SPEC.workspace, env={"AUTO_APPROVAL": "approved"})
+SHOWN = Command(
+    argv=(*SPEC.argv, "--approval-decision=approved"),
+    cwd=SPEC.workspace,
+    env={"AUTO_APPROVAL": "approved"},
+)
 CALL = a_call(body=command_body(SHOWN))
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=8,
 )
 
 
-# --- in an editor ----------------------------------------------------------------------------------------------------------
+# --- in an editor ---------------------------------------------------------------------------------
 
 
 @given(st.dictionaries(st.text(), json_values, max_size=4))
 def test_what_nobody_touched_reads_back_as_it_was(arguments: dict[str, Any]) -> None:
     arguments = msgspec.json.decode(msgspec.json.encode(arguments))
-    assert canonical(read_back(written(arguments, ["a remark", "and # another"]))) == canonical(arguments)
+    assert canonical(read_back(written(arguments, ["a remark", "and # another"]))) == canonical(
+        arguments
+    )
 
 
 @pytest.mark.parametrize("start", range(0, len(HOSTILE_WORDS), 50))
@@ -45,13 +58,15 @@ def test_an_emptied_file_says_nothing(text: str) -> None:
     assert read_back(text) is None
 
 
-@pytest.mark.parametrize("text", ["[]", '"x"', "{", '{"a": 1, "a": 2}', '{"a": NaN}', "x", "{}}", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["[]", '"x"', "{", '{"a": 1, "a": 2}', '{"a": NaN}', "x", "{}}", "[" * 100_000]
+)
 def test_what_is_not_a_mapping_in_json_is_refused(text: str) -> None:
     with pytest.raises(Misuse):
         read_back(text)
 
 
-# --- one at a time ---------------------------------------------------------------------------------------------------------
+# --- one at a time --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -111,12 +126,14 @@ def test_what_cannot_be_set_is_refused(assignment: str) -> None:
         with_argument(ARGUMENTS, assignment)
 
 
-# --- what comes of it ------------------------------------------------------------------------------------------------------
+# --- what comes of it -----------------------------------------------------------------------------
 
 
 def test_an_edited_command_changes_its_words_and_nothing_that_adjourn_added() -> None:
     arguments = {**editable(CALL, SPEC), "argv": ["./deploy.sh", "--env", "test"]}
-    body, spec = edited(CALL, SPEC, arguments, schema=None, files={"/srv/place/deploy.sh": "sha256:00"})
+    body, spec = edited(
+        CALL, SPEC, arguments, schema=None, files={"/srv/place/deploy.sh": "sha256:00"}
+    )
     assert command_of(body) == Command(
         argv=("./deploy.sh", "--env", "test", "--approval-decision=approved"),
         cwd=SPEC.workspace,
@@ -144,7 +161,9 @@ def test_an_edited_command_changes_its_words_and_nothing_that_adjourn_added() ->
         ({"argv": [{"bytes": "!"}], "cwd": "/"}, ""),
     ],
 )
-def test_a_command_that_no_process_could_be_is_refused(arguments: dict[str, Any], named: str) -> None:
+def test_a_command_that_no_process_could_be_is_refused(
+    arguments: dict[str, Any], named: str
+) -> None:
     with pytest.raises(Misuse) as refused:
         edited(CALL, SPEC, arguments, schema=None)
     assert named in refused.value.sentence
@@ -154,7 +173,11 @@ def test_a_word_that_is_not_utf8_survives_an_edit_of_another() -> None:
     spec = a_spec(argv=("./tool", "\udcff\udcfe", "prod"))
     call = a_call(body=command_body(Command(argv=spec.argv, cwd=spec.workspace)))
     arguments = with_argument(read_back(written(editable(call, spec), [])) or {}, "argv.2=test")
-    assert command_of(edited(call, spec, arguments, schema=None)[0]).argv == ("./tool", "\udcff\udcfe", "test")
+    assert command_of(edited(call, spec, arguments, schema=None)[0]).argv == (
+        "./tool",
+        "\udcff\udcfe",
+        "test",
+    )
 
 
 def test_arguments_that_break_the_tools_schema_are_refused() -> None:
@@ -166,12 +189,19 @@ def test_arguments_that_break_the_tools_schema_are_refused() -> None:
 
 
 def test_a_difference_shows_both_versions() -> None:
-    other = command_body(msgspec.structs.replace(SHOWN, argv=("./deploy.sh", "--env", "te\x1bst"), files={"/a": "sha256:1"}))
+    other = command_body(
+        msgspec.structs.replace(
+            SHOWN, argv=("./deploy.sh", "--env", "te\x1bst"), files={"/a": "sha256:1"}
+        )
+    )
     assert difference("command", CALL.body, other) == [
         '- "prod"',
         '- "--approval-decision=approved"',
         '+ "te\\u{1b}st"',
         "  file /a is new: sha256:1",
     ]
-    old, new = tool_body("drop", {"rows": 3, "table": "t"}), tool_body("drop", {"rows": 4, "table": "t"})
+    old, new = (
+        tool_body("drop", {"rows": 3, "table": "t"}),
+        tool_body("drop", {"rows": 4, "table": "t"}),
+    )
     assert difference("drop", old, new) == ["-   rows: 3", "+   rows: 4"]

@@ -48,7 +48,8 @@ EXIT_CODES = {
 
 def test_every_error_has_its_exit_code() -> None:
     """A-R21 to A-R23: 0 and 10 are never the exit code of an error."""
-    ours = {kind for kind in tree() if kind.__module__ == errors.__name__}  # not those of modules that happen to be loaded
+    # Not those of modules that happen to be loaded
+    ours = {kind for kind in tree() if kind.__module__ == errors.__name__}
     assert {kind.__name__: kind.exit_code for kind in ours} == EXIT_CODES
 
 
@@ -62,7 +63,11 @@ def test_an_error_is_one_object_for_machines(kind: type[AdjournError]) -> None:
     """A-R22, A-R31: a failure is JSON too, with code, sentence and way out."""
     told = failure(kind("it broke", way_out="adjourn inbox"))
     assert (told.schema_version, told.outcome) == (1, "failed")
-    assert (told.error.code, told.error.message, told.error.way_out) == (kind.code, "it broke", "adjourn inbox")
+    assert (told.error.code, told.error.message, told.error.way_out) == (
+        kind.code,
+        "it broke",
+        "adjourn inbox",
+    )
     assert str(kind("it broke")) == "it broke"
     assert failure(kind("it broke")).error.way_out is None
 
@@ -70,7 +75,11 @@ def test_an_error_is_one_object_for_machines(kind: type[AdjournError]) -> None:
 def test_the_tree_is_drawn_where_it_grows() -> None:
     """The drawing at the top of the module names every error with its exit code."""
     drawing = (errors.__doc__ or "").splitlines()
-    drawn = {words[0]: words[1] for line in drawing if len(words := line.lstrip(" │├└─").split()) > 1 and words[1].isdigit()}
+    drawn = {
+        words[0]: words[1]
+        for line in drawing
+        if len(words := line.lstrip(" │├└─").split()) > 1 and words[1].isdigit()
+    }
     told = {name: str(code) for name, code in EXIT_CODES.items() if name != "AdjournError"}
     assert drawn == told
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adjourn.core.trail.events import GENESIS, Event, Sealed, first_broken, forgotten, link_after, seal_after
+from adjourn.core.trail.events import (
+    GENESIS,
+    Event,
+    Sealed,
+    first_broken,
+    forgotten,
+    link_after,
+    seal_after,
+)
 from tests.unit.values import NOON, an_event
 
 events = st.builds(
@@ -16,7 +24,11 @@ events = st.builds(
     kind=st.sampled_from(["task_created", "ask_opened", "ask_approved"]),
     by=st.sampled_from(["uid:0", "uid:1000", "adjourn"]),
     at=st.integers(NOON, NOON + 5),
-    facts=st.dictionaries(st.sampled_from(["call", "digest"]), st.integers(0, 3) | st.text("xy", max_size=2), max_size=2),
+    facts=st.dictionaries(
+        st.sampled_from(["call", "digest"]),
+        st.integers(0, 3) | st.text("xy", max_size=2),
+        max_size=2,
+    ),
 )
 stories = st.lists(events, min_size=1, max_size=12)
 indexes = st.integers(0, 11)
@@ -28,7 +40,9 @@ def trail_of(story: list[Event]) -> list[Sealed]:
     trail: list[Sealed] = []
     for event in story:
         link = heads[event.task_id] = link_after(heads.get(event.task_id, GENESIS), event)
-        trail.append(Sealed(event=event, seal=seal_after(trail[-1].seal if trail else GENESIS, link)))
+        trail.append(
+            Sealed(event=event, seal=seal_after(trail[-1].seal if trail else GENESIS, link))
+        )
     return trail
 
 
@@ -42,7 +56,9 @@ def test_an_empty_trail_closes() -> None:
 
 
 @given(stories, indexes, events)
-def test_an_edited_event_is_found_where_it_stands(story: list[Event], index: int, other: Event) -> None:
+def test_an_edited_event_is_found_where_it_stands(
+    story: list[Event], index: int, other: Event
+) -> None:
     index %= len(story)
     assume(story[index] != other)
     trail = trail_of(story)
@@ -52,7 +68,10 @@ def test_an_edited_event_is_found_where_it_stands(story: list[Event], index: int
 
 @given(stories, indexes)
 def test_a_removed_event_is_found_at_the_gap(story: list[Event], index: int) -> None:
-    """Only a cut at the very end leaves a shorter trail that closes; the heads of the tasks tell that."""
+    """Only a cut at the very end leaves a shorter trail that closes.
+
+    The heads of the tasks tell that.
+    """
     assume(len(story) > 1)
     index %= len(story) - 1
     trail = trail_of(story)
@@ -87,17 +106,23 @@ def test_a_changed_seal_is_found(story: list[Event], index: int, seal: bytes) ->
 
 
 @given(stories, st.lists(st.sampled_from(["a", "b", "c"]), max_size=3))
-def test_forgetting_tasks_keeps_the_chain_closed_and_leaves_no_word_of_them(story: list[Event], gone: list[str]) -> None:
+def test_forgetting_tasks_keeps_the_chain_closed_and_leaves_no_word_of_them(
+    story: list[Event], gone: list[str]
+) -> None:
     trail = trail_of(story)
     for task_id in gone:
         trail = forgotten(trail, task_id)
     assert first_broken(trail) is None
-    assert [row.event for row in trail] == [None if event.task_id in gone else event for event in story]
+    assert [row.event for row in trail] == [
+        None if event.task_id in gone else event for event in story
+    ]
     assert [row.seal for row in trail] == [row.seal for row in trail_of(story)]
 
 
 @given(stories, indexes, st.binary(min_size=32, max_size=32))
-def test_a_changed_link_of_a_forgotten_event_is_found(story: list[Event], index: int, link: bytes) -> None:
+def test_a_changed_link_of_a_forgotten_event_is_found(
+    story: list[Event], index: int, link: bytes
+) -> None:
     index %= len(story)
     trail = forgotten(trail_of(story), story[index].task_id)
     assume(trail[index].link != link)
@@ -126,5 +151,12 @@ def test_every_event_has_a_seal_of_its_own_even_if_it_says_the_same() -> None:
 
 @pytest.mark.parametrize("facts", [{}, {"call": 1}, {"digest": None}, {"call": "1"}])
 def test_facts_are_part_of_the_link(facts: dict[str, str | int | None]) -> None:
-    others: list[dict[str, str | int | None]] = [{"call": 2}, {"digest": "x"}, {"call": 1, "digest": "x"}]
-    assert all(link_after(GENESIS, an_event(facts=facts)) != link_after(GENESIS, an_event(facts=other)) for other in others)
+    others: list[dict[str, str | int | None]] = [
+        {"call": 2},
+        {"digest": "x"},
+        {"call": 1, "digest": "x"},
+    ]
+    assert all(
+        link_after(GENESIS, an_event(facts=facts)) != link_after(GENESIS, an_event(facts=other))
+        for other in others
+    )

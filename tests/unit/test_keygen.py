@@ -31,7 +31,9 @@ def test_where_there_is_none_a_sentence_says_so(path: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o644])
-def test_one_on_path_that_others_can_write_or_nobody_can_run_does_not_count(tmp_path: Path, mode: int) -> None:
+def test_one_on_path_that_others_can_write_or_nobody_can_run_does_not_count(
+    tmp_path: Path, mode: int
+) -> None:
     with pytest.raises(AdjournError):
         find_program([], str(a_program(tmp_path / "bin", mode=mode).parent))
 

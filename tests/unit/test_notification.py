@@ -19,7 +19,9 @@ SEAL = bytes(range(32))
 
 def a_scene(**task: Any) -> Scene:
     waiting = replace(a_task(state=TaskState.WAITING, runs=1), **task)
-    return Scene(task=waiting, run=a_run(checkpoint_id="cp"), asks=(an_approval(),), calls={1: a_call()})
+    return Scene(
+        task=waiting, run=a_run(checkpoint_id="cp"), asks=(an_approval(),), calls={1: a_call()}
+    )
 
 
 def told(kind: str, scene: Scene, **facts: str | int | None) -> str:
@@ -33,7 +35,10 @@ def test_only_events_that_there_are_can_be_told() -> None:
 
 
 def test_the_word_of_a_person_that_it_ran_completes_a_task() -> None:
-    assert occasion_of(an_event(kind="call_settled", facts={"verdict": "it-ran"})) is Occasion.COMPLETION
+    assert (
+        occasion_of(an_event(kind="call_settled", facts={"verdict": "it-ran"}))
+        is Occasion.COMPLETION
+    )
     assert occasion_of(an_event(kind="call_settled", facts={"verdict": "it-did-not"})) is None
     assert occasion_of(an_event(kind="run_claimed")) is None
 
@@ -57,7 +62,9 @@ def test_a_pause_shows_what_would_run_and_how_to_go_on() -> None:
 def test_of_an_agent_it_is_told_what_the_agent_was_told() -> None:
     """Not the command of ours that drives it."""
     spec = replace(a_spec(), runner="claude", argv=("adjourn", "_claude"), prompt="Fix the\ntest")
-    assert told("run_waiting", a_scene(spec=spec), run=1).splitlines()[1] == r"  claude: Fix the\ntest"
+    assert (
+        told("run_waiting", a_scene(spec=spec), run=1).splitlines()[1] == r"  claude: Fix the\ntest"
+    )
 
 
 def test_a_pause_that_is_over_by_the_time_it_is_told_says_so_and_asks_for_nothing() -> None:
@@ -68,7 +75,9 @@ def test_a_pause_that_is_over_by_the_time_it_is_told_says_so_and_asks_for_nothin
 
 def test_a_decision_says_whose_it_is_and_what_it_says() -> None:
     ask = settled(an_ask(), AskState.ANSWERED, reply="eu")
-    happened = Happened(place=1, event=an_event(kind="ask_answered", facts={"ask": ask.id}), seal=SEAL)
+    happened = Happened(
+        place=1, event=an_event(kind="ask_answered", facts={"ask": ask.id}), seal=SEAL
+    )
     notice = notice_of(happened, a_scene(), ask=ask, hint="adjourn -c cp")
     assert notice.text.startswith("Answered by uid:1000: eu  (task task-a)")
     assert notice.ask_id == ask.id
@@ -82,7 +91,11 @@ def test_no_word_from_outside_reaches_a_person_unrendered(kind: str) -> None:
 
 def is_told_rendered(kind: str, word: str) -> None:
     spec = a_spec(argv=("./deploy.sh", word))
-    states = {"run_waiting": TaskState.WAITING, "run_completed": TaskState.SUCCEEDED, "run_failed": TaskState.FAILED}
+    states = {
+        "run_waiting": TaskState.WAITING,
+        "run_completed": TaskState.SUCCEEDED,
+        "run_failed": TaskState.FAILED,
+    }
     scene = a_scene(spec=spec, message=word, state=states[kind])
     question = an_ask(prompt=word, choices=(word, "b"))
     scene = msgspec.structs.replace(scene, asks=(*scene.asks, question))

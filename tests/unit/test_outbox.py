@@ -1,4 +1,7 @@
-"""How a notifier goes through the trail: nothing is lost, nothing overtakes, and nobody is pestered."""
+"""How a notifier goes through the trail.
+
+Nothing is lost, nothing overtakes, and nobody is pestered.
+"""
 
 from adjourn.core.outbox import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE, Outbox, pause_after
 from tests.unit.values import NOON
@@ -24,7 +27,14 @@ def test_what_was_not_taken_is_tried_again_and_later_each_time() -> None:
 
 
 def test_a_pause_grows_from_seconds_to_an_hour_and_no_further() -> None:
-    assert [pause_after(tries) // 1000 for tries in (1, 2, 3, 10, 11, 500)] == [5, 10, 20, 2560, 3600, 3600]
+    assert [pause_after(tries) // 1000 for tries in (1, 2, 3, 10, 11, 500)] == [
+        5,
+        10,
+        20,
+        2560,
+        3600,
+        3600,
+    ]
 
 
 def test_one_event_that_nobody_takes_does_not_keep_back_other_tasks() -> None:

@@ -32,7 +32,9 @@ from adjourn.core.policy.rule import Index, Rule
         ("[^a]", ["^", "a"], ["b"]),
     ],
 )
-def test_a_pattern_stands_for_exactly_these_words(pattern: str, fitting: list[str], others: list[str]) -> None:
+def test_a_pattern_stands_for_exactly_these_words(
+    pattern: str, fitting: list[str], others: list[str]
+) -> None:
     assert [word for word in fitting if not read_pattern(pattern).matches(word)] == []
     assert [word for word in others if read_pattern(pattern).matches(word)] == []
 
@@ -67,7 +69,9 @@ def test_a_quoted_word_stands_for_itself_and_no_other(word: str, other: str) -> 
     assert pattern.matches(other) == (word == other)
 
 
-@given(st.text("ab*?x", max_size=8).filter(lambda text: "**" not in text), st.text("abx", max_size=8))
+@given(
+    st.text("ab*?x", max_size=8).filter(lambda text: "**" not in text), st.text("abx", max_size=8)
+)
 def test_stars_and_question_marks_mean_what_they_mean_elsewhere(pattern: str, word: str) -> None:
     assert read_pattern(pattern).matches(word) == fnmatchcase(word, pattern)
 
@@ -78,7 +82,7 @@ def test_no_pattern_takes_long_over_any_word() -> None:
         assert not read_pattern(pattern).matches("a" * 5_000)
 
 
-# --- the index ------------------------------------------------------------------------------------------------------------
+# --- the index ------------------------------------------------------------------------------------
 
 PATTERNS = st.one_of(
     st.text("ab", max_size=2),
@@ -87,14 +91,17 @@ PATTERNS = st.one_of(
 )
 WORDS = st.one_of(st.text("ab", max_size=3), st.sampled_from(["-a", "..", "../a", "a-b", "b.a"]))
 ARGV = st.builds(
-    lambda words, rest: (*words, REST) if rest else tuple(words), st.lists(PATTERNS, max_size=3), st.booleans()
+    lambda words, rest: (*words, REST) if rest else tuple(words),
+    st.lists(PATTERNS, max_size=3),
+    st.booleans(),
 ).filter(bool)
 RULES = st.one_of(
     st.builds(lambda argv: Rule(argv=argv, action=Action.AUTO), ARGV),
     st.builds(lambda tool, argv: Rule(tool=tool, argv=argv, action=Action.AUTO), PATTERNS, ARGV),
     st.builds(lambda tool: Rule(tool=tool, action=Action.AUTO), PATTERNS),
     st.builds(
-        lambda table: Rule(arguments=table, action=Action.AUTO), st.dictionaries(st.sampled_from("pq"), PATTERNS, min_size=1)
+        lambda table: Rule(arguments=table, action=Action.AUTO),
+        st.dictionaries(st.sampled_from("pq"), PATTERNS, min_size=1),
     ),
 )
 
@@ -107,18 +114,30 @@ def fits(rule: Rule, tool: str, words: list[str], *, strictly: bool) -> bool:
     enough = len(words) >= len(patterns) if is_open else len(words) == len(patterns)
     pairs = zip(patterns, words, strict=False)
     return (
-        enough and read_pattern(rule.tool).matches(tool) and all(read_pattern(a).matches(b, strictly=strictly) for a, b in pairs)
+        enough
+        and read_pattern(rule.tool).matches(tool)
+        and all(read_pattern(a).matches(b, strictly=strictly) for a, b in pairs)
     )
 
 
 @given(st.lists(RULES, max_size=12), WORDS, st.lists(WORDS, min_size=1, max_size=4), st.booleans())
-def test_the_index_finds_exactly_the_rules_that_match(rules: list[Rule], tool: str, words: list[str], strictly: bool) -> None:  # noqa: FBT001 -- hypothesis hands it in
+def test_the_index_finds_exactly_the_rules_that_match(
+    rules: list[Rule],
+    tool: str,
+    words: list[str],
+    strictly: bool,  # noqa: FBT001
+) -> None:
     found = list(Index(rules, strictly=strictly).of_words(tool, words))
     expected = [rule for rule in rules if rule.argv and fits(rule, tool, words, strictly=strictly)]
     assert sorted(map(id, found)) == sorted(map(id, expected))
 
 
-@given(st.lists(RULES, max_size=12), WORDS, st.dictionaries(st.sampled_from("pqr"), WORDS), st.booleans())
+@given(
+    st.lists(RULES, max_size=12),
+    WORDS,
+    st.dictionaries(st.sampled_from("pqr"), WORDS),
+    st.booleans(),
+)
 def test_the_index_finds_exactly_the_rules_for_arguments(
     rules: list[Rule],
     tool: str,
@@ -126,7 +145,9 @@ def test_the_index_finds_exactly_the_rules_for_arguments(
     strictly: bool,  # noqa: FBT001 -- hypothesis hands it in
 ) -> None:
     found = list(Index(rules, strictly=strictly).of_call(tool, arguments, holds_commands=False))
-    expected = [rule for rule in rules if rule.argv is None and read_pattern(rule.tool).matches(tool)]
+    expected = [
+        rule for rule in rules if rule.argv is None and read_pattern(rule.tool).matches(tool)
+    ]
     expected = [
         rule
         for rule in expected

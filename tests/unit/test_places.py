@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from adjourn.core.text.toml import Path, Places
 
 KEYS = st.text("abc_-", min_size=1, max_size=3)
-STRINGS = st.sampled_from(['"{}"', "'{}'", '"""{}"""', "'''{}'''", '"{}\\"]#="', '"{} }} , ["', '"""{}\n# x = [\n"""', "'{}\\'"])
+STRINGS = st.sampled_from(
+    [
+        '"{}"',
+        "'{}'",
+        '"""{}"""',
+        "'''{}'''",
+        '"{}\\"]#="',
+        '"{} }} , ["',
+        '"""{}\n# x = [\n"""',
+        "'{}\\'",
+    ]
+)
 LEAVES = STRINGS.map(lambda style: ("leaf", style))
 VALUES = st.recursive(
     LEAVES,
@@ -37,8 +48,15 @@ class Writer:
             self.marks += 1
             return str(content).format(f"mark{self.marks:04}")
         if kind == "list":
-            return "[" + self._gap + ("," + self._gap).join(self.value(item) + self._gap for item in content) + "]"
-        return "{ " + ", ".join(f"{key} = {self.value(item)}" for key, item in content.items()) + " }"
+            return (
+                "["
+                + self._gap
+                + ("," + self._gap).join(self.value(item) + self._gap for item in content)
+                + "]"
+            )
+        return (
+            "{ " + ", ".join(f"{key} = {self.value(item)}" for key, item in content.items()) + " }"
+        )
 
 
 def marked(found: Any, path: Path = ()) -> dict[Path, str]:
@@ -46,11 +64,15 @@ def marked(found: Any, path: Path = ()) -> dict[Path, str]:
     if isinstance(found, str):
         return {path: found[:8]}
     items = found.items() if isinstance(found, dict) else enumerate(found)
-    return {place: mark for key, item in items for place, mark in marked(item, (*path, key)).items()}
+    return {
+        place: mark for key, item in items for place, mark in marked(item, (*path, key)).items()
+    }
 
 
 @given(DOCUMENTS, GAPS)
-def test_what_the_parser_found_is_found_at_its_place(document: list[tuple[str, dict[str, Any]]], gap: str) -> None:
+def test_what_the_parser_found_is_found_at_its_place(
+    document: list[tuple[str, dict[str, Any]]], gap: str
+) -> None:
     writer = Writer(gap)
     lines: list[str] = []
     for header, table in document:

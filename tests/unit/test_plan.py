@@ -6,7 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from adjourn.core.plan.file import MOST_TASKS, read_plan
-from adjourn.core.plan.plan import Item, ItemState, Known, Plan, Progress, in_order, progress_of, words_of
+from adjourn.core.plan.plan import (
+    Item,
+    ItemState,
+    Known,
+    Plan,
+    Progress,
+    in_order,
+    progress_of,
+    words_of,
+)
 from adjourn.core.states import TaskState
 from tests.unit.values import a_task
 
@@ -51,7 +60,10 @@ WRONG = {
     '[[task]]\nid = "a"\ncommand = ["a\\u0000"]\n': (3, "`command` must be a list of words"),
     f"{A_TASK}options = {{}}\n": (4, "the runner `command` takes a `command`, and no `options`"),
     '[[task]]\nid = "a"\nprompt = "x"\noptions = 1\n': (4, "`options` must be a table of settings"),
-    '[[task]]\nid = "a"\nprompt = "x"\noptions = { a = [] }\n': (4, "`options` must be a table of settings"),
+    '[[task]]\nid = "a"\nprompt = "x"\noptions = { a = [] }\n': (
+        4,
+        "`options` must be a table of settings",
+    ),
     '[[task]]\nid = "a"\nprompt = " "\n': (3, "`prompt` must be text"),
     '[[task]]\nid = "a"\nprompt = ["x"]\n': (3, "`prompt` must be text"),
 }
@@ -87,27 +99,40 @@ def test_everything_that_is_wrong_is_told_in_order() -> None:
 
 
 def test_too_many_tasks_are_refused() -> None:
-    text = "".join(f'[[task]]\nid = "t{number}"\ncommand = ["true"]\n' for number in range(MOST_TASKS + 1))
+    text = "".join(
+        f'[[task]]\nid = "t{number}"\ncommand = ["true"]\n' for number in range(MOST_TASKS + 1)
+    )
     (problem,) = read_plan(text, source="plan.toml").problems
     assert "1,000 are the most" in problem.what
 
 
 def test_a_plan_says_what_its_tasks_do_not() -> None:
-    text = (
-        f'review = true\npause_on_approval = true\n{A_TASK}[[task]]\nid = "b"\nprompt = "go"\nreview = false\nrunner = "codex"\n'
-    )
+    text = f'review = true\npause_on_approval = true\n{A_TASK}[[task]]\nid = "b"\nprompt = "go"\nreview = false\nrunner = "codex"\n'
     content = read_plan(text, source="plan.toml")
     one, two = content.items
-    assert (one.review, one.pause_on_approval, one.runner, one.command) == (True, True, "command", ("true",))
-    assert (two.review, two.pause_on_approval, two.runner, two.prompt) == (False, True, "codex", "go")
+    assert (one.review, one.pause_on_approval, one.runner, one.command) == (
+        True,
+        True,
+        "command",
+        ("true",),
+    )
+    assert (two.review, two.pause_on_approval, two.runner, two.prompt) == (
+        False,
+        True,
+        "codex",
+        "go",
+    )
     assert (one.line, two.line, content.workspace) == (3, 6, ".")
 
 
-# --- what is ready ---------------------------------------------------------------------------------------------------------
+# --- what is ready --------------------------------------------------------------------------------
 
 
 def a_plan(**needs: str) -> Plan:
-    items = [Item(id=name, line=1, command=("true",), needs=tuple(wanted.split())) for name, wanted in needs.items()]
+    items = [
+        Item(id=name, line=1, command=("true",), needs=tuple(wanted.split()))
+        for name, wanted in needs.items()
+    ]
     return Plan(path="/srv/plan.toml", workspace="/srv", items=tuple(items))
 
 
@@ -115,7 +140,9 @@ DIAMOND = a_plan(top="", left="top", right="top", bottom="left right", alone="")
 
 
 def progress(plan: Plan = DIAMOND, **states: TaskState) -> Progress:
-    return progress_of(plan, {name: Known(task=a_task(name, state=state)) for name, state in states.items()})
+    return progress_of(
+        plan, {name: Known(task=a_task(name, state=state)) for name, state in states.items()}
+    )
 
 
 def states_of(found: Progress) -> dict[str, str]:
@@ -145,12 +172,19 @@ def test_a_failed_task_blocks_only_what_needs_it() -> None:
     }
     assert next_of(found) == "right"
     assert found.outcome == "paused"
-    done = progress(top=TaskState.SUCCEEDED, left=TaskState.FAILED, right=TaskState.SUCCEEDED, alone=TaskState.SUCCEEDED)
+    done = progress(
+        top=TaskState.SUCCEEDED,
+        left=TaskState.FAILED,
+        right=TaskState.SUCCEEDED,
+        alone=TaskState.SUCCEEDED,
+    )
     assert (next_of(done), done.outcome) == (None, "failed")
 
 
 @pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED])
-def test_what_came_to_nothing_is_not_begun_again_unless_its_words_have_changed(state: TaskState) -> None:
+def test_what_came_to_nothing_is_not_begun_again_unless_its_words_have_changed(
+    state: TaskState,
+) -> None:
     """D-R30"""
     alone = a_plan(a="")
     assert next_of(progress(alone, a=state)) is None
@@ -192,7 +226,10 @@ def test_what_is_queued_starts_only_when_its_needs_are_done() -> None:
     found = progress(top=TaskState.RUNNING, left=TaskState.QUEUED)
     assert next_of(found) == "top"
     assert not found.of("left").can_start
-    assert next_of(progress(top=TaskState.FAILED, left=TaskState.QUEUED, alone=TaskState.SUCCEEDED)) is None
+    assert (
+        next_of(progress(top=TaskState.FAILED, left=TaskState.QUEUED, alone=TaskState.SUCCEEDED))
+        is None
+    )
     assert next_of(progress(top=TaskState.SUCCEEDED, left=TaskState.QUEUED)) == "left"
 
 
@@ -205,7 +242,10 @@ def test_of_any_graph_each_is_begun_after_its_needs_and_all_are() -> None:
     dice = random.Random(7)
     for _ in range(200):
         names = [f"t{number}" for number in range(dice.randrange(1, 12))]
-        needs = {name: " ".join(dice.sample(names[:at], dice.randrange(min(at, 3) + 1))) for at, name in enumerate(names)}
+        needs = {
+            name: " ".join(dice.sample(names[:at], dice.randrange(min(at, 3) + 1)))
+            for at, name in enumerate(names)
+        }
         shuffled = list(needs.items())
         dice.shuffle(shuffled)
         plan = a_plan(**dict(shuffled))
@@ -230,4 +270,10 @@ def test_other_words_are_other_work() -> None:
         replace(item, pause_on_approval=True),
     ]
     assert len({words_of(plan, each) for each in same}) == 1
-    assert len({words_of(plan, each) for each in [item, *others]} | {words_of(replace(plan, workspace="\udcff"), item)}) == 7
+    assert (
+        len(
+            {words_of(plan, each) for each in [item, *others]}
+            | {words_of(replace(plan, workspace="\udcff"), item)}
+        )
+        == 7
+    )

@@ -29,12 +29,20 @@ def test_a_secret_is_taken_out_of_words_and_of_what_holds_them(canary: Canary) -
 def test_nothing_of_a_scene_tells_a_secret(canary: Canary) -> None:
     words = ("tool", *canary.words)
     body = command_body(Command(argv=words, cwd="/srv", env={"AUTO_APPROVAL": canary.words[-1]}))
-    text = canary.words[-1] if len(canary.words) == 1 or canary.words[0] in {"-c", "-H"} else " ".join(canary.words)
+    text = (
+        canary.words[-1]
+        if len(canary.words) == 1 or canary.words[0] in {"-c", "-H"}
+        else " ".join(canary.words)
+    )
     if canary.words[0] == "-u":
         text = ""  # in a text, a colon between two words means nothing
-    ask = msgspec.structs.replace(an_approval(), manifest=text, prompt=text, reply=text, kind=AskKind.APPROVAL)
+    ask = msgspec.structs.replace(
+        an_approval(), manifest=text, prompt=text, reply=text, kind=AskKind.APPROVAL
+    )
     task = a_task(spec=a_spec(argv=words), state=TaskState.WAITING, message=text, runs=1)
-    scene = Scene(task=task, run=a_run(), asks=(ask,), calls={1: a_call(body=body)}, originals={1: body})
+    scene = Scene(
+        task=task, run=a_run(), asks=(ask,), calls={1: a_call(body=body)}, originals={1: body}
+    )
     clean = Redactor().scene(scene)
     env = command_of(clean.calls[1].body).env.pop("AUTO_APPROVAL")
     shown = str(msgspec.to_builtins(clean)) + str(arguments_of(clean.calls[1].body)["argv"])
@@ -75,7 +83,12 @@ def test_the_mark_says_how_many_bytes_are_missing() -> None:
 
 def test_a_word_that_is_not_utf8_is_looked_at_too() -> None:
     word = "--password=geheim\udcff"
-    cleaned = Redactor().value([msgspec.to_builtins(portable("x\udcff")), msgspec.to_builtins(portable(f"DB_PASSWORD={word}"))])
+    cleaned = Redactor().value(
+        [
+            msgspec.to_builtins(portable("x\udcff")),
+            msgspec.to_builtins(portable(f"DB_PASSWORD={word}")),
+        ]
+    )
     assert cleaned[0] == msgspec.to_builtins(portable("x\udcff"))
     assert "geheim" not in str(cleaned[1])
 
@@ -90,7 +103,7 @@ def test_a_rendered_mark_reads_as_a_mark() -> None:
     assert plainly('0  "\\u{2039}redacted 7 bytes\\u{203a}"') == '0  "‹redacted 7 bytes›"'  # noqa: RUF001 -- our mark
 
 
-# --- the user's own patterns -----------------------------------------------------------------------------------------------
+# --- the user's own patterns ----------------------------------------------------------------------
 
 
 def test_the_users_own_patterns_count_too() -> None:
@@ -107,7 +120,20 @@ def test_a_long_line_hides_no_secret(before: int) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(", "(a+)+", "(a|b)*", "(a*)*b", "((a+)b)*", r"(a)\1", "a*b*c*d*", "(?:x{2,9}){3,}", "x" * 301, "(?P<n>a)(?P=n)", "[", "*"],
+    [
+        "(",
+        "(a+)+",
+        "(a|b)*",
+        "(a*)*b",
+        "((a+)b)*",
+        r"(a)\1",
+        "a*b*c*d*",
+        "(?:x{2,9}){3,}",
+        "x" * 301,
+        "(?P<n>a)(?P=n)",
+        "[",
+        "*",
+    ],
 )
 def test_a_pattern_that_is_wrong_or_could_take_for_ever_is_refused(pattern: str) -> None:
     assert len(pattern) > 300 or not is_tame(pattern)
@@ -116,7 +142,15 @@ def test_a_pattern_that_is_wrong_or_could_take_for_ever_is_refused(pattern: str)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["acme-[a-z]+", r"\bkey=\S+", "(?:live|test)_[0-9]{8,40}", "(?i)geheim", r"a\*b\+c\(d\)e", "[*+]{1,3}x"]
+    "pattern",
+    [
+        "acme-[a-z]+",
+        r"\bkey=\S+",
+        "(?:live|test)_[0-9]{8,40}",
+        "(?i)geheim",
+        r"a\*b\+c\(d\)e",
+        "[*+]{1,3}x",
+    ],
 )
 def test_a_plain_pattern_is_taken(pattern: str) -> None:
     assert is_tame(pattern)

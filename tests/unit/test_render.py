@@ -34,7 +34,12 @@ from tests.needs import needs
 
 SMALL_AND_HEADS = [text[:10_000] for text in HOSTILE]
 SMALL = [text for text in HOSTILE if text not in LARGE]
-EVERY_CHARACTER = list(map(chr, [*range(0x14000), *range(0x1D000, 0x20100), *range(0xE0000, 0xE0200), 0xF0000, 0x10FFFF]))
+EVERY_CHARACTER = list(
+    map(
+        chr,
+        [*range(0x14000), *range(0x1D000, 0x20100), *range(0xE0000, 0xE0200), 0xF0000, 0x10FFFF],
+    )
+)
 CUT = Cut(limit=200, rest="adjourn show a1 --full")
 TWO_MEGABYTES = [
     *LARGE,
@@ -46,7 +51,8 @@ TWO_MEGABYTES = [
     "e\u0301" * 1_000_000,
 ]
 
-# Letters that Unicode lists as confusable, and that may be shown: Latin and its twins in Greek and Cyrillic, Han's in katakana.
+# Letters that Unicode lists as confusable, and that may be shown: Latin and its twins in Greek and
+# Cyrillic, Han's in katakana.
 TWINS = (
     "OΟО IΙІ 3З 6б AΑА BΒВ CС EΕЕ HΗН JЈ KΚК MΜМ NΝ PΡР SЅ TΤТ XΧХ YΥУ ZΖ aαа bЬ cс eе hһ iιі jј oοо pρр rг sѕ uυ vν wш xх yγу "
     "ÁΆ ÈЀ ÉΈ ËЁ ÍΊ ÏΪЇ ÓΌ ÝΎ ßβ áά èѐ ëё íί ïϊї óό úύ üϋ ħћ ŋη ŕѓ ŸΫ ΓГ ΘӨ ΛЛ ΠП ΦФ εє κк πп τт φф "
@@ -56,7 +62,9 @@ TWINS_OF = {letter: twins for twins in TWINS.split() for letter in twins}
 UNMISTAKABLE = "ЖяΔψé漢アあ한-2 "
 
 hostile = st.text(
-    st.characters() | st.sampled_from("\\\"'\n\t\x1b\u202e\u200b\u0301\ufe0f\udc80 …u{}nsx234") | st.sampled_from(TWINS)
+    st.characters()
+    | st.sampled_from("\\\"'\n\t\x1b\u202e\u200b\u0301\ufe0f\udc80 …u{}nsx234")
+    | st.sampled_from(TWINS)
 )
 fragments = st.lists(
     st.sampled_from(
@@ -82,14 +90,18 @@ fragments = st.lists(
 texts = hostile | fragments | st.text()
 numbers = st.integers() | st.floats()
 values: st.SearchStrategy[Json] = st.recursive(
-    st.none() | st.booleans() | numbers | texts | st.sampled_from(["1", "true", "null", "[]", "{}", '"', "nan"]),
+    st.none()
+    | st.booleans()
+    | numbers
+    | texts
+    | st.sampled_from(["1", "true", "null", "[]", "{}", '"', "nan"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=12,
 )
 calls = st.tuples(texts, st.dictionaries(texts, values, max_size=4))
 
 
-# ── Reading back ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Reading back ──────────────────────────────────────────────────────────────────────────────────
 
 ESCAPE = re.compile(r'\\(?:u\{([0-9a-f]+)\}|x([0-9a-f]{2})|\{(\d+) spaces\}|([nrt\\"]))')
 LETTERS = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"'}
@@ -135,7 +147,10 @@ def read_json(shown: str) -> Json:
 
 
 def read_argv(lines: Sequence[str]) -> list[Json]:
-    return [read_json(line.split("  ", 1)[1] if line[0] != " " else line.lstrip().split("  ", 1)[1]) for line in lines]
+    return [
+        read_json(line.split("  ", 1)[1] if line[0] != " " else line.lstrip().split("  ", 1)[1])
+        for line in lines
+    ]
 
 
 def read_name(shown: str) -> Json:
@@ -196,14 +211,18 @@ def test_a_command_reads_back_from_its_lines(argv: list[str]) -> None:
 
 @given(calls)
 @settings(max_examples=600, deadline=None)
-def test_a_call_reads_back_from_its_lines_so_no_two_look_alike(call: tuple[str, dict[str, Json]]) -> None:
+def test_a_call_reads_back_from_its_lines_so_no_two_look_alike(
+    call: tuple[str, dict[str, Json]],
+) -> None:
     tool, arguments = read_call(call_lines(*call))
     assert (tool, exactly(arguments)) == (call[0], exactly(call[1]))
 
 
 @given(calls, calls)
 @settings(max_examples=400, deadline=None)
-def test_two_calls_look_alike_only_if_they_are_one(one: tuple[str, dict[str, Json]], other: tuple[str, dict[str, Json]]) -> None:
+def test_two_calls_look_alike_only_if_they_are_one(
+    one: tuple[str, dict[str, Json]], other: tuple[str, dict[str, Json]]
+) -> None:
     same = (one[0], exactly(one[1])) == (other[0], exactly(other[1]))
     assert (call_lines(*one) == call_lines(*other)) is same
 
@@ -232,7 +251,9 @@ def test_neighbouring_calls_look_different(one: dict[str, Json], other: dict[str
 
 
 def test_the_order_of_keys_makes_no_difference() -> None:
-    assert call_lines("t", {"a": 1, "b": {"c": 2, "d": 3}}) == call_lines("t", {"b": {"d": 3, "c": 2}, "a": 1})
+    assert call_lines("t", {"a": 1, "b": {"c": 2, "d": 3}}) == call_lines(
+        "t", {"b": {"d": 3, "c": 2}, "a": 1}
+    )
 
 
 def test_a_call_may_be_nested_deeper_than_the_stack() -> None:
@@ -264,7 +285,7 @@ def test_a_call_is_laid_out_for_reading() -> None:
     ]
 
 
-# ── Nothing hidden ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Nothing hidden ────────────────────────────────────────────────────────────────────────────────
 
 IGNORED_BY_FONTS = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -291,14 +312,18 @@ def assert_harmless(shown: str) -> None:
         assert len(pile[0]) <= 4
 
 
-PILE = re.compile(f"[{''.join(char for char in map(chr, range(0x110000)) if unicodedata.category(char) in {'Mn', 'Mc'})}]+")
+PILE = re.compile(
+    f"[{''.join(char for char in map(chr, range(0x110000)) if unicodedata.category(char) in {'Mn', 'Mc'})}]+"
+)
 
 
 def test_a_call_shows_only_ascii_and_plain_letters() -> None:
     for text in SMALL_AND_HEADS:
         assert_plain(visible(text))
         assert_plain("".join(argv_lines([text])))
-        assert_plain("".join(call_lines(text, {text: {text: [text]}}, cut=Cut(limit=1 << 40, rest=""))))
+        assert_plain(
+            "".join(call_lines(text, {text: {text: [text]}}, cut=Cut(limit=1 << 40, rest="")))
+        )
 
 
 @given(texts)
@@ -360,16 +385,21 @@ def test_prose_keeps_every_script_readable(words: str) -> None:
     assert prose(words) == words
 
 
-# ── Look-alikes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Look-alikes ───────────────────────────────────────────────────────────────────────────────────
 
 
 def looks_like(one: str, other: str) -> bool:
-    return all(a is not None and b is not None and (a == b or b in TWINS_OF.get(a, "")) for a, b in zip_longest(one, other))
+    return all(
+        a is not None and b is not None and (a == b or b in TWINS_OF.get(a, ""))
+        for a, b in zip_longest(one, other)
+    )
 
 
 @given(st.text(st.sampled_from(TWINS + UNMISTAKABLE), min_size=1, max_size=8), st.data())
 @settings(max_examples=2000, deadline=None)
-def test_a_text_of_confusable_letters_never_looks_like_another(text: str, data: st.DataObject) -> None:
+def test_a_text_of_confusable_letters_never_looks_like_another(
+    text: str, data: st.DataObject
+) -> None:
     twin = "".join(data.draw(st.sampled_from(TWINS_OF.get(char, char))) for char in text)
     assert looks_like(visible(text), visible(twin)) is (text == twin)
 
@@ -394,13 +424,14 @@ def test_an_imitation_is_spelled_out(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"), [("pаypal", "p\\u{430}ypal"), ("\\u{430}", "\\u{5c}u{430}"), ("a\tb\n", "a\\u{9}b\\u{a}")]
+    ("text", "shown"),
+    [("pаypal", "p\\u{430}ypal"), ("\\u{430}", "\\u{5c}u{430}"), ("a\tb\n", "a\\u{9}b\\u{a}")],
 )
 def test_prose_spells_out_words_of_mixed_alphabets(text: str, shown: str) -> None:
     assert prose(text) == shown
 
 
-# ── On a terminal ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── On a terminal ─────────────────────────────────────────────────────────────────────────────────
 
 
 def screen_after(rows: Sequence[str]) -> pyte.Screen:
@@ -409,8 +440,11 @@ def screen_after(rows: Sequence[str]) -> pyte.Screen:
     return screen
 
 
-# pyte loses marks on wide letters, and the rest of a line at Thai vowels. That marks do no harm is shown above.
-NOT_FOR_PYTE = re.compile(f"[{''.join(char for char in EVERY_CHARACTER if char.isprintable() and wcwidth(char) == 0)}]")
+# pyte loses marks on wide letters, and the rest of a line at Thai vowels. That marks do no harm is
+# shown above.
+NOT_FOR_PYTE = re.compile(
+    f"[{''.join(char for char in EVERY_CHARACTER if char.isprintable() and wcwidth(char) == 0)}]"
+)
 
 
 def assert_prints_as_it_is(rows: Sequence[str]) -> None:
@@ -420,7 +454,11 @@ def assert_prints_as_it_is(rows: Sequence[str]) -> None:
     display = [unicodedata.normalize("NFC", row).rstrip() for row in screen.display]
     assert display == [unicodedata.normalize("NFC", row).rstrip() for row in [*rows, ""]]
     assert (screen.cursor.x, screen.cursor.y, screen.cursor.hidden) == (0, len(rows), False)
-    assert (screen.mode, screen.title, screen.icon_name) == (untouched.mode, untouched.title, untouched.icon_name)
+    assert (screen.mode, screen.title, screen.icon_name) == (
+        untouched.mode,
+        untouched.title,
+        untouched.icon_name,
+    )
     assert {char._replace(data="") for row in screen.buffer.values() for char in row.values()} <= {
         screen.default_char._replace(data="")
     }
@@ -429,7 +467,9 @@ def assert_prints_as_it_is(rows: Sequence[str]) -> None:
 SURFACES: dict[str, Callable[[str], list[str]]] = {
     "visible": lambda text: [visible(text)],
     "argv_lines": lambda text: argv_lines(["x", text, text]),
-    "call_lines": lambda text: call_lines(text, {text: text, "list": [text], "nested": {"a": [text]}}),
+    "call_lines": lambda text: call_lines(
+        text, {text: text, "list": [text], "nested": {"a": [text]}}
+    ),
     "command_line": lambda text: [command_line([text, text])],
     "prose": lambda text: [prose(text)],
     "block": lambda text: block(text).split("\n"),
@@ -446,15 +486,18 @@ def test_a_terminal_prints_hostile_text_and_does_nothing_else(surface: str) -> N
 
 def test_large_texts_are_harmless_on_a_terminal_too() -> None:
     for text in LARGE:
-        assert_prints_as_it_is([shortened(text, cut=CUT), *argv_lines([text], cut=CUT), *agent_words(text, cut=CUT)])
+        assert_prints_as_it_is(
+            [shortened(text, cut=CUT), *argv_lines([text], cut=CUT), *agent_words(text, cut=CUT)]
+        )
 
 
-# ── Nothing is cut in silence ────────────────────────────────────────────────────────────────────────────────────────
+# ── Nothing is cut in silence ─────────────────────────────────────────────────────────────────────
 
 
 def test_what_is_cut_says_how_much_and_where_the_rest_is() -> None:
     assert shortened("A" * 2_000_000, cut=CUT) == (
-        "A" * 200 + f" … 1,999,800 more characters, sha256 {sha256(b'A' * 2_000_000).hexdigest()[:32]}; adjourn show a1 --full"
+        "A" * 200
+        + f" … 1,999,800 more characters, sha256 {sha256(b'A' * 2_000_000).hexdigest()[:32]}; adjourn show a1 --full"
     )
 
 
@@ -471,7 +514,9 @@ def test_two_commands_differ_even_when_cut(one: list[str], other: list[str]) -> 
 
 @given(calls, calls)
 @settings(deadline=None)
-def test_two_calls_differ_even_when_cut(one: tuple[str, dict[str, Json]], other: tuple[str, dict[str, Json]]) -> None:
+def test_two_calls_differ_even_when_cut(
+    one: tuple[str, dict[str, Json]], other: tuple[str, dict[str, Json]]
+) -> None:
     cut = Cut(limit=2, rest="more")
     same = (one[0], exactly(one[1])) == (other[0], exactly(other[1]))
     assert (call_lines(*one, cut=cut) == call_lines(*other, cut=cut)) is same
@@ -479,12 +524,16 @@ def test_two_calls_differ_even_when_cut(one: tuple[str, dict[str, Json]], other:
 
 def test_elements_that_are_left_out_are_counted() -> None:
     *_, last = argv_lines(["x"] * 100_000, cut=CUT)
-    assert re.fullmatch(r"… 99,9\d\d more elements, sha256 [0-9a-f]{32}; adjourn show a1 --full", last)
+    assert re.fullmatch(
+        r"… 99,9\d\d more elements, sha256 [0-9a-f]{32}; adjourn show a1 --full", last
+    )
 
 
 def test_arguments_that_are_left_out_are_counted() -> None:
     *_, last = call_lines("t", {f"a{number}": number for number in range(1000)}, cut=CUT)
-    assert re.fullmatch(r"  … 800 more arguments, sha256 [0-9a-f]{32}; adjourn show a1 --full", last)
+    assert re.fullmatch(
+        r"  … 800 more arguments, sha256 [0-9a-f]{32}; adjourn show a1 --full", last
+    )
 
 
 def test_only_adjourn_writes_the_ellipsis_that_announces_a_cut() -> None:
@@ -503,18 +552,22 @@ def test_two_megabytes_are_shortened_in_milliseconds(text: str) -> None:
 
 @pytest.mark.parametrize("text", TWO_MEGABYTES, ids=lambda text: ascii(text[:4]))
 @pytest.mark.parametrize("render", [visible, prose, block])
-def test_two_megabytes_are_shown_whole_in_about_a_second(text: str, render: Callable[[str], str]) -> None:
+def test_two_megabytes_are_shown_whole_in_about_a_second(
+    text: str, render: Callable[[str], str]
+) -> None:
     started = process_time()
     render(text)
     assert process_time() - started < 2
 
 
-# ── The agent's words ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── The agent's words ─────────────────────────────────────────────────────────────────────────────
 
 
 @given(texts, st.integers(12, 100))
 @settings(deadline=None)
-def test_every_row_of_the_agents_words_is_marked_and_fits_the_screen(text: str, columns: int) -> None:
+def test_every_row_of_the_agents_words_is_marked_and_fits_the_screen(
+    text: str, columns: int
+) -> None:
     rows = agent_words(text, columns=columns)
     assert all(row.startswith(AGENT_MARK) and width(row) <= columns for row in rows)
     assert "".join(row.removeprefix(AGENT_MARK) for row in rows) == block(text).replace("\n", "")
@@ -538,7 +591,7 @@ def test_the_end_of_long_words_is_announced_by_adjourn_not_by_the_agent() -> Non
     assert last.startswith("… 100 more characters, sha256 ")
 
 
-# ── Columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Columns ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @given(texts.map(visible), st.integers(10, 60))
@@ -564,7 +617,7 @@ def test_width_agrees_with_the_terminal() -> None:
         assert screen.cursor.x == width(shown)
 
 
-# ── In a shell ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── In a shell ────────────────────────────────────────────────────────────────────────────────────
 
 
 def told_by_bash(argv: Sequence[str]) -> list[str]:
@@ -585,13 +638,21 @@ def test_bash_takes_hostile_words_for_what_they_are() -> None:
 
 
 def test_bash_takes_every_byte_for_what_it_is() -> None:
-    every = [through_bytes(bytes([byte]).decode("utf-8", "surrogateescape")) for byte in range(1, 256)]
+    every = [
+        through_bytes(bytes([byte]).decode("utf-8", "surrogateescape")) for byte in range(1, 256)
+    ]
     words = [*every, "".join(every)]
     assert told_by_bash(words) == words
 
 
 @given(
-    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0") | st.sampled_from("\\'\"\n$`!\udc80 ~=")), min_size=1)
+    st.lists(
+        st.text(
+            st.characters(codec="utf-8", exclude_characters="\0")
+            | st.sampled_from("\\'\"\n$`!\udc80 ~=")
+        ),
+        min_size=1,
+    )
 )
 @settings(max_examples=60, deadline=None)
 def test_bash_takes_any_words_for_what_they_are(argv: list[str]) -> None:
@@ -600,11 +661,22 @@ def test_bash_takes_any_words_for_what_they_are(argv: list[str]) -> None:
 
 @pytest.mark.parametrize("program", ["A=1", "until", "if", "a b", "!", "{", "~", "[["])
 def test_the_program_is_never_taken_for_an_assignment_or_a_keyword(program: str) -> None:
-    heard = subprocess.run([needs("bash"), "-c", command_line([program, "x"])], capture_output=True, text=True, check=False)
+    heard = subprocess.run(
+        [needs("bash"), "-c", command_line([program, "x"])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert heard.returncode == 127
     assert f"{program}: command not found" in heard.stderr
 
 
 def test_a_plain_command_is_written_plainly() -> None:
-    assert command_line(["adjourn", "resume", "a1", "--approve=tc_1"]) == "adjourn resume a1 --approve=tc_1"
-    assert command_line(["git", "commit", "-m", "it's größer", "a\nb"]) == "git commit -m 'it'\\''s größer' $'a\\nb'"
+    assert (
+        command_line(["adjourn", "resume", "a1", "--approve=tc_1"])
+        == "adjourn resume a1 --approve=tc_1"
+    )
+    assert (
+        command_line(["git", "commit", "-m", "it's größer", "a\nb"])
+        == "git commit -m 'it'\\''s größer' $'a\\nb'"
+    )

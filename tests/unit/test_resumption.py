@@ -1,4 +1,7 @@
-"""What the words of `resume` mean: decisions or an answer, never both, and silence is a rejection."""
+"""What the words of `resume` mean.
+
+Decisions or an answer, never both, and silence is a rejection.
+"""
 
 from itertools import product
 
@@ -46,9 +49,17 @@ def test_decisions_cover_every_pending_call(resumption: Resumption, decisions: s
 
 
 @given(st.sets(st.integers(1, 3)), st.booleans(), st.booleans())
-def test_no_call_is_approved_that_was_neither_named_nor_covered(named: set[int], every: bool, none: bool) -> None:  # noqa: FBT001 -- drawn by Hypothesis
+def test_no_call_is_approved_that_was_neither_named_nor_covered(
+    named: set[int],
+    every: bool,  # noqa: FBT001
+    none: bool,  # noqa: FBT001
+) -> None:
     """A-R47"""
-    resumption = Resumption(approve=tuple(f"tc_{call}" for call in named), approve_all=every and not none, reject_all=none)
+    resumption = Resumption(
+        approve=tuple(f"tc_{call}" for call in named),
+        approve_all=every and not none,
+        reject_all=none,
+    )
     if not resumption.decides:
         assert replies_of(resumption, THREE) == []
         return
@@ -60,7 +71,9 @@ def test_no_call_is_approved_that_was_neither_named_nor_covered(named: set[int],
 
 def test_a_value_goes_with_approvals_and_a_reason_with_rejections() -> None:
     """C-R4: an approval carries a chosen value."""
-    replies = replies_of(Resumption(approve=("tc_1",), value="canary", reason="too late"), THREE[:2])
+    replies = replies_of(
+        Resumption(approve=("tc_1",), value="canary", reason="too late"), THREE[:2]
+    )
     assert replies == [
         Reply(ask_id="ask-1", verb=Verb.APPROVE, text="canary"),
         Reply(ask_id="ask-2", verb=Verb.REJECT, text="too late"),
@@ -77,7 +90,9 @@ ANSWERS = [{"text": "eu"}, {"text": ""}, {"answers": ("region=eu",)}]
 
 
 @pytest.mark.parametrize(("decision", "answer"), list(product(DECISIONS, ANSWERS)), ids=range(12))
-def test_decisions_and_an_answer_together_are_refused(decision: Resumption, answer: dict[str, str]) -> None:
+def test_decisions_and_an_answer_together_are_refused(
+    decision: Resumption, answer: dict[str, str]
+) -> None:
     """A-R20: tool decisions or a text, never both."""
     both = Resumption(
         approve=decision.approve,
@@ -104,7 +119,9 @@ def test_decisions_and_an_answer_together_are_refused(decision: Resumption, answ
         (Resumption(approve=("ask-region",)), Misuse),
     ],
 )
-def test_decisions_that_do_not_fit_are_refused(resumption: Resumption, error: type[AdjournError]) -> None:
+def test_decisions_that_do_not_fit_are_refused(
+    resumption: Resumption, error: type[AdjournError]
+) -> None:
     with pytest.raises(error) as refusal:
         replies_of(resumption, [*THREE, REGION])
     assert "\x1b" not in refusal.value.sentence
@@ -114,7 +131,9 @@ def test_decisions_that_do_not_fit_are_refused(resumption: Resumption, error: ty
 def test_a_call_that_was_decided_is_not_decided_again() -> None:
     """C-R14: whoever comes second is told who was first, when, and what."""
     decided = settled(THREE[0], AskState.REJECTED, reply="no window")
-    with pytest.raises(AlreadySettled, match=r"rejected by uid:1000 at 2023-11-14T22:13:20.000Z \(no window\)"):
+    with pytest.raises(
+        AlreadySettled, match=r"rejected by uid:1000 at 2023-11-14T22:13:20.000Z \(no window\)"
+    ):
         replies_of(Resumption(approve=("tc_1",)), [decided, *THREE[1:]])
 
 
@@ -124,7 +143,9 @@ def test_decided_calls_are_left_out_of_what_covers_all() -> None:
 
 
 @pytest.mark.parametrize("resumption", [Resumption(approve_all=True), Resumption(reject_all=True)])
-@pytest.mark.parametrize("asks", [[], [REGION], [UNCERTAIN], [settled(THREE[0], AskState.APPROVED)]], ids=range(4))
+@pytest.mark.parametrize(
+    "asks", [[], [REGION], [UNCERTAIN], [settled(THREE[0], AskState.APPROVED)]], ids=range(4)
+)
 def test_covering_all_of_nothing_is_a_conflict(resumption: Resumption, asks: list[Ask]) -> None:
     with pytest.raises(Conflict, match="no call is pending"):
         replies_of(resumption, asks)
@@ -133,7 +154,11 @@ def test_covering_all_of_nothing_is_a_conflict(resumption: Resumption, asks: lis
 def test_a_call_that_may_have_run_is_never_covered() -> None:
     """Only `settle` answers an uncertain call: no --approve-all, no name, no text."""
     assert said(Resumption(approve_all=True), [*THREE, UNCERTAIN]) == "+1 +2 +3"
-    for resumption in (Resumption(approve=("tc_4",)), Resumption(text="it ran"), Resumption(answers=("ask-lost=it ran",))):
+    for resumption in (
+        Resumption(approve=("tc_4",)),
+        Resumption(text="it ran"),
+        Resumption(answers=("ask-lost=it ran",)),
+    ):
         with pytest.raises((Conflict, Misuse)):
             replies_of(resumption, [UNCERTAIN])
 
@@ -141,12 +166,16 @@ def test_a_call_that_may_have_run_is_never_covered() -> None:
 @pytest.mark.parametrize("text", ["eu", "", " ", "--approve", "a=b", "\x1b[31m"])
 def test_a_text_answers_the_one_open_question(text: str) -> None:
     """A-R40: `resume ID "text"`."""
-    assert replies_of(Resumption(text=text), [REGION]) == [Reply(ask_id="ask-region", verb=Verb.ANSWER, text=text)]
+    assert replies_of(Resumption(text=text), [REGION]) == [
+        Reply(ask_id="ask-region", verb=Verb.ANSWER, text=text)
+    ]
 
 
 def test_a_text_passes_over_questions_that_are_answered() -> None:
     answered = settled(REGION, AskState.ANSWERED, reply="eu")
-    assert replies_of(Resumption(text="big"), [answered, SIZE]) == [Reply(ask_id="ask-size", verb=Verb.ANSWER, text="big")]
+    assert replies_of(Resumption(text="big"), [answered, SIZE]) == [
+        Reply(ask_id="ask-size", verb=Verb.ANSWER, text="big")
+    ]
 
 
 def test_a_text_with_two_open_questions_is_refused_with_the_list() -> None:
@@ -169,7 +198,10 @@ def test_a_text_to_a_question_that_has_its_answer_says_whose() -> None:
 def test_answers_find_their_questions_by_key() -> None:
     """However they are ordered, and whatever else they contain."""
     replies = replies_of(Resumption(answers=("size=big=ger", "region=")), [REGION, SIZE])
-    assert [(reply.ask_id, reply.text) for reply in replies] == [("ask-size", "big=ger"), ("ask-region", "")]
+    assert [(reply.ask_id, reply.text) for reply in replies] == [
+        ("ask-size", "big=ger"),
+        ("ask-region", ""),
+    ]
 
 
 def test_a_question_without_a_key_is_called_by_its_id() -> None:

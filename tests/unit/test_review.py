@@ -3,7 +3,14 @@
 import pytest
 
 from adjourn.core.diffstat import Diffstat, FileChange, diffstat_lines
-from adjourn.core.review import Approved, ChangesRequested, Review, TurnedDown, feedback_of, review_of
+from adjourn.core.review import (
+    Approved,
+    ChangesRequested,
+    Review,
+    TurnedDown,
+    feedback_of,
+    review_of,
+)
 
 REVIEWS: dict[str, Review] = {
     "approve": Approved(stops=False),
@@ -61,7 +68,10 @@ def test_a_diffstat_is_aligned_and_says_all_of_it_last() -> None:
 
 
 def test_a_diffstat_shows_no_more_than_so_many_files_and_nothing_that_hides() -> None:
-    files = tuple(FileChange(path=f"f{number:03}\u202e", what="added", lines_added=1, lines_removed=0) for number in range(60))
+    files = tuple(
+        FileChange(path=f"f{number:03}\u202e", what="added", lines_added=1, lines_removed=0)
+        for number in range(60)
+    )
     lines = list(diffstat_lines(Diffstat(files=files, is_whole=False)))
     assert lines[50] == "… 10 more files"
     assert lines[51].endswith("; there is more than a short look covers")

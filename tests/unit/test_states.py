@@ -1,4 +1,7 @@
-"""The three tables, pair by pair. Each line below says where a move leads; what is not said is refused."""
+"""The three tables, pair by pair.
+
+Each line below says where a move leads; what is not said is refused.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -51,7 +54,10 @@ approved   withdraw > withdrawn
 
 
 class Life(NamedTuple):
-    """One of the three lives: its words, its table, and what a reader of this test is told of it."""
+    """One of the three lives.
+
+    Its words, its table, and what a reader of this test is told of it.
+    """
 
     states: type[StrEnum]
     moves: type[StrEnum]
@@ -65,16 +71,26 @@ LIVES = {
     "call": Life(CallState, CallMove, CALL_TRANSITIONS, call_after, CALLS),
     "ask": Life(AskState, AskMove, ASK_TRANSITIONS, ask_after, ASKS),
 }
-EVERY_PAIR = [(name, state, move) for name, life in LIVES.items() for state, move in product(life.states, life.moves)]
+EVERY_PAIR = [
+    (name, state, move)
+    for name, life in LIVES.items()
+    for state, move in product(life.states, life.moves)
+]
 
 
 def told(text: str) -> dict[tuple[str, str], str]:
     lines = [line.split(maxsplit=1) for line in text.strip().splitlines()]
-    return {(state, move): target for state, moves in lines for move, target in re.findall(r"(\w+) > (\w+)", moves)}
+    return {
+        (state, move): target
+        for state, moves in lines
+        for move, target in re.findall(r"(\w+) > (\w+)", moves)
+    }
 
 
 @pytest.mark.parametrize(("name", "state", "move"), EVERY_PAIR, ids=str)
-def test_a_move_leads_where_the_table_says_or_is_refused(name: str, state: StrEnum, move: StrEnum) -> None:
+def test_a_move_leads_where_the_table_says_or_is_refused(
+    name: str, state: StrEnum, move: StrEnum
+) -> None:
     """A-R3, A-R52, A-R60, C-R10, D-R44: every (state, move) pair of tasks, calls and asks."""
     life = LIVES[name]
     target = told(life.told).get((state, move))
@@ -90,11 +106,15 @@ def test_a_move_leads_where_the_table_says_or_is_refused(name: str, state: StrEn
 @pytest.mark.parametrize("name", LIVES)
 def test_the_tables_have_nothing_that_is_not_told_here(name: str) -> None:
     life = LIVES[name]
-    assert {(str(state), str(move)): str(target) for (state, move), target in life.table.items()} == told(life.told)
+    assert {
+        (str(state), str(move)): str(target) for (state, move), target in life.table.items()
+    } == told(life.told)
 
 
 @pytest.mark.parametrize(("state", "move"), list(product(TaskState, Move)), ids=str)
-def test_asking_whether_a_move_is_allowed_agrees_with_making_it(state: TaskState, move: Move) -> None:
+def test_asking_whether_a_move_is_allowed_agrees_with_making_it(
+    state: TaskState, move: Move
+) -> None:
     assert allows(state, move) == ((state, move) in TRANSITIONS)
 
 
@@ -117,18 +137,28 @@ def test_every_task_that_has_not_ended_can_be_canceled() -> None:
 
 
 def test_nothing_but_a_result_proof_or_loss_moves_a_call_out_of_executing() -> None:
-    """No timer, no lease, no retry: an executing call ends, provably never started, or becomes a person's question."""
+    """No timer, no lease, no retry.
+
+    An executing call ends, provably never started, or becomes a person's question.
+    """
     ways = {move for state, move in CALL_TRANSITIONS if state is CallState.EXECUTING}
     assert ways == {CallMove.FINISH, CallMove.FAIL, CallMove.RELEASE, CallMove.LOSE}
 
 
 def test_only_an_approved_call_can_be_claimed_and_only_a_claimed_one_executed() -> None:
-    assert {state for state, move in CALL_TRANSITIONS if move is CallMove.CLAIM} == {CallState.APPROVED}
-    assert {state for state, move in CALL_TRANSITIONS if move is CallMove.EXECUTE} == {CallState.CLAIMED}
+    assert {state for state, move in CALL_TRANSITIONS if move is CallMove.CLAIM} == {
+        CallState.APPROVED
+    }
+    assert {state for state, move in CALL_TRANSITIONS if move is CallMove.EXECUTE} == {
+        CallState.CLAIMED
+    }
 
 
 def test_a_settled_ask_is_settled_for_good() -> None:
-    """C-R14: the first decision wins: no other follows, and only an approval whose call has changed is taken back."""
+    """C-R14: the first decision wins.
+
+    No other follows, and only an approval whose call has changed is taken back.
+    """
     settled = {(state, move) for state, move in ASK_TRANSITIONS if state is not AskState.PENDING}
     assert settled == {(AskState.APPROVED, AskMove.WITHDRAW)}
 

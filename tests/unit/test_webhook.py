@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from adjourn.core.ask import Reply, Verb
-from adjourn.core.authority.webhook import LARGEST, WINDOW, Request, read_request, reply_of, require_genuine, signature
+from adjourn.core.authority.webhook import (
+    LARGEST,
+    WINDOW,
+    Request,
+    read_request,
+    reply_of,
+    require_genuine,
+    signature,
+)
 from adjourn.core.errors import Misuse, NotAllowed
 from tests.needs import missing
 from tests.unit.values import NOON
@@ -25,16 +33,27 @@ BODY = b'{"ask": "a1", "verb": "approve", "digest": "ab"}'
 
 
 def a_request(
-    body: bytes = BODY, *, at: int = SECONDS, signed: str | None = None, end: bytes = b"\n", head: bytes = b""
+    body: bytes = BODY,
+    *,
+    at: int = SECONDS,
+    signed: str | None = None,
+    end: bytes = b"\n",
+    head: bytes = b"",
 ) -> bytes:
     """Return a request as the reference implementation signs it."""
     text = signed or Webhook(SECRET).sign("msg_1", datetime.fromtimestamp(at, UTC), body.decode())
-    lines = [b"webhook-id: msg_1", b"webhook-timestamp: %d" % at, b"webhook-signature: " + text.encode()]
+    lines = [
+        b"webhook-id: msg_1",
+        b"webhook-timestamp: %d" % at,
+        b"webhook-signature: " + text.encode(),
+    ]
     return head + end.join([*lines, b"", body])
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-@pytest.mark.parametrize("head", [b"", b"POST /decide HTTP/1.1\r\nHost: x\r\n", b"Content-Type: application/json\n"])
+@pytest.mark.parametrize(
+    "head", [b"", b"POST /decide HTTP/1.1\r\nHost: x\r\n", b"Content-Type: application/json\n"]
+)
 def test_what_the_reference_implementation_signs_is_genuine(head: bytes, end: bytes) -> None:
     request = read_request(a_request(head=head, end=end))
     require_genuine(request, KEY, now=SECONDS)
@@ -125,9 +144,15 @@ def test_a_body_that_makes_no_sense_is_told(body: bytes, word: str) -> None:
 @pytest.mark.parametrize(
     ("body", "reply"),
     [
-        (b'{"ask": "a", "verb": "reject", "reason": "no"}', Reply(ask_id="a", verb=Verb.REJECT, text="no")),
+        (
+            b'{"ask": "a", "verb": "reject", "reason": "no"}',
+            Reply(ask_id="a", verb=Verb.REJECT, text="no"),
+        ),
         (b'{"ask": "a", "verb": "reject"}', Reply(ask_id="a", verb=Verb.REJECT)),
-        (b'{"ask": "a", "verb": "answer", "text": "eu"}', Reply(ask_id="a", verb=Verb.ANSWER, text="eu")),
+        (
+            b'{"ask": "a", "verb": "answer", "text": "eu"}',
+            Reply(ask_id="a", verb=Verb.ANSWER, text="eu"),
+        ),
         (
             b'{"ask": "a", "verb": "approve", "digest": "ab", "value": "v"}',
             Reply(ask_id="a", verb=Verb.APPROVE, text="v", digest="ab"),

@@ -68,4 +68,6 @@ def test_stamps_sort_as_the_moments_do(one: int, other: int) -> None:
 
 
 def test_noon_is_noon() -> None:
-    assert stamp(NOON) == datetime.fromtimestamp(NOON / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert stamp(NOON) == datetime.fromtimestamp(NOON / 1000, UTC).strftime(
+        "%Y-%m-%dT%H:%M:%S.000Z"
+    )

@@ -16,7 +16,10 @@ BODY = command_body(Command(argv=("./deploy.sh",), cwd="/srv/place"))
 
 
 def a_spec(**fields: Any) -> Spec:
-    return replace(Spec(runner="command", argv=("./deploy.sh", "--env", "prod"), workspace="/srv/place"), **fields)
+    return replace(
+        Spec(runner="command", argv=("./deploy.sh", "--env", "prod"), workspace="/srv/place"),
+        **fields,
+    )
 
 
 def a_task(task_id: str = "task-a", **fields: Any) -> Task:
@@ -61,7 +64,15 @@ def a_call(task_id: str = "task-a", number: int = 1, *, body: bytes = BODY, **fi
 
 
 def an_ask(ask_id: str = "ask-a", task_id: str = "task-a", number: int = 1, **fields: Any) -> Ask:
-    plain = Ask(id=ask_id, task_id=task_id, number=number, run=1, kind=AskKind.QUESTION, prompt="Which region?", created_at=NOON)
+    plain = Ask(
+        id=ask_id,
+        task_id=task_id,
+        number=number,
+        run=1,
+        kind=AskKind.QUESTION,
+        prompt="Which region?",
+        created_at=NOON,
+    )
     return replace(plain, **fields)
 
 

@@ -1,4 +1,7 @@
-"""What every worker test has: a shell, workers that end with the test, and the promise that nothing is left running."""
+"""What every worker test has.
+
+A shell, workers that end with the test, and the promise that nothing is left running.
+"""
 
 import contextlib
 import signal
@@ -32,7 +35,10 @@ def worker(shell: Shell) -> Iterator[StartWorker]:
         process = shell.start("worker", *words, stdout=subprocess.DEVNULL, stderr=log)
         log.close()
         workers.append(process)
-        until(lambda: str(process.pid) in shell.adjourn("worker", "--status").out, what="the worker is there")
+        until(
+            lambda: str(process.pid) in shell.adjourn("worker", "--status").out,
+            what="the worker is there",
+        )
         return process
 
     yield start

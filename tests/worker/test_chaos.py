@@ -38,7 +38,10 @@ class Crew:
             self._workers.append(self._shell.start("worker", "--max-active", "3", **quiet))
 
     def disturb(self) -> None:
-        """Kill one of them, or stop it for a while; now and then kill a shim, and nobody can tell what became of its run."""
+        """Kill one of them, or stop it for a while.
+
+        Now and then kill a shim, and nobody can tell what became of its run.
+        """
         victim = self._chance.choice(self._workers)
         match self._chance.choices(("kill", "stop", "shim"), weights=(55, 35, 10))[0]:
             case "kill":
@@ -46,7 +49,8 @@ class Crew:
                 self.kills += 1
             case "stop":
                 victim.send_signal(signal.SIGSTOP)
-                # By itself: a worker that is stopped while it writes keeps all others waiting, this test included.
+                # By itself: a worker that is stopped while it writes keeps all others waiting, this
+                # test included.
                 Timer(self._chance.uniform(0.5, 3), victim.send_signal, [signal.SIGCONT]).start()
                 self.stops += 1
             case _:
@@ -88,7 +92,9 @@ def crew(shell: Shell) -> Iterator[Crew]:
 
 @pytest.mark.serial
 @pytest.mark.timeout(900)
-def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_asked(shell: Shell, crew: Crew, sweep: str) -> None:
+def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_asked(
+    shell: Shell, crew: Crew, sweep: str
+) -> None:
     """B-R30, C-R13, C-R16: no child runs under two supervisors, and a stopped worker's child is never started again."""
     count, seconds = SHARES[sweep]
     script = shell.script(
@@ -103,12 +109,19 @@ def test_whatever_happens_to_workers_every_effect_happens_once_or_a_person_is_as
         crew.fill()
         time.sleep(0.2)
     crew.calm()
-    until(lambda: not under_way(shell), what="every task has ended or waits for a person", seconds=120)
+    until(
+        lambda: not under_way(shell), what="every task has ended or waits for a person", seconds=120
+    )
 
     states = {task: shell.state(task) for task in tasks}
     uncertain = {ask["task_id"] for ask in asks(shell) if ask["kind"] == "uncertain"}
-    began, ended = (Counter(line[2:] for line in shell.lines("effects") if line.startswith(sign)) for sign in "+-")
-    print(f"\n{crew.kills} workers killed, {crew.stops} stopped, {crew.shims} shims killed", end="; ")
+    began, ended = (
+        Counter(line[2:] for line in shell.lines("effects") if line.startswith(sign))
+        for sign in "+-"
+    )
+    print(
+        f"\n{crew.kills} workers killed, {crew.stops} stopped, {crew.shims} shims killed", end="; "
+    )
     print(f"{count} tasks: {dict(Counter(states.values()))}, {len(uncertain)} uncertain")
     assert [task for task, times in began.items() if times > 1] == []
     assert {task for task in tasks if states[task] != "succeeded"} == uncertain
@@ -123,7 +136,11 @@ def opened_gates(shell: Shell, tasks: list[str]) -> Counter[str]:
         assert first_broken(view.trail()) is None
         happened = [event for task in tasks for event in view.events(task)]
     store.close()
-    return Counter(f"{event.task_id}.{event.facts['run']}" for event in happened if event.kind == "call_executing")
+    return Counter(
+        f"{event.task_id}.{event.facts['run']}"
+        for event in happened
+        if event.kind == "call_executing"
+    )
 
 
 def approve_all(shell: Shell) -> None:
@@ -136,7 +153,9 @@ def approve_all(shell: Shell) -> None:
 def under_way(shell: Shell) -> bool:
     approve_all(shell)
     states = {task["state"] for task in shell.json("tasks", "--limit", "1000")["tasks"]}
-    return bool(states & {"queued", "running"}) or any(ask["kind"] == "approval" for ask in asks(shell))
+    return bool(states & {"queued", "running"}) or any(
+        ask["kind"] == "approval" for ask in asks(shell)
+    )
 
 
 def asks(shell: Shell) -> list[Document]:

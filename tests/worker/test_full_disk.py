@@ -26,7 +26,9 @@ def leave_no_room_in_the_log(shell: Shell) -> None:
 
 
 @pytest.mark.one_machine("a database does not lie on the disk of the workspace")
-def test_a_worker_outlives_an_error_of_the_store_and_reports_when_it_can(disk: Shell, tmp_path: Path) -> None:
+def test_a_worker_outlives_an_error_of_the_store_and_reports_when_it_can(
+    disk: Shell, tmp_path: Path
+) -> None:
     """C-R13: the error is logged, and the next row is looked at."""
     disk.json("run", "--", "true")
     (disk.store / "supervision.yaml").write_text("poll_interval: 0.2\n")
@@ -34,7 +36,9 @@ def test_a_worker_outlives_an_error_of_the_store_and_reports_when_it_can(disk: S
     with log.open("wb") as file:
         worker = disk.start("worker", stdout=subprocess.DEVNULL, stderr=file)
     until(lambda: bool(disk.json("worker", "--status")["workers"]), what="the worker is there")
-    task = disk.json("run", "--detach", "--", "sh", "-c", "until [ -e ../go ]; do sleep 0.05; done")["task_id"]
+    task = disk.json(
+        "run", "--detach", "--", "sh", "-c", "until [ -e ../go ]; do sleep 0.05; done"
+    )["task_id"]
     until(lambda: disk.state(task) == "running", what="it runs")
     leave_no_room_in_the_log(disk)
     filler = fill(disk.place)

@@ -8,10 +8,15 @@ from adjourn.stores.sqlite.store import SqliteStore
 
 
 def test_the_look_for_ready_tasks_reads_an_index_of_them_alone(tmp_path: Path) -> None:
-    """C-R7, C-R19, C-R22: a short query on the store's own file; no server and no message queue is asked."""
+    """C-R7, C-R19, C-R22: a short query on the store's own file.
+
+    No server and no message queue is asked.
+    """
     SqliteStore(str(tmp_path / ".adjourn")).close()
     database = Database(str(tmp_path / ".adjourn" / "adjourn.db"))
-    plan = " ".join(str(row) for row in database.all(f"EXPLAIN QUERY PLAN {SQL['queued']}", "default", 4))
+    plan = " ".join(
+        str(row) for row in database.all(f"EXPLAIN QUERY PLAN {SQL['queued']}", "default", 4)
+    )
     database.close()
     assert "task_queued" in plan
     assert "SCAN" not in plan

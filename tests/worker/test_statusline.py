@@ -1,4 +1,7 @@
-"""What a worker shows on a terminal: one line below its log, rewritten when something changes, and gone with it."""
+"""What a worker shows on a terminal.
+
+One line below its log, rewritten when something changes, and gone with it.
+"""
 
 from collections.abc import Iterator
 
@@ -25,7 +28,9 @@ def test_the_last_line_tells_how_the_worker_stands(shell: Shell, person: Termina
     shell.json("run", "--detach", "--", "sleep", "60")
     person.sees("1 of 4 active")
     person.listen(0.5)
-    assert person.lines[-1].startswith("1 of 4 active, 0 queued, 1 ask waits (adjourn inbox); started ")
+    assert person.lines[-1].startswith(
+        "1 of 4 active, 0 queued, 1 ask waits (adjourn inbox); started "
+    )
     assert sum("active," in line for line in person.lines) == 1
     person.type(CTRL_C)
     assert person.ends() == 0
@@ -62,7 +67,9 @@ def test_a_log_has_no_such_line(shell: Shell, words: tuple[str, ...]) -> None:
     assert "\x1b" not in worked.err
 
 
-def test_a_terminal_that_goes_away_ends_the_worker_and_nothing_else(shell: Shell, person: Terminal) -> None:
+def test_a_terminal_that_goes_away_ends_the_worker_and_nothing_else(
+    shell: Shell, person: Terminal
+) -> None:
     task = shell.json("run", "--detach", "--", "sleep", "60")["task_id"]
     person.sees("1 of 4 active")
     assert person.hang_up() == 0

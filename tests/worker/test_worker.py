@@ -21,8 +21,13 @@ def queued(shell: Shell, *command: str, options: tuple[str, ...] = ()) -> str:
     return task
 
 
-def test_a_decision_starts_its_task_without_anybody_resuming_it(shell: Shell, worker: StartWorker) -> None:
-    """C-R5, C-R8, C-R18, C-R20, C-R21: the worker is the one place that resumes, and it is told, not polled."""
+def test_a_decision_starts_its_task_without_anybody_resuming_it(
+    shell: Shell, worker: StartWorker
+) -> None:
+    """C-R5, C-R8, C-R18, C-R20, C-R21.
+
+    The worker is the one place that resumes, and it is told, not polled.
+    """
     worker()
     task = queued(shell, shell.agent("approved.sh"))
     until(lambda: is_in(shell, task, "waiting"), what="it waits")
@@ -46,8 +51,13 @@ def test_a_worker_that_listens_on_a_port_is_told_as_well(shell: Shell, worker: S
     until(lambda: is_in(shell, task, "succeeded"), what="it was started")
 
 
-def test_what_is_run_in_the_foreground_is_not_taken_by_a_worker(shell: Shell, worker: StartWorker) -> None:
-    """Whoever says run, resume or restart supervises it, sees its output and gets its exit code. Looped: it is a race."""
+def test_what_is_run_in_the_foreground_is_not_taken_by_a_worker(
+    shell: Shell, worker: StartWorker
+) -> None:
+    """Whoever says run, resume or restart supervises it, sees its output and gets its exit code.
+
+    Looped: it is a race.
+    """
     worker()
     script = shell.script('[ "$AUTO_APPROVAL" ] || exit 90\necho done')
     for _ in range(10):
@@ -56,21 +66,30 @@ def test_what_is_run_in_the_foreground_is_not_taken_by_a_worker(shell: Shell, wo
         assert shell.adjourn("resume", task, "--approve-all").out == "done\n"
         shell.adjourn("restart", task, expect=10)
         shell.adjourn("cancel", task)
-    assert all(len(shell.runs(each["task_id"])) in {1, 3} for each in shell.json("tasks", "--limit", "1000")["tasks"])
+    assert all(
+        len(shell.runs(each["task_id"])) in {1, 3}
+        for each in shell.json("tasks", "--limit", "1000")["tasks"]
+    )
 
 
 def test_a_script_under_a_worker_runs_tasks_of_its_own(shell: Shell, worker: StartWorker) -> None:
     """They are its own to run: the worker that runs the script does not take them from it."""
     worker()
-    script = shell.script('for n in 1 2 3; do adjourn run -- echo "child $n" >> heard || exit $?; done')
+    script = shell.script(
+        'for n in 1 2 3; do adjourn run -- echo "child $n" >> heard || exit $?; done'
+    )
     for _ in range(3):
         shell.adjourn("wait", queued(shell, script))
     assert shell.lines("heard") == ["child 1", "child 2", "child 3"] * 3
 
 
-def test_a_foreground_run_that_is_answered_as_it_leaves_goes_on_whoever_is_faster(shell: Shell, worker: StartWorker) -> None:
+def test_a_foreground_run_that_is_answered_as_it_leaves_goes_on_whoever_is_faster(
+    shell: Shell, worker: StartWorker
+) -> None:
     worker()
-    script = shell.script("adjourn ask Which? || { until [ -e leave ]; do sleep 0.01; done; exit 10; }")
+    script = shell.script(
+        "adjourn ask Which? || { until [ -e leave ]; do sleep 0.01; done; exit 10; }"
+    )
     for _ in range(5):
         running = shell.start("run", "--", script)
         until(lambda: bool(shell.inbox()), what="it asks")
@@ -130,7 +149,9 @@ def test_once_runs_what_is_ready_and_leaves(shell: Shell) -> None:
     shell.adjourn("worker", "--once")
 
 
-def test_told_to_stop_it_pauses_what_runs_and_starts_nothing_else(shell: Shell, worker: StartWorker) -> None:
+def test_told_to_stop_it_pauses_what_runs_and_starts_nothing_else(
+    shell: Shell, worker: StartWorker
+) -> None:
     process = worker("--max-active", "1")
     first = queued(shell, shell.script("echo on >> started; sleep 60"))
     until(lambda: shell.lines("started") == ["on"], what="it runs")
@@ -140,7 +161,9 @@ def test_told_to_stop_it_pauses_what_runs_and_starts_nothing_else(shell: Shell, 
     assert [shell.state(task) for task in (first, second)] == ["paused", "queued"]
 
 
-def test_told_to_stop_it_lets_what_runs_finish_if_it_is_configured_so(shell: Shell, worker: StartWorker) -> None:
+def test_told_to_stop_it_lets_what_runs_finish_if_it_is_configured_so(
+    shell: Shell, worker: StartWorker
+) -> None:
     shell.adjourn("tasks")
     shell.json("run", "--", "true")
     (shell.store / "supervision.yaml").write_text("drain: finish\ngrace: 20\n")
@@ -152,9 +175,16 @@ def test_told_to_stop_it_lets_what_runs_finish_if_it_is_configured_so(shell: She
     assert is_in(shell, task, "succeeded")
 
 
-def test_a_run_of_a_dead_worker_is_adopted_and_not_started_again(shell: Shell, worker: StartWorker) -> None:
+def test_a_run_of_a_dead_worker_is_adopted_and_not_started_again(
+    shell: Shell, worker: StartWorker
+) -> None:
     process = worker()
-    task = queued(shell, shell.script("echo on >> started; until [ -e enough ]; do sleep 0.05; done; echo end >> started"))
+    task = queued(
+        shell,
+        shell.script(
+            "echo on >> started; until [ -e enough ]; do sleep 0.05; done; echo end >> started"
+        ),
+    )
     until(lambda: shell.lines("started") == ["on"], what="it runs")
     process.kill()
     process.wait()
@@ -179,8 +209,13 @@ def test_a_run_whose_worker_and_shim_died_asks_a_person(shell: Shell, worker: St
     assert shell.lines("started") == ["on"]
 
 
-def test_a_worker_that_is_stopped_for_a_while_keeps_its_runs(shell: Shell, worker: StartWorker) -> None:
-    first, task = worker(), queued(shell, shell.script("echo on >> started; sleep 1; echo end >> started"))
+def test_a_worker_that_is_stopped_for_a_while_keeps_its_runs(
+    shell: Shell, worker: StartWorker
+) -> None:
+    first, task = (
+        worker(),
+        queued(shell, shell.script("echo on >> started; sleep 1; echo end >> started")),
+    )
     until(lambda: shell.lines("started") == ["on"], what="it runs")
     first.send_signal(signal.SIGSTOP)
     worker()
@@ -191,7 +226,9 @@ def test_a_worker_that_is_stopped_for_a_while_keeps_its_runs(shell: Shell, worke
     assert shell.lines("started") == ["on", "end"]
 
 
-def test_a_start_that_does_not_happen_is_tried_three_times(shell: Shell, worker: StartWorker) -> None:
+def test_a_start_that_does_not_happen_is_tried_three_times(
+    shell: Shell, worker: StartWorker
+) -> None:
     """C-R12: then the task has failed; nothing was started."""
     shell.json("run", "--", "true")
     runs = shell.store / "runs"
@@ -205,19 +242,29 @@ def test_a_start_that_does_not_happen_is_tried_three_times(shell: Shell, worker:
 
 
 @pytest.mark.one_machine("on a shared store it is left to machines that have the workspace")
-def test_a_task_whose_workspace_is_gone_fails_at_once_and_names_restart(shell: Shell, worker: StartWorker) -> None:
+def test_a_task_whose_workspace_is_gone_fails_at_once_and_names_restart(
+    shell: Shell, worker: StartWorker
+) -> None:
     place = shell.place / "project"
     place.mkdir()
-    task = shell.json("run", "--store", str(shell.store), "--", "sh", "-c", "exit 90", expect=10)["task_id"]
+    task = shell.json("run", "--store", str(shell.store), "--", "sh", "-c", "exit 90", expect=10)[
+        "task_id"
+    ]
     moved = shell.run(
-        "sh", "-c", f"cd project && adjourn run --store {shell.store} --output json -- sh -c 'exit 90'", expect=10
+        "sh",
+        "-c",
+        f"cd project && adjourn run --store {shell.store} --output json -- sh -c 'exit 90'",
+        expect=10,
     ).doc
     shell.adjourn("approve", *(ask["id"] for ask in shell.inbox()))
     place.rename(shell.place / "elsewhere")
     worker()
     until(lambda: is_in(shell, moved["task_id"], "failed"), what="it was given up")
     assert f"adjourn restart {moved['task_id']}" in shell.adjourn("show", moved["task_id"]).out
-    until(lambda: is_in(shell, task, "failed"), what="the other one ran: it does not read AUTO_APPROVAL")
+    until(
+        lambda: is_in(shell, task, "failed"),
+        what="the other one ran: it does not read AUTO_APPROVAL",
+    )
 
 
 def test_pause_and_cancel_reach_a_run_of_a_worker(shell: Shell, worker: StartWorker) -> None:
@@ -229,8 +276,13 @@ def test_pause_and_cancel_reach_a_run_of_a_worker(shell: Shell, worker: StartWor
     assert [shell.state(task) for task in tasks] == ["paused", "canceled"]
 
 
-def test_a_wish_to_pause_outlives_a_process_that_leaves_by_itself(shell: Shell, worker: StartWorker) -> None:
-    """D-R6, D-R7: its answer is there, so a worker could go on; but somebody said pause. Looped: it is a race."""
+def test_a_wish_to_pause_outlives_a_process_that_leaves_by_itself(
+    shell: Shell, worker: StartWorker
+) -> None:
+    """D-R6, D-R7: its answer is there, so a worker could go on; but somebody said pause.
+
+    Looped: it is a race.
+    """
     process, task = worker(), ""
     script = shell.script(
         "adjourn ask Which? && { echo again >> starts; exit; }; until [ -e leave ]; do sleep 0.01; done; exit 10"
@@ -241,9 +293,14 @@ def test_a_wish_to_pause_outlives_a_process_that_leaves_by_itself(shell: Shell, 
         shell.adjourn("answer", shell.inbox()[0]["id"], "this")
         process.send_signal(signal.SIGSTOP)
         (shell.place / "leave").touch()
-        until((shell.store / "runs" / f"{task}.1" / "result.json").exists, what="its process has left")
+        until(
+            (shell.store / "runs" / f"{task}.1" / "result.json").exists, what="its process has left"
+        )
         pausing = shell.start("pause", task)
-        until(lambda: "pause requested" in shell.adjourn("show", task).out, what="the wish is there")  # noqa: B023 -- called at once
+        until(
+            lambda: "pause requested" in shell.adjourn("show", task).out,  # noqa: B023
+            what="the wish is there",
+        )
         process.send_signal(signal.SIGCONT)
         pausing.communicate(timeout=20)
         assert (pausing.returncode, shell.state(task)) == (0, "paused")
@@ -307,11 +364,16 @@ def test_a_supervision_yaml_that_is_no_plain_file_is_refused_at_once(shell: Shel
 def test_logs_are_json_on_request(shell: Shell) -> None:
     shell.json("run", "--", "true")
     lines = shell.adjourn("worker", "--once", "--log-format", "json").err.splitlines()
-    assert [msgspec.json.decode(line)["event"] for line in lines] == ["worker_started", "worker_stopped"]
+    assert [msgspec.json.decode(line)["event"] for line in lines] == [
+        "worker_started",
+        "worker_stopped",
+    ]
 
 
 @pytest.mark.one_machine("it takes the directory of the store away")
-def test_a_worker_whose_store_is_taken_away_says_so_and_leaves(shell: Shell, worker: StartWorker) -> None:
+def test_a_worker_whose_store_is_taken_away_says_so_and_leaves(
+    shell: Shell, worker: StartWorker
+) -> None:
     """It would go on with a database that nobody else sees, and start nothing of what is decided from then on."""
     shell.json("run", "--", "true")
     (shell.store / "supervision.yaml").write_text("poll_interval: 0.2\n")

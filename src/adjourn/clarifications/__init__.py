@@ -1,1 +1,4 @@
-"""The files by which agents ask several questions and get their answers: copies of what the store knows, and a way in."""
+"""The files by which agents ask several questions and get their answers.
+
+Copies of what the store knows, and a way in.
+"""

@@ -1,4 +1,7 @@
-"""Exchanges words with files: takes responses in, once, and puts requests, checkpoints, answers and feedback out."""
+"""Exchanges words with files.
+
+Takes responses in, once, and puts requests, checkpoints, answers and feedback out.
+"""
 
 import os
 from collections.abc import Callable
@@ -31,12 +34,19 @@ from adjourn.system.yaml import NotYet
 Refuse = Callable[[Refusal], None]
 
 
-# --- responses come in -----------------------------------------------------------------------------------------------------
+# --- responses come in ----------------------------------------------------------------------------
 
 
 def take_responses(controller: Controller, root: str, *, refuse: Refuse) -> list[str]:
-    """Give the answers in response files to their asks; return the tasks that got theirs. Nothing is taken in part."""
-    return [task_id for task_id in files.tasks_with_response(root) if take_response(controller, root, task_id, refuse=refuse)]
+    """Give the answers in response files to their asks; return the tasks that got theirs.
+
+    Nothing is taken in part.
+    """
+    return [
+        task_id
+        for task_id in files.tasks_with_response(root)
+        if take_response(controller, root, task_id, refuse=refuse)
+    ]
 
 
 def take_response(controller: Controller, root: str, task_id: str, *, refuse: Refuse) -> bool:
@@ -56,7 +66,10 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
 
 
 def once(root: str, say: Callable[[str], None]) -> Refuse:
-    """Return what tells of each refused response once, whoever looks at it how often; `why_refused` says it again."""
+    """Return what tells of each refused response once, whoever looks at it how often.
+
+    `why_refused` says it again.
+    """
 
     def refuse(refusal: Refusal) -> None:
         if files.note_refusal(root, refusal):
@@ -110,15 +123,25 @@ def clear_taken(controller: Controller, root: str, task_id: str) -> None:
     controller.keep(task_id, RESPONSE, None)
 
 
-# --- requests and checkpoints go out ---------------------------------------------------------------------------------------
+# --- requests and checkpoints go out --------------------------------------------------------------
 
 
 def write_checkpoint(
-    controller: Controller, root: str, task: Task, clarification: Clarification, draft: Checkpoint, *, now: int
+    controller: Controller,
+    root: str,
+    task: Task,
+    clarification: Clarification,
+    draft: Checkpoint,
+    *,
+    now: int,
 ) -> None:
     """Keep a checkpoint, and put a copy where agents look for it."""
     whole = checkpoint_of(
-        clarification, draft, created_at=task.created_at, now=now, response_path=files.response_path(root, task.id)
+        clarification,
+        draft,
+        created_at=task.created_at,
+        now=now,
+        response_path=files.response_path(root, task.id),
     )
     content = encoded_checkpoint(whole)
     controller.keep(task.id, CHECKPOINT, content)
@@ -134,11 +157,19 @@ def recover(controller: Controller, root: str) -> list[Task]:
 
 
 def close_run(controller: Controller, root: str, task: Task) -> None:
-    """Do what the end of a run asks for: say that it waits for a clarification, or take away what an ended task left."""
+    """Do what the end of a run asks for.
+
+    Say that it waits for a clarification, or take away what an ended task left.
+    """
     if not files.is_used(root):
         return
     if task.state in ENDED:
-        files.remove(*(kind(root, task.id) for kind in (files.needed_path, files.response_path, files.refused_path)))
+        files.remove(
+            *(
+                kind(root, task.id)
+                for kind in (files.needed_path, files.response_path, files.refused_path)
+            )
+        )
     elif task.state is TaskState.WAITING:
         _announce(controller, task)
 
@@ -151,7 +182,9 @@ def forget(root: str, task_id: str) -> None:
 def _announce(controller: Controller, task: Task) -> None:
     with controller.store.read() as view:
         clarification = clarification_of(view, task.id)
-        waits = clarification is not None and any(view.ask(ask_id).is_open for ask_id in clarification.asks)
+        waits = clarification is not None and any(
+            view.ask(ask_id).is_open for ask_id in clarification.asks
+        )
     if clarification and waits:
         log.say(log.TRACKED.format(agent=task.id))
         log.say(log.QUESTION)
@@ -161,7 +194,7 @@ def _announce(controller: Controller, task: Task) -> None:
             log.say(Redactor().text(line))
 
 
-# --- answers go out with the next run --------------------------------------------------------------------------------------
+# --- answers go out with the next run -------------------------------------------------------------
 
 
 def prompt_of(controller: Controller, task_id: str) -> str | None:
@@ -188,8 +221,14 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     prompt = prompt_of(controller, run.task_id)
     if answers is None or prompt is None:
         return {}
-    paths = {"ADJOURN_ANSWERS": os.path.join(place, "answers.json"), "ADJOURN_RESUME_PROMPT": os.path.join(place, "prompt.md")}
-    write_whole(paths["ADJOURN_ANSWERS"], msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n")
+    paths = {
+        "ADJOURN_ANSWERS": os.path.join(place, "answers.json"),
+        "ADJOURN_RESUME_PROMPT": os.path.join(place, "prompt.md"),
+    }
+    write_whole(
+        paths["ADJOURN_ANSWERS"],
+        msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n",
+    )
     write_whole(paths["ADJOURN_RESUME_PROMPT"], prompt.encode())
     _write_response(controller, root, run.task_id, answers, at=run.created_at)
     log.say(log.RESUMING.format(agent=run.task_id))
@@ -212,9 +251,13 @@ def announce_resumed(controller: Controller, root: str, run: Run) -> None:
         log.say(log.RESUMED.format(agent=run.task_id))
 
 
-def _write_response(controller: Controller, root: str, task_id: str, answers: dict[str, str], *, at: int) -> None:
+def _write_response(
+    controller: Controller, root: str, task_id: str, answers: dict[str, str], *, at: int
+) -> None:
     """Write down answers that came another way, for an agent that reads files."""
-    if controller.kept(task_id, RESPONSE) is not None and os.path.lexists(files.response_path(root, task_id)):
+    if controller.kept(task_id, RESPONSE) is not None and os.path.lexists(
+        files.response_path(root, task_id)
+    ):
         return
     content = files.write_response(root, task_id, answers, at=at)
     controller.keep(task_id, RESPONSE, sha256(content))

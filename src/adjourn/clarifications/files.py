@@ -1,4 +1,7 @@
-"""Where the files of a clarification lie, and how they are put there and read: nothing that is not a plain small file."""
+"""Where the files of a clarification lie, and how they are put there and read.
+
+Nothing that is not a plain small file.
+"""
 
 import errno
 import os
@@ -7,7 +10,15 @@ from contextlib import suppress
 
 import msgspec
 
-from adjourn.core.clarification import PHASE, Clarification, Left, Refusal, Request, Response, read_checkpoint
+from adjourn.core.clarification import (
+    PHASE,
+    Clarification,
+    Left,
+    Refusal,
+    Request,
+    Response,
+    read_checkpoint,
+)
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.system.files import private_directory, write_whole
@@ -46,27 +57,39 @@ def is_used(root: str) -> bool:
 
 def all_paths(root: str, task_id: str) -> list[str]:
     """Return where all the files of a task's clarification lie."""
-    return [kind(root, task_id) for kind in (needed_path, response_path, refused_path, checkpoint_path)]
+    return [
+        kind(root, task_id) for kind in (needed_path, response_path, refused_path, checkpoint_path)
+    ]
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def write_request(root: str, task_id: str, clarification: Clarification) -> None:
-    """Put a request where whoever answers looks for it; an answer to an earlier one is not one to this."""
+    """Put a request where whoever answers looks for it.
+
+    An answer to an earlier one is not one to this.
+    """
     from adjourn.clarifications import text  # most runs leave no files
 
     private_directory(os.path.join(root, _FOLDER))
-    content = text.request_text(clarification, agent_id=task_id, checkpoint_path=checkpoint_path(root, task_id))
+    content = text.request_text(
+        clarification, agent_id=task_id, checkpoint_path=checkpoint_path(root, task_id)
+    )
     write_whole(needed_path(root, task_id), content.encode())
 
 
 def write_response(root: str, task_id: str, answers: dict[str, str], *, at: int) -> bytes:
-    """Write down answers that came another way, for an agent that reads files; return what the file says."""
+    """Write down answers that came another way, for an agent that reads files.
+
+    Return what the file says.
+    """
     from adjourn.clarifications import text  # most runs leave no files
 
     private_directory(os.path.join(root, _FOLDER))
-    content = text.response_text(answers, agent_id=task_id, at=at, checkpoint_path=checkpoint_path(root, task_id)).encode()
+    content = text.response_text(
+        answers, agent_id=task_id, at=at, checkpoint_path=checkpoint_path(root, task_id)
+    ).encode()
     write_whole(response_path(root, task_id), content)
     return content
 
@@ -78,7 +101,10 @@ def write_checkpoint(root: str, task_id: str, content: bytes) -> None:
 
 
 def note_refusal(root: str, refusal: Refusal) -> bool:
-    """Remember that a response was refused; say whether that is news. Where it cannot be noted it stays news."""
+    """Remember that a response was refused; say whether that is news.
+
+    Where it cannot be noted it stays news.
+    """
     if refusal == noted_refusal(root, refusal.task_id):
         return False
     with suppress(OSError):
@@ -96,13 +122,16 @@ def noted_refusal(root: str, task_id: str) -> Refusal | None:
 
 
 def remove(*paths: str) -> None:
-    """Take files away that may not be there. What cannot be taken away holds up nobody: these are copies."""
+    """Take files away that may not be there.
+
+    What cannot be taken away holds up nobody: these are copies.
+    """
     for path in paths:
         with suppress(OSError):
             os.unlink(path)
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,13 +142,20 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_plain(path: str, *, largest: int = LARGEST) -> Found | None:
-    """Return a file if it is there; a link, a pipe, a device or something huge is refused without being read."""
+    """Return a file if it is there.
+
+    A link, a pipe, a device or something huge is refused without being read.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        why = "it is a symbolic link" if error.errno == errno.ELOOP else f"it cannot be opened: {error.strerror}"
+        why = (
+            "it is a symbolic link"
+            if error.errno == errno.ELOOP
+            else f"it cannot be opened: {error.strerror}"
+        )
         raise Misuse(why, way_out="put a plain file there") from error
     try:
         about = os.fstat(fd)
@@ -173,7 +209,11 @@ def left_by(root: str, task_id: str) -> Left | None:
 
 def _with_request(root: str, task_id: str, checkpoint: bytes) -> Left:
     try:
-        return Left(checkpoint=checkpoint, request=_request(root, task_id), response=response_digest(root, task_id))
+        return Left(
+            checkpoint=checkpoint,
+            request=_request(root, task_id),
+            response=response_digest(root, task_id),
+        )
     except (Misuse, NotYet) as error:
         return Left(checkpoint=checkpoint, problem=f"its request: {error}")
 

@@ -1,4 +1,7 @@
-"""The request and the response as text: YAML with marker lines is written; YAML with or without them, or JSON, is read."""
+"""The request and the response as text.
+
+YAML with marker lines is written; YAML with or without them, or JSON, is read.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +20,8 @@ RESPONSE = "CLARIFICATION_RESPONSE"
 
 _CUT_OFF = (None, "t", "tr", "tru")
 _TRUE = frozenset({"true", "True", "TRUE"})
-_BLOCK = re.compile(r"[\n -~\u00a1-\u05ff]+")  # one class, once: nested ones try every way to part a line before they give up
+# One class, once: nested ones try every way to part a line before they give up
+_BLOCK = re.compile(r"[\n -~\u00a1-\u05ff]+")
 
 
 @cache
@@ -31,7 +35,7 @@ def _plain() -> re.Pattern[str]:
     )
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def request_text(clarification: Clarification, *, agent_id: str, checkpoint_path: str) -> str:
@@ -74,7 +78,9 @@ def _parallel_lines(work: Sequence[str]) -> list[str]:
     return ["parallel_work_available: |", *(f"  {line}" for line in text.split("\n"))]
 
 
-def response_text(answers: Mapping[str, str], *, agent_id: str, at: int, checkpoint_path: str) -> str:
+def response_text(
+    answers: Mapping[str, str], *, agent_id: str, at: int, checkpoint_path: str
+) -> str:
     """Return the response, marker lines included."""
     lines = [
         f"[{RESPONSE}]",
@@ -82,7 +88,10 @@ def response_text(answers: Mapping[str, str], *, agent_id: str, at: int, checkpo
         f"timestamp: {stamp(at)}",
         "",
         "responses:",
-        *(f"  - question_id: {quoted(key)}\n    answer: {quoted(answer)}" for key, answer in answers.items()),
+        *(
+            f"  - question_id: {quoted(key)}\n    answer: {quoted(answer)}"
+            for key, answer in answers.items()
+        ),
         "",
         "resume_signal: true",
         "resume_method: checkpoint",
@@ -98,7 +107,11 @@ def response_text(answers: Mapping[str, str], *, agent_id: str, at: int, checkpo
 
 def quoted(text: str) -> str:
     """Return a text as a double-quoted scalar that YAML reads back exactly."""
-    return '"' + "".join(letter if _plain().fullmatch(letter) else _escaped(letter) for letter in text) + '"'
+    return (
+        '"'
+        + "".join(letter if _plain().fullmatch(letter) else _escaped(letter) for letter in text)
+        + '"'
+    )
 
 
 def _escaped(letter: str) -> str:
@@ -106,19 +119,26 @@ def _escaped(letter: str) -> str:
     return short or (f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}")  # noqa: PLR2004 -- four digits
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def read_request(content: bytes) -> Request:
     """Read what an agent wants to know. Anything that is not a request is refused."""
     found = _mapping(_parsed(content, marker=NEEDED), "the request")
-    questions = [_mapping(item, "a question") for item in _list(found.get("questions"), "questions")]
+    questions = [
+        _mapping(item, "a question") for item in _list(found.get("questions"), "questions")
+    ]
     if not questions:
         raise Misuse("it asks nothing", way_out="give it at least one question")
     asked = tuple(_question(item) for item in questions)
-    repeated = {question.key for question in asked if [other.key for other in asked].count(question.key) > 1}
+    repeated = {
+        question.key for question in asked if [other.key for other in asked].count(question.key) > 1
+    }
     if repeated:
-        raise Misuse(f"question_id {', '.join(map(visible, sorted(repeated)))} is there twice", way_out="name each question once")
+        raise Misuse(
+            f"question_id {', '.join(map(visible, sorted(repeated)))} is there twice",
+            way_out="name each question once",
+        )
     return Request(
         questions=asked,
         blocked_at=_optional(found, "blocked_at"),
@@ -130,7 +150,9 @@ def read_request(content: bytes) -> Request:
 def _question(found: Mapping[str, Tree]) -> Question:
     choices = tuple(_text(choice, "a choice") for choice in _list(found.get("choices"), "choices"))
     key = _text(_either(found, "question_id"), "a question_id")
-    return Question(key=key, prompt=_text(found.get("text"), f"the text of {visible(key)}"), choices=choices)
+    return Question(
+        key=key, prompt=_text(found.get("text"), f"the text of {visible(key)}"), choices=choices
+    )
 
 
 def _parallel_work(text: str) -> tuple[str, ...]:
@@ -138,7 +160,10 @@ def _parallel_work(text: str) -> tuple[str, ...]:
 
 
 def read_response(content: bytes) -> Response:
-    """Read what somebody answered. A text that is not whole is not yet there; anything else that is no response is refused."""
+    """Read what somebody answered.
+
+    A text that is not whole is not yet there; anything else that is no response is refused.
+    """
     parsed = _parsed(content, marker=RESPONSE)
     if isinstance(parsed, str):
         raise NotYet("it is only a word")
@@ -147,10 +172,15 @@ def read_response(content: bytes) -> Response:
     if signal in _CUT_OFF:
         raise NotYet("it has no resume_signal")
     if signal not in _TRUE:
-        raise Misuse(f"resume_signal is {visible(str(signal))}, not true", way_out="say resume_signal: true when all is answered")
+        raise Misuse(
+            f"resume_signal is {visible(str(signal))}, not true",
+            way_out="say resume_signal: true when all is answered",
+        )
     items = [_mapping(item, "a response") for item in _list(found.get("responses"), "responses")]
     return Response(
-        agent_id=_text(_either(found, "agent_id"), "agent_id"), answers=tuple(map(_answer, items)), resume_signal=True
+        agent_id=_text(_either(found, "agent_id"), "agent_id"),
+        answers=tuple(map(_answer, items)),
+        resume_signal=True,
     )
 
 
@@ -184,7 +214,10 @@ def _list(value: Tree, what: str) -> list[Tree]:
 
 def _text(value: Tree, what: str) -> str:
     if not isinstance(value, str):
-        raise Misuse(f"{what} is {'missing' if value is None else 'not a text'}", way_out="see docs/how-to/clarifications.md")
+        raise Misuse(
+            f"{what} is {'missing' if value is None else 'not a text'}",
+            way_out="see docs/how-to/clarifications.md",
+        )
     return value
 
 

@@ -80,13 +80,23 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101 -- our own table
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the verb that the first word names, or say which one may have been meant."""
-        if args[0] not in VERBS and args[0] not in HIDDEN and not args[0].startswith("-") and not ctx.resilient_parsing:
+        if (
+            args[0] not in VERBS
+            and args[0] not in HIDDEN
+            and not args[0].startswith("-")
+            and not ctx.resilient_parsing
+        ):
             from difflib import get_close_matches  # seldom needed
 
             near = get_close_matches(args[0], VERBS, n=1)
-            raise Misuse(f"there is no verb {args[0]}" + (f": did you mean {near[0]}?" if near else ""), way_out="adjourn --help")
+            raise Misuse(
+                f"there is no verb {args[0]}" + (f": did you mean {near[0]}?" if near else ""),
+                way_out="adjourn --help",
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -125,7 +135,10 @@ def cli() -> None:
 
 
 def run(argv: list[str]) -> int:
-    """Run one command line and return its exit code. Nothing that a person can cause shows a traceback."""
+    """Run one command line and return its exit code.
+
+    Nothing that a person can cause shows a traceback.
+    """
     make_ready()
     take_key_from(os.environ)
     session = Session(wants_json=_wants_json(argv))
@@ -146,7 +159,10 @@ def run(argv: list[str]) -> int:
 
 
 def _refuse_other_encodings(argv: list[str]) -> None:
-    """Keep words that are not UTF-8 out of questions, answers and decisions; commands and paths may have them."""
+    """Keep words that are not UTF-8 out of questions, answers and decisions.
+
+    Commands and paths may have them.
+    """
     if argv and argv[0] in _WORDY and not "".join(argv).isascii():
         try:
             "".join(argv).encode()
@@ -181,7 +197,8 @@ def _on_one_line(error: click.ClickException) -> str:
 def _help_for(error: click.ClickException, argv: list[str]) -> str:
     if isinstance(error, click.UsageError) and error.ctx:
         return f"{error.ctx.command_path} --help"
-    verbs = [word for word in argv[:1] if word in VERBS]  # Click does not say whose option lacks its value
+    # Click does not say whose option lacks its value
+    verbs = [word for word in argv[:1] if word in VERBS]
     return " ".join(["adjourn", *verbs, "--help"])
 
 
@@ -190,20 +207,31 @@ def _of_the_system(error: OSError, session: Session) -> AdjournError:
         with suppress(AdjournError, OSError):
             from adjourn.system.files import disk_full
 
-            return disk_full(os.path.dirname(os.fsdecode(error.filename)) if error.filename else session.root)
+            return disk_full(
+                os.path.dirname(os.fsdecode(error.filename)) if error.filename else session.root
+            )
     if error.errno in {errno.EMFILE, errno.ENFILE}:
         return AdjournError("too many files are open", way_out="ulimit -n 1024, and say it again")
     if isinstance(error, FileNotFoundError) and error.filename is None:
-        return AdjournError("the directory that you are in is not there any more", way_out="cd to one that is")
-    return AdjournError(f"{error.filename or 'the system'}: {error.strerror}", way_out="see to it and say it again")
+        return AdjournError(
+            "the directory that you are in is not there any more", way_out="cd to one that is"
+        )
+    return AdjournError(
+        f"{error.filename or 'the system'}: {error.strerror}", way_out="see to it and say it again"
+    )
 
 
 def _defect(error: Exception, session: Session) -> AdjournError:
     if session.verbose:
         import traceback
 
-        lines = block(session.redactor.text("".join(traceback.format_exception(error)))).rstrip("\n").split("\n")
+        lines = (
+            block(session.redactor.text("".join(traceback.format_exception(error))))
+            .rstrip("\n")
+            .split("\n")
+        )
         session.warn("\n".join(f"  {line}" for line in lines))
     return AdjournError(
-        f"a defect in adjourn: {type(error).__name__}: {error}", way_out="say it again with --verbose, and report it"
+        f"a defect in adjourn: {type(error).__name__}: {error}",
+        way_out="say it again with --verbose, and report it",
     )

@@ -1,4 +1,7 @@
-"""Runs a task in the foreground: shows its output while it works, and how it stands when its process has left."""
+"""Runs a task in the foreground.
+
+Shows its output while it works, and how it stands when its process has left.
+"""
 
 import os
 import sys
@@ -38,7 +41,10 @@ EXIT_CODES = {
 
 
 def require_redaction(session: Session) -> None:
-    """Refuse to start anything whose copies could not be kept clean: where there is no config, there is nothing to check."""
+    """Refuse to start anything whose copies could not be kept clean.
+
+    Where there is no config, there is nothing to check.
+    """
     if has_config():
         session.redactor  # noqa: B018 -- it is kept once it was made
 
@@ -57,7 +63,10 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
 
 @contextmanager
 def naming(session: Session, task: Task) -> Generator[None, None, None]:
-    """Name the task where the store goes away meanwhile: whoever says the whole command again would have it run twice."""
+    """Name the task where the store goes away meanwhile.
+
+    Whoever says the whole command again would have it run twice.
+    """
     try:
         yield
     except (StoreLost, StoreRefused):
@@ -68,11 +77,16 @@ def naming(session: Session, task: Task) -> Generator[None, None, None]:
 
 
 def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task:
-    """Run a queued task and show what it prints; from then on there is nothing left to interrupt."""
+    """Run a queued task and show what it prints.
+
+    From then on there is nothing left to interrupt.
+    """
     screen = Screen(session)
     try:
         with naming(session, task), deferred_signals(heeds_later=False) as signals:
-            return supervisor.run_heeding(signals, task, watcher=screen.follow if screen.is_wanted else None)
+            return supervisor.run_heeding(
+                signals, task, watcher=screen.follow if screen.is_wanted else None
+            )
     finally:
         screen.close()
 
@@ -93,7 +107,10 @@ def report(session: Session, controller: Controller, task: Task) -> int:
 
 
 def told(session: Session, scene: Scene) -> str:
-    """Say how a task stands: whole to a person, clean where nobody looks, as in the log of a CI job, which others keep."""
+    """Say how a task stands.
+
+    Whole to a person, clean where nobody looks, as in the log of a CI job, which others keep.
+    """
     if sys.stdout.isatty():
         return standing(session, scene, now=session.now())
     from adjourn.core.text.redact import plainly
@@ -112,7 +129,10 @@ def _closing(session: Session, scene: Scene) -> str:
 def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
     """Queue a task, leave it to a supervisor of its own, and return at once."""
     if os.environ.get("ADJOURN_RUN_ID"):
-        raise Misuse("--detach is refused inside a run: nothing of a run outlives it", way_out="adjourn run -- COMMAND")
+        raise Misuse(
+            "--detach is refused inside a run: nothing of a run outlives it",
+            way_out="adjourn run -- COMMAND",
+        )
     controller = open_controller(session.root)
     session.settle(controller)
     task = queue(controller)
@@ -129,7 +149,10 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
 
 
 def _leave_to_a_copy(session: Session, task: Task) -> None:
-    """Fork twice, so that the copy belongs to nobody; the first child has left when this returns."""
+    """Fork twice, so that the copy belongs to nobody.
+
+    The first child has left when this returns.
+    """
     child = os.fork()
     if child:
         os.waitpid(child, 0)

@@ -20,9 +20,12 @@ def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
 
     def decorate(function: Verb) -> click.Command:
         wrapped = _verbose(_output(_key_file(_store(click.pass_obj(function)))))
-        decorator: Callable[[Verb], click.Command] = click.command(name, add_help_option=False, **settings)
+        decorator: Callable[[Verb], click.Command] = click.command(
+            name, add_help_option=False, **settings
+        )
         made = decorator(wrapped)
-        made.params.sort(key=lambda parameter: parameter.name in _COMMON)  # a verb's own options first
+        # A verb's own options first
+        made.params.sort(key=lambda parameter: parameter.name in _COMMON)
         made.params.append(help_option())
         return made
 
@@ -42,7 +45,9 @@ def telling(words: list[str], text: Callable[[click.Context], str], *, says: str
             _session(context).say(text(context))
             context.exit()
 
-    return click.Option(words, is_flag=True, is_eager=True, expose_value=False, callback=tell, help=says)
+    return click.Option(
+        words, is_flag=True, is_eager=True, expose_value=False, callback=tell, help=says
+    )
 
 
 class CommandAfterDashes(click.Command):
@@ -57,8 +62,10 @@ class CommandAfterDashes(click.Command):
         return super().parse_args(ctx, args)
 
 
-TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}  # so that we can say where the dashes belong
-TAKE_A_PROMPT = {"allow_extra_args": True, "ignore_unknown_options": True}  # options may stand behind it, too
+# So that we can say where the dashes belong
+TAKE_ALL = {"allow_extra_args": True, "allow_interspersed_args": False}
+# Options may stand behind it, too
+TAKE_A_PROMPT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def bare_verb(name: str) -> Callable[[Verb], click.Command]:
@@ -74,9 +81,13 @@ def bare_verb(name: str) -> Callable[[Verb], click.Command]:
 
 def signable(function: Verb) -> Verb:
     """Let a reply be signed with a key, and be saved instead of recorded."""
-    sign = click.option("--sign", metavar="KEY", help="Sign it with this key: ssh-keygen is asked to.")
+    sign = click.option(
+        "--sign", metavar="KEY", help="Sign it with this key: ssh-keygen is asked to."
+    )
     save = click.option(
-        "--save", metavar="FILE", help="Only sign it, into FILE; `adjourn decide FILE` records it, from anywhere."
+        "--save",
+        metavar="FILE",
+        help="Only sign it, into FILE; `adjourn decide FILE` records it, from anywhere.",
     )
     signed: Verb = sign(save(function))
     return signed
@@ -130,7 +141,13 @@ _output = click.option(
     expose_value=False,
     help="How to answer: for people, or one JSON document on stdout.",
 )
-_verbose = click.option("--verbose", is_flag=True, callback=_keep_verbose, expose_value=False, help="Say on stderr what happens.")
+_verbose = click.option(
+    "--verbose",
+    is_flag=True,
+    callback=_keep_verbose,
+    expose_value=False,
+    help="Say on stderr what happens.",
+)
 
 
 class Amount(click.FloatRange):
@@ -139,7 +156,9 @@ class Amount(click.FloatRange):
     def __init__(self, most: float | None = None) -> None:
         super().__init__(0, most)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """Return the number."""
         number: float = super().convert(value, param, ctx)
         if number - number != 0:
@@ -166,7 +185,10 @@ DURATION = Duration()
 
 
 class Since(click.ParamType[int]):
-    """A moment: so long ago (90s, 15m, 8h, 2d), or a date or time as ISO 8601 has them; without a zone, UTC."""
+    """A moment: so long ago (90s, 15m, 8h, 2d), or a date or time as ISO 8601 has them.
+
+    Without a zone, UTC.
+    """
 
     name = "when"
 
@@ -186,7 +208,11 @@ class Since(click.ParamType[int]):
             moment = datetime.fromisoformat(str(value))
             return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is neither a time such as 8h or 2d nor a date such as 2026-01-31", param, ctx)
+            self.fail(
+                f"{value!r} is neither a time such as 8h or 2d nor a date such as 2026-01-31",
+                param,
+                ctx,
+            )
 
 
 SINCE = Since()

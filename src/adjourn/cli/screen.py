@@ -1,4 +1,7 @@
-"""What a person sees of a run while it works: its output, and on a terminal a line that tells the time."""
+"""What a person sees of a run while it works.
+
+Its output, and on a terminal a line that tells the time.
+"""
 
 import os
 import select
@@ -18,7 +21,8 @@ _CHUNK = 1 << 20
 _ALWAYS_FITS = 4096  # bytes that a pipe takes without waiting once it polls as writable
 _NEVER = 1 << 62
 _MARKS = {"stdout": "out", "stderr": "err"}
-_DOING = ("running {}  (Ctrl+C pauses)", "stopping {}  (Ctrl+C again kills)", "killing {}")  # by how often it was told to stop
+# By how often it was told to stop
+_DOING = ("running {}  (Ctrl+C pauses)", "stopping {}  (Ctrl+C again kills)", "killing {}")
 
 
 class Screen:
@@ -29,14 +33,21 @@ class Screen:
         # In JSON mode stdout is the document's alone.
         self._margin = Margin()
         stderr = Stream("stderr", _STDERR, self._margin)
-        self._streams = [stderr] if session.wants_json else [Stream("stdout", _STDOUT, self._margin), stderr]
-        self._ticks = os.isatty(_STDERR) and not session.wants_json and os.environ.get("TERM") != "dumb"
+        self._streams = (
+            [stderr] if session.wants_json else [Stream("stdout", _STDOUT, self._margin), stderr]
+        )
+        self._ticks = (
+            os.isatty(_STDERR) and not session.wants_json and os.environ.get("TERM") != "dumb"
+        )
         self._began = time.monotonic()
         self._is_shown = False
         self._place: str | None = None
 
     def follow(self, place: str, told: int) -> None:
-        """Hand on what the run has printed since the last look, as far as it is read: whoever is slow must not hold up a stop."""
+        """Hand on what the run has printed since the last look, as far as it is read.
+
+        Whoever is slow must not hold up a stop.
+        """
         self._place = place
         if any(stream.has_more(place) for stream in self._streams):
             self._clear()
@@ -110,7 +121,10 @@ class Margin:
 
 
 def hand_on_all(streams: Sequence["Stream"], place: str, *, waits: bool = True) -> None:
-    """Copy what is new of each stream. One that could not be written whole goes first, and no other cuts in."""
+    """Copy what is new of each stream.
+
+    One that could not be written whole goes first, and no other cuts in.
+    """
     for stream in sorted(streams, key=lambda each: not each.is_held_up):
         if stream.has_more(place) and not stream.hand_on(place, waits=waits) and stream.is_terminal:
             return
@@ -125,7 +139,9 @@ class Stream:
         self._name = name
         self._fd = fd
         self._offset = 0
-        self._decoder = getincrementaldecoder("utf-8")("surrogateescape") if self.is_terminal else None
+        self._decoder = (
+            getincrementaldecoder("utf-8")("surrogateescape") if self.is_terminal else None
+        )
         self._unsaid = b""
         self._ends_a_line = True
         self._room = select.poll()
@@ -171,7 +187,9 @@ class Stream:
         assert self._decoder  # noqa: S101 -- the caller looked; the type does not say
         columns = columns_of(self._fd) or CUSTOMARY_COLUMNS
         mark = _MARKS[self._name]
-        return self._margin.marked(block(self._decoder.decode(chunk)), mark, columns=columns).encode()
+        return self._margin.marked(
+            block(self._decoder.decode(chunk)), mark, columns=columns
+        ).encode()
 
     def _say(self, *, waits: bool) -> bool:
         """Write what is to be written; say whether all of it is."""

@@ -32,7 +32,8 @@ class Session:
         self.cuts = True
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
         self.given_store: str | None = None
-        self.only_asks = False  # from inside a run, where a sandbox may hide the user's state directory
+        # From inside a run, where a sandbox may hide the user's state directory
+        self.only_asks = False
         self._controller: Controller | None = None
         self._desk: Desk | None = None
         self._clock: Callable[[], int] | None = None
@@ -43,7 +44,10 @@ class Session:
         return find_root(self.given_store or os.environ.get("ADJOURN_STORE"))
 
     def use_store_of(self, place: str) -> None:
-        """Work on the store of that place, unless another one was named: whoever calls from elsewhere means the same one."""
+        """Work on the store of that place, unless another one was named.
+
+        Whoever calls from elsewhere means the same one.
+        """
         found = find_root(self.given_store or os.environ.get("ADJOURN_STORE"), start=place)
         if found != self.root:
             self.given_store = found
@@ -55,11 +59,16 @@ class Session:
 
     @property
     def desk(self) -> Desk:
-        """What decides on an existing store; the whole controller only where dead supervisors or files left something to do."""
+        """What decides on an existing store.
+
+        The whole controller only where dead supervisors or files left something to do.
+        """
         if self._desk is None:
             self.require_store()
             desk = open_desk(self.root)
-            self._desk = desk if desk.is_settled and not has_responses(self.root) else self.controller
+            self._desk = (
+                desk if desk.is_settled and not has_responses(self.root) else self.controller
+            )
         return self._desk
 
     @property
@@ -74,17 +83,29 @@ class Session:
         return self._controller
 
     def now(self) -> int:
-        """Return the time in milliseconds, by the clock of the store: that of this machine may be an hour off."""
+        """Return the time in milliseconds, by the clock of the store.
+
+        That of this machine may be an hour off.
+        """
         return (self._clock or self.desk.now)()
 
     def require_store(self) -> None:
         """Refuse to go on where there is no store: only a new task makes one."""
         if not self.has_store:
-            raise NotFound(f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND")
+            raise NotFound(
+                f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND"
+            )
 
     def say_nothing_found(self, sentence: str) -> None:
-        """Say that a list is empty, and where the store would be if there is none: its name may be misspelt."""
-        self.say(sentence if self.has_store else f"{sentence} There is no store at {prose(self.root)} yet.")
+        """Say that a list is empty, and where the store would be if there is none.
+
+        Its name may be misspelt.
+        """
+        self.say(
+            sentence
+            if self.has_store
+            else f"{sentence} There is no store at {prose(self.root)} yet."
+        )
 
     def settle(self, controller: "Controller") -> None:
         """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""
@@ -101,7 +122,8 @@ class Session:
             from adjourn.clarifications.exchange import once, take_responses
 
             refuse = once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
-            with suppress(StoreRefused):  # a copy can be looked at; whoever wants to change it is told
+            # A copy can be looked at; whoever wants to change it is told
+            with suppress(StoreRefused):
                 take_responses(controller, self.root, refuse=refuse)
 
     @property
@@ -119,7 +141,11 @@ class Session:
     @property
     def has_colour(self) -> bool:
         """Whether colour helps: on a terminal, and only if nobody said otherwise."""
-        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return (
+            sys.stdout.isatty()
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+        )
 
     @property
     def columns(self) -> int:
@@ -128,11 +154,17 @@ class Session:
 
     @property
     def columns_for_words(self) -> int:
-        """How wide an agent's words may be: the terminal, or 80 columns, as whoever shows a log may break its lines."""
+        """How wide an agent's words may be.
+
+        The terminal, or 80 columns, as whoever shows a log may break its lines.
+        """
         return columns_of(sys.stdout) or CUSTOMARY_COLUMNS
 
     def say(self, text: str) -> None:
-        """Print to stdout, in rows that fit the terminal. Whoever closed it does not want to hear; the exit code still tells."""
+        """Print to stdout, in rows that fit the terminal.
+
+        Whoever closed it does not want to hear; the exit code still tells.
+        """
         self.hand_out(_fitted(text, sys.stdout))
 
     def hand_out(self, text: str) -> None:
@@ -174,7 +206,8 @@ class Session:
         """Say what went wrong, why, and what helps."""
         try:
             self._tell(error)
-        except OSError as problem:  # what would tell it cannot even be loaded: for want of descriptors, say
+        except OSError as problem:
+            # What would tell it cannot even be loaded: for want of descriptors, say
             self.warn(f"adjourn: {prose(problem.strerror or 'the system fails')}")
         return error.exit_code
 
@@ -192,7 +225,9 @@ class Session:
                 self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
             if error.way_out:
                 way_out = prose(clean(error.way_out))
-                columns = (columns_of(sys.stderr) if way_out.startswith("adjourn ") else None) or _UNBOUNDED
+                columns = (
+                    columns_of(sys.stderr) if way_out.startswith("adjourn ") else None
+                ) or _UNBOUNDED
                 self.warn("\n".join(command_rows("  try: ", way_out, columns=columns)))
 
     def _keep_redactor(self) -> None:

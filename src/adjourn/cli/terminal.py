@@ -1,4 +1,7 @@
-"""The three standard streams: always there, whatever the caller closed, and able to carry every character."""
+"""The three standard streams.
+
+Always there, whatever the caller closed, and able to carry every character.
+"""
 
 import os
 import select
@@ -22,13 +25,17 @@ def make_ready() -> None:
     os.close(fd)
     for speaking in (_STDOUT, _STDERR):
         if not os.get_blocking(speaking):
-            os.set_blocking(speaking, True)  # Node, say, left it otherwise: what does not fit would be lost
+            # Node, say, left it otherwise: what does not fit would be lost
+            os.set_blocking(speaking, True)
     sys.stdout = _speaking(sys.stdout, _STDOUT)
     sys.stderr = _speaking(sys.stderr, _STDERR)
 
 
 def _speaking(stream: TextIO | None, fd: int) -> TextIO:
-    """Return a stream that spells out what its encoding lacks; Python has none for what was closed when it started."""
+    """Return a stream that spells out what its encoding lacks.
+
+    Python has none for what was closed when it started.
+    """
     if stream is None:
         return open(fd, "w", encoding="utf-8", closefd=False)
     _set_up(stream, errors="backslashreplace")
@@ -39,7 +46,8 @@ def columns_of(stream: TextIO | int) -> int | None:
     """Return how wide the terminal is that a stream or a descriptor writes to, or None if it is no terminal."""
     try:
         fd = stream if isinstance(stream, int) else stream.fileno()
-        return os.get_terminal_size(fd).columns or CUSTOMARY_COLUMNS  # one that was never told its size says 0
+        # One that was never told its size says 0
+        return os.get_terminal_size(fd).columns or CUSTOMARY_COLUMNS
     except (OSError, ValueError):
         return None
 
@@ -88,7 +96,10 @@ class StatusLine:
         return f"\r{text}{_CLEAR}\r" if text else ""
 
     def _columns(self) -> int:
-        """Return how much fits: the last column stays free, for some terminals begin a new line behind it."""
+        """Return how much fits.
+
+        The last column stays free, for some terminals begin a new line behind it.
+        """
         try:
             return max(os.get_terminal_size(_STATUS_STDERR).columns - 1, 1)
         except OSError:
@@ -109,8 +120,8 @@ _PASTE_MS = 50  # what follows a line within this time was not typed
 def wait_for_silence(*, is_stopped: Callable[[], bool] = lambda: False) -> None:
     """Discard what was typed so far, and return when no key was pressed for 250 ms.
 
-    Call it after the thing to decide is on the screen and before the question is. A key that is held
-    down, or a paste that is still arriving, puts the question off.
+    Call it after the thing to decide is on the screen and before the question is. A key that is
+    held down, or a paste that is still arriving, puts the question off.
     """
     with _key_by_key(), suppress(termios.error):
         termios.tcflush(_STDIN, termios.TCIFLUSH)
@@ -119,7 +130,10 @@ def wait_for_silence(*, is_stopped: Callable[[], bool] = lambda: False) -> None:
 
 
 def is_pasted() -> bool:
-    """Return whether more input follows the line that was just read, as in a paste; it is discarded."""
+    """Return whether more input follows the line that was just read, as in a paste.
+
+    It is discarded.
+    """
     with _key_by_key():
         return _has_input(_PASTE_MS)
 
@@ -134,7 +148,10 @@ def _has_input(within_ms: int) -> bool:
 
 @contextmanager
 def _key_by_key() -> Generator[None, None, None]:
-    """Let single keys be noticed, not only whole lines. Afterwards all that was typed is discarded."""
+    """Let single keys be noticed, not only whole lines.
+
+    Afterwards all that was typed is discarded.
+    """
     try:
         before = termios.tcgetattr(_STDIN)
     except termios.error:  # no terminal, or one that was closed

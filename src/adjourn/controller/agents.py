@@ -1,4 +1,7 @@
-"""What a driver does for its agent: puts calls before the policy, has each run once, and keeps what came of it."""
+"""What a driver does for its agent.
+
+Puts calls before the policy, has each run once, and keeps what came of it.
+"""
 
 from collections.abc import Sequence
 
@@ -24,11 +27,15 @@ from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, Still
 UNMARKED = "its start could not be marked on disk"
 _UNDER_WAY = (CallState.CLAIMED, CallState.EXECUTING)
 
-Drift = tuple[Judgement, dict[str, str], tuple[str, ...]]  # what is said of a call now, its files, and what has changed
+# What is said of a call now, its files, and what has changed
+Drift = tuple[Judgement, dict[str, str], tuple[str, ...]]
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A start of which this machine has proof, and of which the trail does not tell: the store was set back since."""
+    """A start of which this machine has proof, and of which the trail does not tell.
+
+    The store was set back since.
+    """
 
     place: str
     state: ShimState
@@ -37,7 +44,7 @@ class Found(msgspec.Struct, frozen=True):
 class Executions(Equipped):
     """Moves the calls that a supervisor runs for an agent."""
 
-    # --- what ran before the store was set back --------------------------------------------------------------------
+    # --- what ran before the store was set back ---------------------------------------------------
 
     def _found_start(self, view: View, call: Call, *, place: str) -> Found | None:
         """Return the start of a call of which the trail does not tell, if there is proof of one on this machine."""
@@ -47,7 +54,8 @@ class Executions(Equipped):
         state = self._processes.found_at(mark.place)
         if isinstance(state, NeverStarted):
             return None
-        is_handed_out = call.tool != COMMAND and number_of_run(mark.place) > 0  # then the files are its agent's
+        # Then the files are its agent's
+        is_handed_out = call.tool != COMMAND and number_of_run(mark.place) > 0
         has_other_bytes = bool(mark.digest) and not call.digest.startswith(mark.digest)
         if is_handed_out or (has_other_bytes and not isinstance(state, StillRuns)):
             state = Vanished()
@@ -56,14 +64,24 @@ class Executions(Equipped):
     def _tell_found(self, step: Steps, run: Run, call: Call, place: str, **changes: object) -> Call:
         """Write down that a call that was claimed did start."""
         started = step.move(call, CallMove.EXECUTE, **changes)
-        step.tell(call.task_id, "call_found", run=run.number, call=call.number, digest=call.digest, place=place)
+        step.tell(
+            call.task_id,
+            "call_found",
+            run=run.number,
+            call=call.number,
+            digest=call.digest,
+            place=place,
+        )
         return started
 
     def mark_start(self, call: Call, place: str) -> None:
-        """Leave a mark on this machine that a call starts, before it does; raise OSError where that cannot be done."""
+        """Leave a mark on this machine that a call starts, before it does.
+
+        Raise OSError where that cannot be done.
+        """
         self._processes.leave_start_mark(call.id, StartMark(place=place, digest=call.digest))
 
-    # --- calls beside an agent -------------------------------------------------------------------------------------
+    # --- calls beside an agent --------------------------------------------------------------------
 
     def next_execution(self, task_id: str) -> Call | None:
         """Return the call that is to run next beside its agent, if one is."""
@@ -80,7 +98,10 @@ class Executions(Equipped):
         return [call for call in under_way if call.number in batch and not is_handed_out(call)]
 
     def claim_call(self, run: Run, call: Call) -> Call | None:
-        """Take an approved call for one shim. None: it is not what was approved any more, and a person is asked again."""
+        """Take an approved call for one shim.
+
+        None: it is not what was approved any more, and a person is asked again.
+        """
         with self._store.read() as view:
             found = self._found_start(view, call, place=f"{call.id}.{call.attempt + 1}")
         if found and isinstance(found.state, StillRuns):
@@ -90,28 +111,45 @@ class Executions(Equipped):
             task, current = step.held(run)
             approved = step.tx.call(task.id, call.number)
             if found:
-                claimed = step.move(approved, CallMove.CLAIM, claimed_by=run.supervisor, attempt=approved.attempt + 1)
+                claimed = step.move(
+                    approved,
+                    CallMove.CLAIM,
+                    claimed_by=run.supervisor,
+                    attempt=approved.attempt + 1,
+                )
                 self._tell_found(step, current, claimed, found.place)
                 self._conclude_call(step, current, claimed, found.state)
                 return None
             if drift:
                 self._ask_again(step, current, approved, drift)
                 return None
-            return step.move(approved, CallMove.CLAIM, claimed_by=run.supervisor, attempt=approved.attempt + 1)
+            return step.move(
+                approved, CallMove.CLAIM, claimed_by=run.supervisor, attempt=approved.attempt + 1
+            )
 
     def execute_call(self, run: Run, call: Call, *, shim: ProcessId) -> Call | None:
-        """Write down that the gate of a call is about to open. None: nothing lets it start any more, and a person is asked."""
+        """Write down that the gate of a call is about to open.
+
+        None: nothing lets it start any more, and a person is asked.
+        """
         drift: Drift | None = None
-        is_judged = False  # by the policy, where only a rule lets it start: files are not looked at inside of a transaction
+        # By the policy, where only a rule lets it start: files are not looked at inside of a
+        # transaction
+        is_judged = False
         while True:
             with self._steps() as step:
                 task, current = step.held(run)
                 claimed = step.tx.call(task.id, call.number)
                 reason = self._proofs.reason_as_told(step.tx, claimed)
                 if isinstance(reason, NoReason):
-                    drift = (*self._gate.weigh(step.tx, task, claimed.tool, claimed.body), (reason.why,))
+                    drift = (
+                        *self._gate.weigh(step.tx, task, claimed.tool, claimed.body),
+                        (reason.why,),
+                    )
                 if drift:
-                    self._ask_again(step, current, step.move(claimed, CallMove.RELEASE, shim=None), drift)
+                    self._ask_again(
+                        step, current, step.move(claimed, CallMove.RELEASE, shim=None), drift
+                    )
                     return None
                 assert isinstance(reason, Reason)  # noqa: S101 -- else a person was asked
                 if reason.grounds is not Grounds.RULE or is_judged:
@@ -139,7 +177,9 @@ class Executions(Equipped):
         with self._steps() as step:
             step.held(run)
             current = step.tx.call(call.task_id, call.number)
-            taken = msgspec.structs.replace(current, claimed_by=run.supervisor, version=current.version + 1)
+            taken = msgspec.structs.replace(
+                current, claimed_by=run.supervisor, version=current.version + 1
+            )
             step.tx.save_call(current, taken)
             return taken
 
@@ -157,7 +197,12 @@ class Executions(Equipped):
             current = self._tell_found(step, run, current, call.place)
         match state:
             case NeverStarted(why=why, is_refused=True) if current.attempt >= TRIES:
-                self._close(step, current, run, CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}"))
+                self._close(
+                    step,
+                    current,
+                    run,
+                    CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}"),
+                )
             case NeverStarted():
                 step.move(current, CallMove.RELEASE, shim=None)
                 step.tell(call.task_id, "call_released", run=run.number, call=call.number)
@@ -169,7 +214,10 @@ class Executions(Equipped):
                 step.tell(call.task_id, "call_lost", run=run.number, call=call.number)
 
     def _left_beside(self, run: Run) -> list[tuple[Call, ShimState]] | None:
-        """Return what became of the calls that ran beside a run whose supervisor is gone. None: one of them still runs."""
+        """Return what became of the calls that ran beside a run whose supervisor is gone.
+
+        None: one of them still runs.
+        """
         found = [(call, self.state_of(call)) for call in self.executions(run.task_id)]
         return None if any(isinstance(state, StillRuns) for _, state in found) else found
 
@@ -183,8 +231,16 @@ class Executions(Equipped):
 
     def _close(self, step: Steps, call: Call, run: Run, result: CallResult) -> None:
         step.move(call, CallMove.FINISH if result.ok else CallMove.FAIL)
-        step.tx.keep_document(call.task_id, f"{RESULT}{call.tool_call_id}", batches.result_body(result))
-        step.tell(call.task_id, "call_closed", run=run.number, call=call.number, exit_code=result.exit_code)
+        step.tx.keep_document(
+            call.task_id, f"{RESULT}{call.tool_call_id}", batches.result_body(result)
+        )
+        step.tell(
+            call.task_id,
+            "call_closed",
+            run=run.number,
+            call=call.number,
+            exit_code=result.exit_code,
+        )
 
     def _drift(self, call: Call) -> Drift | None:
         """Look at an approved call once more, outside of any transaction: files may be large."""
@@ -195,17 +251,28 @@ class Executions(Equipped):
                 changes: tuple[str, ...] = (reason.why,)
             else:
                 changes = self._gate.drift(view, task, call, reason.grounds)
-            return (*self._gate.weigh(view, task, call.tool, call.body), changes) if changes else None
+            return (
+                (*self._gate.weigh(view, task, call.tool, call.body), changes) if changes else None
+            )
 
     def _ask_again(self, step: Steps, run: Run, call: Call, drift: Drift) -> None:
         judgement, files, changes = drift
-        batches.again(step, step.tx.task(call.task_id), run, call, judgement, files, why="; ".join(changes))
+        batches.again(
+            step, step.tx.task(call.task_id), run, call, judgement, files, why="; ".join(changes)
+        )
 
 
 def tell_what_ran(step: Steps, run: Run, call: int, exit: Exit) -> None:  # noqa: A002 -- the word for it
     """Write down the digests of what was executed, and which files changed meanwhile that could not be pinned."""
     if exit.program or exit.script:
-        step.tell(run.task_id, "program_executed", run=run.number, call=call, program=exit.program, script=exit.script)
+        step.tell(
+            run.task_id,
+            "program_executed",
+            run=run.number,
+            call=call,
+            program=exit.program,
+            script=exit.script,
+        )
     if exit.changed:
         step.tell(run.task_id, "files_changed", run=run.number, call=call, files=exit.changed)
 
@@ -215,21 +282,34 @@ def result_of(exit: Exit) -> CallResult:  # noqa: A002 -- the word for it
     output, left_out = cut(exit.output)
     error = "it was interrupted" if exit.interrupted else exit.error
     ok = exit.code == 0 and error is None
-    return CallResult(ok=ok, output=output, exit_code=exit.code, signal=exit.signal, error=error, left_out=left_out)
+    return CallResult(
+        ok=ok,
+        output=output,
+        exit_code=exit.code,
+        signal=exit.signal,
+        error=error,
+        left_out=left_out,
+    )
 
 
 def is_handed_out(call: Call) -> bool:
-    """Say whether the process of a run makes a call by itself: then it is claimed by the run, and no supervisor."""
+    """Say whether the process of a run makes a call by itself.
+
+    Then it is claimed by the run, and no supervisor.
+    """
     return bool(call.claimed_by and call.claimed_by.startswith(f"{call.task_id}."))
 
 
 class Driving(Executions):
     """Applies the rules to the calls of an agent."""
 
-    # --- what the agent wants --------------------------------------------------------------------------------------
+    # --- what the agent wants ---------------------------------------------------------------------
 
     def propose_batch(self, run_id: str, batch: Sequence[Proposed]) -> list[Held]:
-        """Write down all calls of one answer of the model: which run, which wait for a person, and which never may."""
+        """Write down all calls of one answer of the model.
+
+        Which run, which wait for a person, and which never may.
+        """
         with self._store.read() as view:
             task = view.task(task_of_run(run_id))
             weighed = [(one, *self._gate.weigh(view, task, one.tool, one.body)) for one in batch]
@@ -254,12 +334,18 @@ class Driving(Executions):
         with self._store.read() as view:
             task = view.task(task_id)
             judgement, _ = self._gate.weigh(view, task, proposed.tool, proposed.body)
-            return batches.is_just_made(proposed, judgement) or way_of(judgement, is_gated=task.spec.pause_on_approval) is Way.RUN
+            return (
+                batches.is_just_made(proposed, judgement)
+                or way_of(judgement, is_gated=task.spec.pause_on_approval) is Way.RUN
+            )
 
-    # --- calls that the agent makes by itself ----------------------------------------------------------------------
+    # --- calls that the agent makes by itself -----------------------------------------------------
 
     def hand_out(self, run_id: str, call: Call) -> Call | None:
-        """Let an agent make an approved call, once. None: it is not what was approved any more, and a person is asked again."""
+        """Let an agent make an approved call, once.
+
+        None: it is not what was approved any more, and a person is asked again.
+        """
         with self._store.read() as view:
             found = self._found_start(view, call, place=run_id)
         drift = self._drift(call) if found is None else None
@@ -268,7 +354,8 @@ class Driving(Executions):
             current = step.tx.call(task.id, call.number)
             if current.state is not CallState.APPROVED:
                 raise AlreadyDone(
-                    f"call {call.id} is {current.state}: it was handed out before", way_out=f"adjourn show {task.id}"
+                    f"call {call.id} is {current.state}: it was handed out before",
+                    way_out=f"adjourn show {task.id}",
                 )
             if found:
                 claimed = step.move(current, CallMove.CLAIM, claimed_by=run.id)
@@ -280,7 +367,10 @@ class Driving(Executions):
             else:
                 reason = self._proofs.reason_as_told(step.tx, current)
                 if isinstance(reason, NoReason):
-                    raise NotAllowed(f"call {call.id} may not start: {reason.why}", way_out=f"adjourn show {task.id}")
+                    raise NotAllowed(
+                        f"call {call.id} may not start: {reason.why}",
+                        way_out=f"adjourn show {task.id}",
+                    )
                 current = asks.hand_out(step, run, current, reason)
         if found:
             raise AlreadyDone(
@@ -290,8 +380,12 @@ class Driving(Executions):
         try:
             self.mark_start(current, run_id)
         except OSError as error:
-            self.close_handed_out(run_id, current, CallResult(ok=False, error=f"{UNMARKED}: {error.strerror}"))
-            raise NotAllowed(f"call {call.id} may not start: {UNMARKED}", way_out="adjourn doctor") from error
+            self.close_handed_out(
+                run_id, current, CallResult(ok=False, error=f"{UNMARKED}: {error.strerror}")
+            )
+            raise NotAllowed(
+                f"call {call.id} may not start: {UNMARKED}", way_out="adjourn doctor"
+            ) from error
         return current
 
     def close_handed_out(self, run_id: str, call: Call, result: CallResult) -> None:
@@ -311,7 +405,7 @@ class Driving(Executions):
             run = view.run(task_of_run(run_id), number_of_run(run_id))
         return self._processes.supervisor_lives(run.supervisor)
 
-    # --- what the driver keeps -------------------------------------------------------------------------------------
+    # --- what the driver keeps --------------------------------------------------------------------
 
     def append_messages(self, run_id: str, messages: Sequence[bytes], *, after: int) -> None:
         """Add to a transcript; whoever believes that it ends elsewhere is refused by the store."""
@@ -319,7 +413,10 @@ class Driving(Executions):
             _append(step, run_id, messages, after=after)
 
     def conclude_batch(self, run_id: str, results: Sequence[bytes], *, after: int) -> None:
-        """Add what came of a batch to a transcript and be done with the batch: nobody finds one without the other."""
+        """Add what came of a batch to a transcript and be done with the batch.
+
+        Nobody finds one without the other.
+        """
         with self._steps() as step:
             task = _append(step, run_id, results, after=after)
             step.tx.keep_document(task.id, batches.BATCH, None)

@@ -28,37 +28,56 @@ DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
 FindReason = Callable[[View, Call], Reason | NoReason]  # why a call may be handed out, or why not
 
 
-# --- questions -------------------------------------------------------------------------------------------------------------
+# --- questions ------------------------------------------------------------------------------------
 
 
-def ask(step: Steps, task: Task, run: Run, question: Question, *, request: str = "") -> tuple[Ask, Task]:
-    """Register a question, or find it again with its answer: of the same request, if it belongs to one."""
+def ask(
+    step: Steps, task: Task, run: Run, question: Question, *, request: str = ""
+) -> tuple[Ask, Task]:
+    """Register a question, or find it again with its answer.
+
+    Of the same request, if it belongs to one.
+    """
     key = f"{ASKED}{question.found_by or question.key}"
     slot = slot_of(task.session_id, key + request, 1 + step.tx.count_turns(run.id, key))
     found = _earlier_ask(step, question, slot=slot)
     if found is None:
         asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
-        found, task = step.open_ask(task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked)
+        found, task = step.open_ask(
+            task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked
+        )
     step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     return found, task
 
 
 def _earlier_ask(step: Steps, question: Question, *, slot: str) -> Ask | None:
     found = step.tx.ask_in_slot(slot)
-    if found and found.is_open and (found.prompt, found.choices) != (question.prompt, question.choices):
+    if (
+        found
+        and found.is_open
+        and (found.prompt, found.choices) != (question.prompt, question.choices)
+    ):
         step.withdraw(found)
         return None
     return found
 
 
-def register(step: Steps, task: Task, run: Run, request: Request, *, name: str = "") -> tuple[Clarification, list[Ask]]:
-    """Register all questions of a request, or find them again. Only one that leaves something open is a new clarification."""
+def register(
+    step: Steps, task: Task, run: Run, request: Request, *, name: str = ""
+) -> tuple[Clarification, list[Ask]]:
+    """Register all questions of a request, or find them again.
+
+    Only one that leaves something open is a new clarification.
+    """
     asks: list[Ask] = []
     for question in request.questions:
         found, task = ask(step, task, run, question, request=name)
         asks.append(found)
     clarification = Clarification(
-        id=f"clarif_{step.new_id()}", request=request, asks=tuple(found.id for found in asks), asked_at=step.now
+        id=f"clarif_{step.new_id()}",
+        request=request,
+        asks=tuple(found.id for found in asks),
+        asked_at=step.now,
     )
     if any(found.is_open for found in asks):
         step.tx.keep_document(task.id, CLARIFICATION, msgspec.json.encode(clarification))
@@ -67,10 +86,14 @@ def register(step: Steps, task: Task, run: Run, request: Request, *, name: str =
 
 
 def register_left(step: Steps, task: Task, run: Run, left: Left) -> None:
-    """Register what a process asks by the files that it left. A response to what it asked before stays one that was taken."""
+    """Register what a process asks by the files that it left.
+
+    A response to what it asked before stays one that was taken.
+    """
     taken = step.tx.document(task.id, RESPONSE)
     if left.request:
-        # Whoever knows files only does not ask again what was answered: its next request may begin at Q1 anew.
+        # Whoever knows files only does not ask again what was answered: its next request may begin
+        # at Q1 anew.
         register(step, task, run, left.request, name=f"\n{sha256(left.checkpoint).hex()}")
     if taken is not None and taken == left.response:
         step.tx.keep_document(task.id, RESPONSE, taken)
@@ -78,7 +101,10 @@ def register_left(step: Steps, task: Task, run: Run, left: Left) -> None:
 
 
 def is_known_ask(view: View, task: Task, left: Left) -> bool:
-    """Say whether a checkpoint on disk is one that the store has: it was answered, or it is being asked."""
+    """Say whether a checkpoint on disk is one that the store has.
+
+    It was answered, or it is being asked.
+    """
     return view.document(task.id, CHECKPOINT) == left.checkpoint
 
 
@@ -98,11 +124,17 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
     return msgspec.json.decode(body, type=Clarification) if body else None
 
 
-# --- approvals -------------------------------------------------------------------------------------------------------------
+# --- approvals ------------------------------------------------------------------------------------
 
 
 def propose(
-    step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, find_reason: FindReason
+    step: Steps,
+    task: Task,
+    run: Run,
+    proposal: Proposal,
+    judgement: Judgement,
+    *,
+    find_reason: FindReason,
 ) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
@@ -122,12 +154,18 @@ def propose(
     if call.state is CallState.APPROVED and isinstance(reason, Reason):
         return found, hand_out(step, run, call, reason)
     if found.state is AskState.APPROVED:
-        raise AlreadyDone(f"call {call.id} is {call.state}: it was handed out before", way_out=f"adjourn show {task.id}")
+        raise AlreadyDone(
+            f"call {call.id} is {call.state}: it was handed out before",
+            way_out=f"adjourn show {task.id}",
+        )
     return found, call
 
 
 def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | None:
-    """Return what was asked before, unless its bytes were others, or its call failed: then a person is asked again."""
+    """Return what was asked before, unless its bytes were others, or its call failed.
+
+    Then a person is asked again.
+    """
     found = step.tx.ask_in_slot(slot)
     if found is None:
         return None
@@ -147,13 +185,23 @@ def _proposed_digest(step: Steps, call: Call) -> str:
     return digest_of(original) if original is not None else call.digest
 
 
-def _new_proposal(step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str) -> Ask:
+def _new_proposal(
+    step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str
+) -> Ask:
     number = task.asks + 1
-    call = step.new_tool_call(task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number)
+    call = step.new_tool_call(
+        task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number
+    )
     counted = step.save(task, calls=call.number)
     if proposal.editable is not None:
         step.tx.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposal.editable)
-    asked = Asked(prompt=proposal.prompt, key=proposal.key, slot=slot, call=call.number, manifest=proposal.prompt)
+    asked = Asked(
+        prompt=proposal.prompt,
+        key=proposal.key,
+        slot=slot,
+        call=call.number,
+        manifest=proposal.prompt,
+    )
     asked["terms"] = judgement.terms_of_ask
     expires_after = judgement.expiry(proposal.expires_after)
     found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked)
@@ -167,7 +215,10 @@ def _turned_down(step: Steps, found: Ask, call: Call, judgement: Judgement) -> A
 
 
 def hand_out(step: Steps, run: Run, call: Call, reason: Reason) -> Call:
-    """Let the process make its call. From here on only its own word, the end of its run or a person moves it."""
+    """Let the process make its call.
+
+    From here on only its own word, the end of its run or a person moves it.
+    """
     step.move_call(call.task_id, call.number, CallMove.CLAIM, claimed_by=run.id)
     handed = step.move_call(call.task_id, call.number, CallMove.EXECUTE)
     tell_start(step, run, handed, reason)
@@ -178,7 +229,10 @@ class Asking(Equipped):
     """Applies the rules inside a run."""
 
     def ask(self, run_id: str, question: Question) -> Ask:
-        """Register a question of a running process, or return it with its answer. The n-th with a key is the n-th ask."""
+        """Register a question of a running process, or return it with its answer.
+
+        The n-th with a key is the n-th ask.
+        """
         with self._steps() as step:
             found, _ = ask(step, *step.running(run_id), question)
             return found
@@ -189,17 +243,25 @@ class Asking(Equipped):
             return register(step, *step.running(run_id), request)
 
     def collect(self, run_id: str, ask_ids: Sequence[str]) -> list[Ask]:
-        """Return asks to the running process that waits for them, if all are settled; else nothing."""
+        """Return asks to the running process that waits for them, if all are settled.
+
+        Else nothing.
+        """
         with self._steps() as step:
             _, run = step.running(run_id)
             return collect(step, run, ask_ids)
 
     def propose(self, run_id: str, proposal: Proposal) -> tuple[Ask, Call]:
-        """Put a call of a running process before a person; an approved one is handed out to it, once."""
+        """Put a call of a running process before a person.
+
+        An approved one is handed out to it, once.
+        """
         with self._steps() as step:
             task, run = step.running(run_id)
             judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            found, call = propose(step, task, run, proposal, judgement, find_reason=self._reason_to_hand_out)
+            found, call = propose(
+                step, task, run, proposal, judgement, find_reason=self._reason_to_hand_out
+            )
         if call.state is CallState.EXECUTING:
             self._processes.leave_start_mark(call.id, StartMark(place=run_id, digest=call.digest))
         return found, call
@@ -208,7 +270,9 @@ class Asking(Equipped):
         mark = self._processes.start_mark(call.id, place="")
         if mark and not is_known(mark.place, call, view.told(call.task_id, limit=-1)):
             ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
-            return NoReason(why="it was started before the store was set back, and may have run", ask=ask)
+            return NoReason(
+                why="it was started before the store was set back, and may have run", ask=ask
+            )
         return self._proofs.reason(view, call)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
@@ -219,7 +283,10 @@ class Asking(Equipped):
             step.tell(task.id, "call_closed", run=run.number, call=call.number, move=move.value)
 
     def keep(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task: what its process saved, its checkpoint, or which response was taken."""
+        """Keep a document of a task.
+
+        What its process saved, its checkpoint, or which response was taken.
+        """
         with self._steps() as step:
             step.tx.keep_document(task_id, name, body)
 
@@ -239,12 +306,25 @@ class Asking(Equipped):
         from adjourn.core.review import feedback_of  # seldom: most work is not reviewed
 
         with self._store.read() as view:
-            reviews = [ask for ask in view.asks(run.task_id) if ask.review and ask.state is AskState.ANSWERED]
-            told = [ask.reply for ask in reviews if view.run(run.task_id, ask.run).session_id == run.session_id]
+            reviews = [
+                ask
+                for ask in view.asks(run.task_id)
+                if ask.review and ask.state is AskState.ANSWERED
+            ]
+            told = [
+                ask.reply
+                for ask in reviews
+                if view.run(run.task_id, ask.run).session_id == run.session_id
+            ]
         return [feedback for text in told if (feedback := feedback_of(text))]
 
-    def respond(self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal) -> list[Ask]:
-        """Record the answers of a response file, and which file that was: however often it is seen, it counts once."""
+    def respond(
+        self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal
+    ) -> list[Ask]:
+        """Record the answers of a response file, and which file that was.
+
+        However often it is seen, it counts once.
+        """
         with self._steps() as step:
             if step.tx.document(task_id, RESPONSE) == digest:
                 return []  # somebody took it in this very moment

@@ -1,4 +1,7 @@
-"""The calls of an agent, one batch at a time: what is let through, what a person is asked, and what runs next."""
+"""The calls of an agent, one batch at a time.
+
+What is let through, what a person is asked, and what runs next.
+"""
 
 from collections.abc import Sequence
 
@@ -18,13 +21,18 @@ BATCH = "batch"
 REPORT = "report"
 SESSION = "session"  # a copy of the file in which a provider keeps its session
 
-_SETTLED = frozenset({CallState.DONE, CallState.FAILED, CallState.REJECTED, CallState.EXPIRED, CallState.WITHDRAWN})
+_SETTLED = frozenset(
+    {CallState.DONE, CallState.FAILED, CallState.REJECTED, CallState.EXPIRED, CallState.WITHDRAWN}
+)
 
 Judged = tuple[Proposed, Judgement, dict[str, str]]  # with the files that it was judged with
 
 
 def hold(step: Steps, task: Task, run: Run, batch: Sequence[Judged]) -> None:
-    """Write down a whole batch before anything of it acts: what may run, what waits for a person, what never may."""
+    """Write down a whole batch before anything of it acts.
+
+    What may run, what waits for a person, what never may.
+    """
     numbers: list[int] = []
     for proposed, judgement, files in batch:
         if is_just_made(proposed, judgement):
@@ -37,7 +45,10 @@ def hold(step: Steps, task: Task, run: Run, batch: Sequence[Judged]) -> None:
 
 
 def is_just_made(proposed: Proposed, judgement: Judgement) -> bool:
-    """Say whether a call changes nothing and no rule wants it asked about: its driver makes it, and nobody counts it."""
+    """Say whether a call changes nothing and no rule wants it asked about.
+
+    Its driver makes it, and nobody counts it.
+    """
     return proposed.read_only and (judgement.action is Action.AUTO or judgement.is_default)
 
 
@@ -61,36 +72,66 @@ def _hold(step: Steps, task: Task, run: Run, proposed: Proposed, judgement: Judg
             call = _new_call(step, task, proposed, state=CallState.PENDING, by=None)
             step.move(call, CallMove.REJECT)
             why = "; ".join(judgement.why) or "the policy never allows it"
-            step.tx.keep_document(task.id, f"{RESULT}{call.tool_call_id}", result_body(CallResult(ok=False, error=why)))
+            step.tx.keep_document(
+                task.id,
+                f"{RESULT}{call.tool_call_id}",
+                result_body(CallResult(ok=False, error=why)),
+            )
             return step.save(task, calls=call.number)
         case Way.ASK:
             return _ask(step, task, run, proposed, judgement)
 
 
 def _ask(
-    step: Steps, task: Task, run: Run, proposed: Proposed, judgement: Judgement, *, instead_of: Ask | None = None, why: str = ""
+    step: Steps,
+    task: Task,
+    run: Run,
+    proposed: Proposed,
+    judgement: Judgement,
+    *,
+    instead_of: Ask | None = None,
+    why: str = "",
 ) -> Task:
     call = _new_call(step, task, proposed, state=CallState.PENDING, by=None, ask=task.asks + 1)
     if proposed.editable is not None:
         step.tx.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposed.editable)
     counted = step.save(task, calls=call.number)
-    asked = Asked(prompt=why or f"wants to call {proposed.tool}", call=call.number, manifest=proposed.words)
+    asked = Asked(
+        prompt=why or f"wants to call {proposed.tool}", call=call.number, manifest=proposed.words
+    )
     asked["terms"] = judgement.terms_of_ask
     asked["label"] = call.label
     asked["replaces"] = instead_of.id if instead_of else None
     expires_after = judgement.expiry(task.spec.expires_after)
-    found, asking = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked)
-    step.tx.add_turn(Turn(run_id=run.id, key=f"{ASKED}{call.tool_call_id}", thing=found.id, left_open=True))
+    found, asking = step.open_ask(
+        counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked
+    )
+    step.tx.add_turn(
+        Turn(run_id=run.id, key=f"{ASKED}{call.tool_call_id}", thing=found.id, left_open=True)
+    )
     return asking
 
 
-def _new_call(step: Steps, task: Task, proposed: Proposed, *, state: CallState, by: str | None, ask: int | None = None) -> Call:
+def _new_call(
+    step: Steps,
+    task: Task,
+    proposed: Proposed,
+    *,
+    state: CallState,
+    by: str | None,
+    ask: int | None = None,
+) -> Call:
     label = free_label(step.tx, task, proposed.label)
-    return step.new_tool_call(task, proposed.tool, proposed.body, state=state, by=by, ask=ask, label=label)
+    return step.new_tool_call(
+        task, proposed.tool, proposed.body, state=state, by=by, ask=ask, label=label
+    )
 
 
 def free_label(view: View, task: Task, wanted: str | None) -> str:
-    """Return what a new call of a driven task is called: as its agent calls it, if that is tame and names no other."""
+    """Return what a new call of a driven task is called.
+
+    As its agent calls it, if that is tame and names no other.
+    """
     label = wanted if wanted and is_tame(wanted) else call_name(task.calls + 1, None)
     if view.call_labelled(task.id, label) is None:
         return label
@@ -100,7 +141,16 @@ def free_label(view: View, task: Task, wanted: str | None) -> str:
     return label
 
 
-def again(step: Steps, task: Task, run: Run, call: Call, judgement: Judgement, files: dict[str, str], *, why: str) -> None:
+def again(
+    step: Steps,
+    task: Task,
+    run: Run,
+    call: Call,
+    judgement: Judgement,
+    files: dict[str, str],
+    *,
+    why: str,
+) -> None:
     """Take back a call that was let through and is not what it was, and ask for it as it is now."""
     ask = step.tx.ask_numbered(task.id, call.ask) if call.ask else None
     step.move(call, CallMove.WITHDRAW)
@@ -112,19 +162,27 @@ def again(step: Steps, task: Task, run: Run, call: Call, judgement: Judgement, f
     if ask and allows_ask(ask.state, AskMove.WITHDRAW):
         newest = step.tx.open_asks_of(task.id)[-1]
         step.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {newest.id}", by=POLICY)
-    numbers = [asking.calls if number == call.number else number for number in batch_of(step.tx, task.id)]
+    numbers = [
+        asking.calls if number == call.number else number for number in batch_of(step.tx, task.id)
+    ]
     step.tx.keep_document(task.id, BATCH, msgspec.json.encode(numbers))
 
 
 def batch_of(view: View, task_id: str) -> list[int]:
-    """Return the numbers of the calls of the newest batch; 0 stands for one that its driver just makes."""
+    """Return the numbers of the calls of the newest batch.
+
+    0 stands for one that its driver just makes.
+    """
     kept = view.document(task_id, BATCH)
     return msgspec.json.decode(kept, type=list[int]) if kept else []
 
 
 def held(view: View, task_id: str) -> list[Held]:
     """Return the newest batch as it stands."""
-    return [held_call(view, view.call(task_id, number)) if number else Held() for number in batch_of(view, task_id)]
+    return [
+        held_call(view, view.call(task_id, number)) if number else Held()
+        for number in batch_of(view, task_id)
+    ]
 
 
 def held_call(view: View, call: Call) -> Held:
@@ -139,7 +197,10 @@ def held_call(view: View, call: Call) -> Held:
 
 
 def next_to_execute(view: View, task_id: str) -> Call | None:
-    """Return the call that runs next beside its agent: in the order of the batch, and none while a person is asked."""
+    """Return the call that runs next beside its agent.
+
+    In the order of the batch, and none while a person is asked.
+    """
     calls = [view.call(task_id, number) for number in batch_of(view, task_id) if number]
     if any(call.state is CallState.PENDING for call in calls):
         return None

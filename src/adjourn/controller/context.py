@@ -1,4 +1,7 @@
-"""A desk with all that runs need of the world: the gate, the runners, the processes and the signatures."""
+"""A desk with all that runs need of the world.
+
+The gate, the runners, the processes and the signatures.
+"""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -41,7 +44,10 @@ class Equipped(Desk):
 
     @cached_property
     def _gate(self) -> Gate:
-        """What judges commands; made when the first is judged, for most who open a store only decide."""
+        """What judges commands.
+
+        Made when the first is judged, for most who open a store only decide.
+        """
         return self._open_gate()
 
     def _look_by_gate(self, command: Command) -> Surroundings:

@@ -27,10 +27,19 @@ class History(TypedDict):
 
 
 def of_asks(view: View, task: Task, asks: Sequence[Ask], calls: Mapping[int, Call]) -> History:
-    """Return what the asks of a run and their calls were before. Most have no history, and cost nothing."""
-    edited = {ask.call: _original(view, calls[ask.call]) for ask in asks if ask.call and ask.state is AskState.APPROVED}
+    """Return what the asks of a run and their calls were before.
+
+    Most have no history, and cost nothing.
+    """
+    edited = {
+        ask.call: _original(view, calls[ask.call])
+        for ask in asks
+        if ask.call and ask.state is AskState.APPROVED
+    }
     return History(
-        replaced={ask.id: call for ask in asks if ask.replaces and (call := _replaced(view, ask.replaces))},
+        replaced={
+            ask.id: call for ask in asks if ask.replaces and (call := _replaced(view, ask.replaces))
+        },
         originals={number: body for number, body in edited.items() if body is not None},
         changes=_changes(view, task) if any(ask.review for ask in asks) else None,
     )
@@ -54,7 +63,10 @@ def _changes(view: View, task: Task) -> Diffstat | None:
 
 
 class Controller(Plans, Asking, Driving, Signing):
-    """Applies the rules. Every surface and every supervisor calls it; nothing else writes to the store."""
+    """Applies the rules.
+
+    Every surface and every supervisor calls it; nothing else writes to the store.
+    """
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""
@@ -63,7 +75,19 @@ class Controller(Plans, Asking, Driving, Signing):
             run = view.run(task_id, task.runs) if task.runs else None
             asks = tuple(view.asks_of_run(task_id, task.runs))
             calls = {ask.call: view.call(task_id, ask.call) for ask in asks if ask.call}
-            children = standing_of(view, task, run).open_children if run and task.state is TaskState.WAITING else ()
+            children = (
+                standing_of(view, task, run).open_children
+                if run and task.state is TaskState.WAITING
+                else ()
+            )
             report = report_of(view, run) if run and task.spec.is_driven else None
             told = of_asks(view, task, asks, calls)
-            return Scene(task=task, run=run, asks=asks, calls=calls, waiting_on=children, report=report, **told)
+            return Scene(
+                task=task,
+                run=run,
+                asks=asks,
+                calls=calls,
+                waiting_on=children,
+                report=report,
+                **told,
+            )

@@ -1,4 +1,7 @@
-"""Where a person replies: what inbox, approve, reject, answer, snooze and tasks need, and nothing more."""
+"""Where a person replies.
+
+What inbox, approve, reject, answer, snooze and tasks need, and nothing more.
+"""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -9,7 +12,16 @@ from adjourn.controller import trust
 from adjourn.controller.transaction import ADJOURN, Steps
 from adjourn.core.ask import Ask, AskKind, Principal, Reply, Verb, refuse_settled
 from adjourn.core.call import COMMAND, Call, command_of, digest_of
-from adjourn.core.errors import AdjournError, Ambiguous, Conflict, Item, Misuse, NotFound, NothingRecorded, StoreProblem
+from adjourn.core.errors import (
+    AdjournError,
+    Ambiguous,
+    Conflict,
+    Item,
+    Misuse,
+    NotFound,
+    NothingRecorded,
+    StoreProblem,
+)
 from adjourn.core.states import AskMove, CallMove
 from adjourn.core.task import Milliseconds, Run, Task
 from adjourn.core.text.render import command_line, visible
@@ -20,13 +32,24 @@ from adjourn.ports.world import Authoriser, Clock, Look, NewId, Supervisors
 
 _LONGEST_VALUE = 4096
 
-_ASK_MOVES = {Verb.APPROVE: AskMove.APPROVE, Verb.REJECT: AskMove.REJECT, Verb.ANSWER: AskMove.ANSWER}
-_KINDS = {Verb.APPROVE: AskKind.APPROVAL, Verb.REJECT: AskKind.APPROVAL, Verb.ANSWER: AskKind.QUESTION}
+_ASK_MOVES = {
+    Verb.APPROVE: AskMove.APPROVE,
+    Verb.REJECT: AskMove.REJECT,
+    Verb.ANSWER: AskMove.ANSWER,
+}
+_KINDS = {
+    Verb.APPROVE: AskKind.APPROVAL,
+    Verb.REJECT: AskKind.APPROVAL,
+    Verb.ANSWER: AskKind.QUESTION,
+}
 _SNOOZING = {True: "ask_snoozed", False: "ask_woken"}
 
 
 class Desk:
-    """Applies the rules to what a person says. The whole controller is one, too: there is no second way to decide."""
+    """Applies the rules to what a person says.
+
+    The whole controller is one, too: there is no second way to decide.
+    """
 
     def __init__(
         self,
@@ -63,7 +86,7 @@ class Desk:
         with self._store.change() as tx:
             yield Steps(tx, now=self._clock(), new_id=self._new_id)
 
-    # --- what there is ---------------------------------------------------------------------------------------------
+    # --- what there is ----------------------------------------------------------------------------
 
     def find(self, text: str) -> Task:
         """Return the task that an id, a checkpoint id, or a unique prefix of either names."""
@@ -82,7 +105,10 @@ class Desk:
             return view.ask(_named_ask(view, text))
 
     def find_asks(self, texts: Sequence[str]) -> list[str]:
-        """Return the ids of the asks that ids or unique prefixes name, each once; of several, one that names none is kept."""
+        """Return the ids of the asks that ids or unique prefixes name, each once.
+
+        Of several, one that names none is kept.
+        """
         with self._store.read() as view:
             if len(texts) == 1:
                 return [_named_ask(view, texts[0])]
@@ -101,7 +127,11 @@ class Desk:
     def _orphans(self, view: View) -> list[Run]:
         running = [view.run(task.id, task.runs) for task in view.running()]
         abandoned = {run.id for run in view.abandoned()}
-        return [run for run in running if run.id in abandoned or not self._supervisors.supervisor_lives(run.supervisor)]
+        return [
+            run
+            for run in running
+            if run.id in abandoned or not self._supervisors.supervisor_lives(run.supervisor)
+        ]
 
     @property
     def is_settled(self) -> bool:
@@ -112,10 +142,13 @@ class Desk:
         with self._store.read() as view:
             return self._orphans(view), view.expired_asks(now=self._clock())
 
-    # --- a person replies ------------------------------------------------------------------------------------------
+    # --- a person replies -------------------------------------------------------------------------
 
     def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        """Record replies, all or none. The first reply to an ask wins; everyone else is told who, when and what."""
+        """Record replies, all or none.
+
+        The first reply to an ask wins; everyone else is told who, when and what.
+        """
         looked_at = [self._looked_at(reply) for reply in replies]
         with self._steps() as step:
             return self._decide(step, looked_at, by=by)
@@ -136,7 +169,9 @@ class Desk:
         if reply.files is not None or reply.edited is None:
             return reply
         call = self.edited(reply.ask_id, reply.edited)
-        return msgspec.structs.replace(reply, files=command_of(call.body).files if call.tool == COMMAND else {})
+        return msgspec.structs.replace(
+            reply, files=command_of(call.body).files if call.tool == COMMAND else {}
+        )
 
     def receipts(self, asks: Sequence[Ask]) -> list[Receipt]:
         """Return the proof of replies that were recorded."""
@@ -160,10 +195,15 @@ class Desk:
             return settled
         if len(replies) == 1 and isinstance(tried[0], AdjournError):
             raise tried[0]
-        raise NothingRecorded.of([_item(reply, came) for reply, came in zip(replies, tried, strict=True)])
+        raise NothingRecorded.of(
+            [_item(reply, came) for reply, came in zip(replies, tried, strict=True)]
+        )
 
     def _tried(self, step: Steps, reply: Reply, *, by: Principal) -> Ask | AdjournError:
-        """Take a reply, or return why not: whoever gets an error must not let the transaction end well."""
+        """Take a reply, or return why not.
+
+        Whoever gets an error must not let the transaction end well.
+        """
         try:
             return self._reply(step, reply, by=by)
         except StoreProblem:
@@ -172,7 +212,10 @@ class Desk:
             return error
 
     def authorise(self, by: Principal, verb: str) -> None:
-        """Refuse whoever may not do this, before anything else is read; the transaction that does it checks again."""
+        """Refuse whoever may not do this, before anything else is read.
+
+        The transaction that does it checks again.
+        """
         self._trust.authorise(by, verb)
 
     def authorise_alone(self, by: Principal, verb: str) -> None:
@@ -182,13 +225,19 @@ class Desk:
             self._trust.require_outside(view, by, verb)
 
     def _authorise(self, step: Steps, by: Principal, verb: str, task: Task | None = None) -> None:
-        """Refuse whoever may not do this, in the very transaction that does it: no run may begin in between."""
+        """Refuse whoever may not do this, in the very transaction that does it.
+
+        No run may begin in between.
+        """
         self._trust.authorise(by, verb, task)
         self._trust.require_outside(step.tx, by, verb)
         self._trust.note_place(step.tx, by)
 
     def note_place(self, by: Principal) -> bool:
-        """Remember from where the store is used, unless a run of it is alive; say whether none is."""
+        """Remember from where the store is used, unless a run of it is alive.
+
+        Say whether none is.
+        """
         with self._store.read() as view:
             if view.running():
                 return False
@@ -201,7 +250,9 @@ class Desk:
         ask = step.tx.ask(reply.ask_id)
         self._fits(step.tx, ask, reply)
         level = self._trust.weigh(step.tx, ask, reply.verb, by=by)
-        digest = self._decide_call(step, ask, reply, by=by) if reply.verb is not Verb.ANSWER else None
+        digest = (
+            self._decide_call(step, ask, reply, by=by) if reply.verb is not Verb.ANSWER else None
+        )
         move = _ASK_MOVES[reply.verb]
         return step.settle_ask(ask, move, text=reply.text, by=by.name, level=level, digest=digest)
 
@@ -209,20 +260,29 @@ class Desk:
         if not ask.is_open:
             refuse_settled(ask)
         if ask.kind is not _KINDS.get(reply.verb):
-            raise Misuse(f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it", way_out=_proper_verb(ask))
+            raise Misuse(
+                f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it",
+                way_out=_proper_verb(ask),
+            )
         if ask.review:
             _require_review(ask, reply)
         elif ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
             choices = ", ".join(visible(choice) for choice in ask.choices)
             raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
         if ask.gate and reply.verb is Verb.APPROVE and reply.text is not None:
-            raise Misuse(f"ask {ask.id} takes no value: its command has not started yet", way_out=_proper_verb(ask))
+            raise Misuse(
+                f"ask {ask.id} takes no value: its command has not started yet",
+                way_out=_proper_verb(ask),
+            )
         if reply.verb is Verb.APPROVE and len((reply.text or "").encode()) > _LONGEST_VALUE:
             raise Misuse(
-                f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment", way_out=_proper_verb(ask)
+                f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment",
+                way_out=_proper_verb(ask),
             )
         if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
-            raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}")
+            raise Conflict(
+                "the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}"
+            )
 
     def _decide_call(self, step: Steps, ask: Ask, reply: Reply, *, by: Principal) -> str | None:
         """Let a call start or turn it down; return the digest of what may start."""
@@ -235,19 +295,31 @@ class Desk:
 
             call = edit(step, step.tx.task(ask.task_id), asked, reply, by=by.name)
         if trust.runs_as_shown(ask, call, reply):
-            step.move(asked, CallMove.APPROVE, body=call.body, digest=call.digest, approved_by=by.name)
+            step.move(
+                asked, CallMove.APPROVE, body=call.body, digest=call.digest, approved_by=by.name
+            )
             return call.digest
         body = trust.body_to_run(step.tx.task(ask.task_id), ask, call, reply)
-        return step.move(asked, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name).digest
+        return step.move(
+            asked, CallMove.APPROVE, body=body, digest=digest_of(body), approved_by=by.name
+        ).digest
 
-    def snooze(self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal) -> list[Ask]:
-        """Hide open asks from the inbox until a moment, or no longer; all or none. They expire when they would have expired."""
+    def snooze(
+        self, ask_ids: Sequence[str], *, until: Milliseconds | None, by: Principal
+    ) -> list[Ask]:
+        """Hide open asks from the inbox until a moment, or no longer; all or none.
+
+        They expire when they would have expired.
+        """
         with self._steps() as step:
             self._authorise(step, by, "snooze")
             if until is not None and until <= step.now:
                 raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
             step.tx.hold_asks(ask_ids)
-            return [self._snooze(step, step.tx.ask(ask_id), until=until, by=by) for ask_id in dict.fromkeys(ask_ids)]
+            return [
+                self._snooze(step, step.tx.ask(ask_id), until=until, by=by)
+                for ask_id in dict.fromkeys(ask_ids)
+            ]
 
     def _snooze(self, step: Steps, ask: Ask, *, until: Milliseconds | None, by: Principal) -> Ask:
         if not ask.is_open:
@@ -263,7 +335,9 @@ def _require_review(ask: Ask, reply: Reply) -> None:
     from adjourn.core.review import review_of  # seldom: most asks are no reviews
 
     if review_of(reply.text) is None:
-        raise Misuse(f"ask {ask.id} takes one of: {', '.join(ask.choices)}", way_out=_proper_verb(ask))
+        raise Misuse(
+            f"ask {ask.id} takes one of: {', '.join(ask.choices)}", way_out=_proper_verb(ask)
+        )
 
 
 def _item(reply: Reply, came: Ask | AdjournError) -> Item:
@@ -277,7 +351,9 @@ def _the_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:
         return found[0]
     if not found:
         raise NotFound(f"no {thing} is called {visible(text) or '(nothing)'}", way_out=way_out)
-    raise Ambiguous(f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out)
+    raise Ambiguous(
+        f"several {thing}s begin with {visible(text)}: {', '.join(found)}", way_out=way_out
+    )
 
 
 def _named_if_any(view: View, text: str) -> str:
@@ -298,7 +374,10 @@ def _refuse_ask(view: View, text: str) -> None:
     """Name the task to whoever named an ask of it instead."""
     asks = view.asks_like(text)
     if len(asks) == 1:
-        raise NotFound(f"{visible(text)} is an ask, and no task", way_out=f"adjourn show {view.ask(asks[0]).task_id}")
+        raise NotFound(
+            f"{visible(text)} is an ask, and no task",
+            way_out=f"adjourn show {view.ask(asks[0]).task_id}",
+        )
 
 
 def _refuse_task(view: View, text: str) -> None:
@@ -313,6 +392,8 @@ def _proper_verb(ask: Ask) -> str:
         case AskKind.APPROVAL:
             return f"adjourn approve {ask.id}"
         case AskKind.QUESTION:
-            return command_line(["adjourn", "answer", ask.id, ask.choices[0] if ask.choices else "TEXT"])
+            return command_line(
+                ["adjourn", "answer", ask.id, ask.choices[0] if ask.choices else "TEXT"]
+            )
         case AskKind.UNCERTAIN:
             return f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"

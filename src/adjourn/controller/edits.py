@@ -21,17 +21,28 @@ _arguments = msgspec.json.Decoder(dict[str, Any])
 def changed(
     view: View, task: Task, call: Call, arguments: bytes, *, look: Callable[[Command], Surroundings]
 ) -> tuple[Call, Spec]:
-    """Return a call with other arguments; a command whose files were looked at before is looked at with its new words."""
+    """Return a call with other arguments.
+
+    A command whose files were looked at before is looked at with its new words.
+    """
     plain, spec = _changed(view, task, call, arguments, files={})
-    is_looked_at = call.tool == COMMAND and (task.spec.pause_on_approval or bool(command_of(call.body).files))
+    is_looked_at = call.tool == COMMAND and (
+        task.spec.pause_on_approval or bool(command_of(call.body).files)
+    )
     if not is_looked_at:
         return plain, spec
     return _changed(view, task, call, arguments, files=look(command_of(plain.body)).files)
 
 
-def _changed(view: View, task: Task, call: Call, arguments: bytes, *, files: Mapping[str, str]) -> tuple[Call, Spec]:
-    body, spec = edited(call, task.spec, _arguments.decode(arguments), schema=schema_of(view, call), files=files)
-    return msgspec.structs.replace(call, body=body, digest=digest_of(body), version=call.version + 1), spec
+def _changed(
+    view: View, task: Task, call: Call, arguments: bytes, *, files: Mapping[str, str]
+) -> tuple[Call, Spec]:
+    body, spec = edited(
+        call, task.spec, _arguments.decode(arguments), schema=schema_of(view, call), files=files
+    )
+    return msgspec.structs.replace(
+        call, body=body, digest=digest_of(body), version=call.version + 1
+    ), spec
 
 
 def as_edited(view: View, task: Task, call: Call, reply: Reply) -> tuple[Call, Spec]:
@@ -40,10 +51,15 @@ def as_edited(view: View, task: Task, call: Call, reply: Reply) -> tuple[Call, S
 
 
 def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
-    """Return a call with other arguments, to be saved as it is approved; keep the old, and have the task go on with the new."""
+    """Return a call with other arguments, to be saved as it is approved.
+
+    Keep the old, and have the task go on with the new.
+    """
     new, spec = as_edited(step.tx, task, call, reply)
     if new.digest == call.digest:
-        raise Misuse("the edited call is the one that was asked for", way_out="approve it without an edit")
+        raise Misuse(
+            "the edited call is the one that was asked for", way_out="approve it without an edit"
+        )
     step.tx.keep_document(task.id, f"{ORIGINAL}{call.tool_call_id}", call.body)
     step.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
     if spec != task.spec:
@@ -52,7 +68,10 @@ def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
 
 
 def schema_of(view: View, call: Call) -> Schema | None:
-    """Return what the edited arguments of a call must look like; a process that does not take any is not given any."""
+    """Return what the edited arguments of a call must look like.
+
+    A process that does not take any is not given any.
+    """
     if call.tool == COMMAND:
         return None
     kept = view.document(call.task_id, f"{EDITABLE}{call.tool_call_id}")

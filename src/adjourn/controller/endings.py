@@ -45,12 +45,16 @@ class Approval(TypedDict, total=False):
 
 def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
     """Apply what a run's exit meant."""
-    is_left_open = isinstance(outcome, Waits | WantsApproval) or (isinstance(outcome, Completed) and task.spec.review)
+    is_left_open = isinstance(outcome, Waits | WantsApproval) or (
+        isinstance(outcome, Completed) and task.spec.review
+    )
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
     if task.spec.is_driven and _is_in_doubt(step, task, run, outcome):
         return _doubt(step, task, run)
-    close_calls(step, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
+    close_calls(
+        step, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL
+    )
     match outcome:
         case Completed(message=message):
             step.withdraw_calls(task)
@@ -67,22 +71,31 @@ def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -
             step.move_call(task.id, run.call, CallMove.FINISH)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
             told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
-            return ask_for_approval(step, task, run, command, prompt=f"exit code {run.exit_code}", **told)
+            return ask_for_approval(
+                step, task, run, command, prompt=f"exit code {run.exit_code}", **told
+            )
         case Interrupted(reason=reason):
             return interrupt(step, task, run, message=reason)
 
 
 def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]:
     """End the calls that were handed out to a run's own process, when that is gone."""
-    handed_out = [call for call in step.tx.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id]
+    handed_out = [
+        call for call in step.tx.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id
+    ]
     return [step.move(call, move) for call in handed_out]
 
 
 def _is_in_doubt(step: Steps, task: Task, run: Run, outcome: Outcome) -> bool:
-    """Say whether a call of an agent may have run, and nobody saw it end; one that was interrupted in good order has failed."""
+    """Say whether a call of an agent may have run, and nobody saw it end.
+
+    One that was interrupted in good order has failed.
+    """
     if step.tx.calls_in(task.id, CallState.UNCERTAIN):
         return True
-    handed_out = any(call.claimed_by == run.id for call in step.tx.calls_in(task.id, CallState.EXECUTING))
+    handed_out = any(
+        call.claimed_by == run.id for call in step.tx.calls_in(task.id, CallState.EXECUTING)
+    )
     return handed_out and not (isinstance(outcome, Interrupted) and not outcome.died)
 
 
@@ -99,12 +112,17 @@ def _doubt(step: Steps, task: Task, run: Run) -> Task:
 def ask_about(step: Steps, task: Task, run: Run, call: Call) -> Task:
     """Ask a person what became of a call of an agent that nobody saw end."""
     prompt = f"{call.tool_call_id}, {call.tool}, was started and nobody saw it end: did it run?"
-    _, asked = step.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=call.number, label=call.label)
+    _, asked = step.open_ask(
+        task, run, AskKind.UNCERTAIN, prompt=prompt, call=call.number, label=call.label
+    )
     return asked
 
 
 def _wait(step: Steps, task: Task, run: Run) -> Task:
-    expired = next((ask for ask in step.tx.asks_of_run(task.id, run.number) if ask.state is AskState.EXPIRED), None)
+    expired = next(
+        (ask for ask in step.tx.asks_of_run(task.id, run.number) if ask.state is AskState.EXPIRED),
+        None,
+    )
     if expired and task.spec.on_rejection is OnRejection.FAIL:
         step.withdraw_asks(task)
         return end_run(step, task, run, Move.FAIL, message="nobody settled it in time")
@@ -118,11 +136,15 @@ def _wait(step: Steps, task: Task, run: Run) -> Task:
     return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call)
 
 
-def ask_for_approval(step: Steps, task: Task, run: Run, command: Command, *, prompt: str, **told: Unpack[Approval]) -> Task:
+def ask_for_approval(
+    step: Steps, task: Task, run: Run, command: Command, *, prompt: str, **told: Unpack[Approval]
+) -> Task:
     """End a run by asking whether this command may run."""
     call = step.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = step.save(task, calls=call.number)
-    _, asked = step.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told)
+    _, asked = step.open_ask(
+        counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told
+    )
     return end_run(step, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 
@@ -133,7 +155,9 @@ def _complete(step: Steps, task: Task, run: Run, *, message: str | None) -> Task
     from adjourn.core.review import CHOICES, REVIEW  # seldom: most work is not reviewed
 
     prompt = f"is the work of {task.spec.item or task.id} good?"
-    _, asked = step.open_ask(task, run, AskKind.QUESTION, prompt=prompt, choices=CHOICES, key=REVIEW, review=True)
+    _, asked = step.open_ask(
+        task, run, AskKind.QUESTION, prompt=prompt, choices=CHOICES, key=REVIEW, review=True
+    )
     return end_run(step, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
@@ -159,7 +183,9 @@ def fail_to_start(step: Steps, task: Task, run: Run, *, why: str, tries: int) ->
     if task.tries + 1 < tries or task.wish:
         return release(step, step.save(task, tries=task.tries + 1), run, why=why)
     step.move_call(task.id, run.call, CallMove.FAIL)
-    return end_run(step, task, run, Move.FAIL, message=f"it could not be started in {tries} tries: {why}")
+    return end_run(
+        step, task, run, Move.FAIL, message=f"it could not be started in {tries} tries: {why}"
+    )
 
 
 def lose(step: Steps, task: Task, run: Run, *, proof: str = "") -> Task:
@@ -172,7 +198,14 @@ def lose(step: Steps, task: Task, run: Run, *, proof: str = "") -> Task:
         prompt = f"it was started before the store was set back, as {proof}, and left no result: did it run to the end?"
     prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
     _, asked = step.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
-    return end_run(step, asked, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message="lost without a trace")
+    return end_run(
+        step,
+        asked,
+        run,
+        Move.LOSE,
+        reason=PauseReason.INPUT_REQUIRED,
+        message="lost without a trace",
+    )
 
 
 def _note_reach(step: Steps, task: Task, run: Run) -> None:

@@ -1,4 +1,7 @@
-"""Judges a command by policies and files: before anything of it starts, and once more before its gate opens."""
+"""Judges a command by policies and files.
+
+Before anything of it starts, and once more before its gate opens.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -9,13 +12,29 @@ from adjourn.controller import endings
 from adjourn.controller.transaction import POLICY, POLICY_OF, Steps, plain_command
 from adjourn.core.agent.calls import files_of
 from adjourn.core.ask import Ask
-from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, command_body, command_of, digest_of
+from adjourn.core.call import (
+    COMMAND,
+    Call,
+    Command,
+    Json,
+    arguments_of,
+    command_body,
+    command_of,
+    digest_of,
+)
 from adjourn.core.errors import BadPolicy
 from adjourn.core.policy.commands import steps_of, words_of
 from adjourn.core.policy.judgement import Action, Effect, Judgement, approved_on, is_stricter
 from adjourn.core.policy.locations import directory_of, links_among, links_in, named_paths
 from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk, Way, way_of
-from adjourn.core.policy.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since, open_since
+from adjourn.core.policy.policy import (
+    NO_POLICY,
+    Policy,
+    decode_policy,
+    encode_policy,
+    judge_since,
+    open_since,
+)
 from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings, differences, without_pins
 from adjourn.core.reason import Grounds
 from adjourn.core.states import AskMove, CallMove, CallState, Move, after, allows_ask
@@ -33,7 +52,10 @@ class Observe(Protocol):
     """Looks at what a command depends on."""
 
     def __call__(self, command: Command, workspace: str | None = None, /) -> Surroundings:
-        """Return what was found; a call of an agent may run elsewhere than in the workspace of its task."""
+        """Return what was found.
+
+        A call of an agent may run elsewhere than in the workspace of its task.
+        """
         ...
 
 
@@ -41,36 +63,60 @@ class Policies(Protocol):
     """Knows which rules hold where."""
 
     def current(self, workspace: str, /) -> Policy:
-        """Return all rules that hold for a workspace now, or raise BadPolicy: where a file is wrong, nothing runs."""
+        """Return all rules that hold for a workspace now, or raise BadPolicy.
+
+        Where a file is wrong, nothing runs.
+        """
         ...
 
 
 class PolicyGate:
-    """Knows the policies and the files of this machine. What it finds takes effect inside a transaction."""
+    """Knows the policies and the files of this machine.
 
-    def __init__(self, policies: Policies, observe: Observe, clock: Clock, *, resolve: Resolve | None = None) -> None:
+    What it finds takes effect inside a transaction.
+    """
+
+    def __init__(
+        self, policies: Policies, observe: Observe, clock: Clock, *, resolve: Resolve | None = None
+    ) -> None:
         self._policies = policies
         self._observe = observe
         self._clock = clock
-        self._resolve = resolve  # without it, a call that names a directory or a link counts as one that nobody knows
+        # Without it, a call that names a directory or a link counts as one that nobody knows
+        self._resolve = resolve
 
     def opening(self, spec: Spec) -> Opening:
         """Look at a new task's command and judge it."""
         policy = self._policies.current(spec.workspace)
-        if spec.is_driven:  # the driver is ours; what its agent wants to call is judged call by call
+        # The driver is ours; what its agent wants to call is judged call by call
+        if spec.is_driven:
             kept = encode_policy(policy) if policy != NO_POLICY else None
-            return Opening(command=plain_command(spec), judgement=Judgement(), is_gated=False, policy=kept)
+            return Opening(
+                command=plain_command(spec), judgement=Judgement(), is_gated=False, policy=kept
+            )
         if policy == NO_POLICY and not spec.pause_on_approval:
             return Opening(command=plain_command(spec), judgement=Judgement(), is_gated=False)
         opening = self._opening(spec, lambda seen, body: self._judge(policy, spec, body, seen))
-        return msgspec.structs.replace(opening, policy=encode_policy(policy)) if policy != NO_POLICY else opening
+        return (
+            msgspec.structs.replace(opening, policy=encode_policy(policy))
+            if policy != NO_POLICY
+            else opening
+        )
 
     def opening_again(self, view: View, task: Task) -> Opening:
-        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
-        is_free = not task.spec.pause_on_approval and self._in_force(view, task) == (NO_POLICY, NO_POLICY)
+        """Judge the command of a task that goes on.
+
+        By the policy that it began under, and by today's where that is stricter.
+        """
+        is_free = not task.spec.pause_on_approval and self._in_force(view, task) == (
+            NO_POLICY,
+            NO_POLICY,
+        )
         if is_free or task.spec.is_driven:
             return Opening(command=plain_command(task.spec), judgement=Judgement(), is_gated=False)
-        return self._opening(task.spec, lambda seen, body: self._judge_since(view, task, COMMAND, body, seen))
+        return self._opening(
+            task.spec, lambda seen, body: self._judge_since(view, task, COMMAND, body, seen)
+        )
 
     def _opening(self, spec: Spec, judge: Callable[[Surroundings, bytes], Judgement]) -> Opening:
         command = plain_command(spec)
@@ -88,41 +134,73 @@ class PolicyGate:
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
         """Say what the policies in force say of a call that a process itself puts before a person."""
-        is_worth_a_look = tool == COMMAND and any(policy != NO_POLICY for policy in self._in_force(view, task))
-        return self._judge_since(view, task, tool, body, self._observe(command_of(body)) if is_worth_a_look else NOTHING_SEEN)
+        is_worth_a_look = tool == COMMAND and any(
+            policy != NO_POLICY for policy in self._in_force(view, task)
+        )
+        return self._judge_since(
+            view,
+            task,
+            tool,
+            body,
+            self._observe(command_of(body)) if is_worth_a_look else NOTHING_SEEN,
+        )
 
-    def weigh(self, view: View, task: Task, tool: str, body: bytes) -> tuple[Judgement, dict[str, str]]:
+    def weigh(
+        self, view: View, task: Task, tool: str, body: bytes
+    ) -> tuple[Judgement, dict[str, str]]:
         """Say what the policies in force say of an agent's call, and which files it was judged with."""
         seen = self._seen(task, tool, body)
-        return self._judge_since(view, task, tool, body, seen), seen.files if task.spec.pause_on_approval else {}
+        return self._judge_since(
+            view, task, tool, body, seen
+        ), seen.files if task.spec.pause_on_approval else {}
 
     def _seen(self, task: Task, tool: str, body: bytes) -> Surroundings:
-        """Look at what an agent's call depends on: its programs and files in its own directory, and where links lead."""
+        """Look at what an agent's call depends on.
+
+        Its programs and files in its own directory, and where links lead.
+        """
         arguments, workspace = arguments_of(body), task.spec.workspace
         directory = directory_of(tool, arguments, workspace=workspace)
         words = words_of(tool, arguments) if steps_of(tool, arguments) else ()
-        seen = self._observe(Command(argv=words, cwd=directory or workspace), workspace) if words else NOTHING_SEEN
+        seen = (
+            self._observe(Command(argv=words, cwd=directory or workspace), workspace)
+            if words
+            else NOTHING_SEEN
+        )
         if words and task.spec.runner not in _STARTED_BY_US:
             seen = without_pins(seen)
         real = self._real_paths(tool, arguments, workspace)
         links = links_among(tool, arguments, real, workspace=workspace)
         return msgspec.structs.replace(seen, files=seen.files | links, real=real) if real else seen
 
-    def _real_paths(self, tool: str, arguments: Mapping[str, Json], workspace: str) -> dict[str, str]:
+    def _real_paths(
+        self, tool: str, arguments: Mapping[str, Json], workspace: str
+    ) -> dict[str, str]:
         """Return where the directories and files that a call names really are."""
         named = named_paths(tool, arguments, workspace=workspace) if self._resolve else []
-        return {path: self._resolve(path) for path in (workspace, *named)} if self._resolve and named else {}
+        return (
+            {path: self._resolve(path) for path in (workspace, *named)}
+            if self._resolve and named
+            else {}
+        )
 
     def directories(self, view: View, task: Task) -> tuple[str, ...]:
-        """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
+        """Return where an agent may read and write beside its workspace.
+
+        Where it might when it began, and still may.
+        """
         return open_since(*self._in_force(view, task))
 
     def drift(self, view: View, task: Task, call: Call, grounds: Grounds) -> tuple[str, ...]:
-        """Say what has changed since an agent's call was let through: the files that it depends on, or the policy."""
+        """Say what has changed since an agent's call was let through.
+
+        The files that it depends on, or the policy.
+        """
         judgement, files = self.weigh(view, task, call.tool, call.body)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         shown = files_of(call.body)
-        # A call that a person edited was not looked at. Where links lead counts for it all the same.
+        # A call that a person edited was not looked at. Where links lead counts for it all the
+        # same.
         changes = differences(shown, files) if shown else differences({}, links_in(files))
         if grounds is Grounds.RULE and judgement.action is not Action.AUTO:
             changes += [_NO_RULE, *judgement.why]
@@ -140,7 +218,8 @@ class PolicyGate:
     def own_ask(self, view: View, task: Task) -> OwnAsk:
         """Return what becomes part of the ask of a process that wants its own command approved.
 
-        Where a policy is wrong, it is asked without: that a run has ended must be written down, and the start is judged again.
+        Where a policy is wrong, it is asked without: that a run has ended must be written down, and
+        the start is judged again.
         """
         command = plain_command(task.spec)
         seen = self._observe(command)
@@ -160,14 +239,17 @@ class PolicyGate:
             return None
         began_under, today = self._in_force(view, task)
         shown = command_of(call.body)
-        # A gated command was looked at even if it has no files: not even its program may have been there.
+        # A gated command was looked at even if it has no files: not even its program may have been
+        # there.
         was_looked_at = bool(shown.files) or task.spec.pause_on_approval
         if not was_looked_at and began_under == today == NO_POLICY and grounds is not Grounds.RULE:
             return None
         seen = self._observe(shown)
         ask = view.ask_numbered(task.id, call.ask) if call.ask else None
         judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
-        approved = approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
+        approved = (
+            approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
+        )
         changes = differences(shown.files, seen.files) if was_looked_at else []
         if grounds is Grounds.RULE and judgement.action is not Action.AUTO:
             changes += [_NO_RULE, *judgement.why]
@@ -182,21 +264,36 @@ class PolicyGate:
 
     def _in_force(self, view: View, task: Task) -> tuple[Policy, Policy]:
         kept = view.shared_document(f"{POLICY_OF}{task.spec.policy}") if task.spec.policy else None
-        return decode_policy(kept) if kept else NO_POLICY, self._policies.current(task.spec.workspace)
+        return decode_policy(kept) if kept else NO_POLICY, self._policies.current(
+            task.spec.workspace
+        )
 
     def _judge(self, policy: Policy, spec: Spec, body: bytes, seen: Surroundings) -> Judgement:
         arguments = arguments_of(body)
         seen = self._with_real_paths(COMMAND, arguments, seen, spec.workspace)
-        return policy.judge(COMMAND, arguments, surroundings=seen, workspace=spec.workspace, now=self._clock())
+        return policy.judge(
+            COMMAND, arguments, surroundings=seen, workspace=spec.workspace, now=self._clock()
+        )
 
-    def _with_real_paths(self, tool: str, arguments: Mapping[str, Json], seen: Surroundings, workspace: str) -> Surroundings:
+    def _with_real_paths(
+        self, tool: str, arguments: Mapping[str, Json], seen: Surroundings, workspace: str
+    ) -> Surroundings:
         real = {} if seen.real else self._real_paths(tool, arguments, workspace)
         return msgspec.structs.replace(seen, real=real) if real else seen
 
-    def _judge_since(self, view: View, task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
+    def _judge_since(
+        self, view: View, task: Task, tool: str, body: bytes, seen: Surroundings
+    ) -> Judgement:
         return self._judge_by(self._in_force(view, task), task, tool, body, seen)
 
-    def _judge_by(self, in_force: tuple[Policy, Policy], task: Task, tool: str, body: bytes, seen: Surroundings) -> Judgement:
+    def _judge_by(
+        self,
+        in_force: tuple[Policy, Policy],
+        task: Task,
+        tool: str,
+        body: bytes,
+        seen: Surroundings,
+    ) -> Judgement:
         arguments = arguments_of(body)
         return judge_since(
             *in_force,
@@ -209,7 +306,9 @@ class PolicyGate:
         )
 
 
-def _is_barred(ask: Ask | None, judgement: Judgement, approved: Judgement, grounds: Grounds) -> bool:
+def _is_barred(
+    ask: Ask | None, judgement: Judgement, approved: Judgement, grounds: Grounds
+) -> bool:
     """Say whether what let a call through is not enough any more."""
     if ask is None and grounds is Grounds.UNGATED:
         return judgement.action is Action.NEVER
@@ -246,8 +345,16 @@ def enter(step: Steps, task: Task, opening: Opening, *, by: str) -> Task:
     """Let a queued task's command through, put it before a person, or turn it down."""
     match opening.way:
         case Way.RUN:
-            call = step.new_call(task, opening.command, state=CallState.APPROVED, by=let_through_by(opening, by))
-            step.tell(task.id, "call_let_through", by=call.approved_by or by, call=call.number, digest=call.digest)
+            call = step.new_call(
+                task, opening.command, state=CallState.APPROVED, by=let_through_by(opening, by)
+            )
+            step.tell(
+                task.id,
+                "call_let_through",
+                by=call.approved_by or by,
+                call=call.number,
+                digest=call.digest,
+            )
             return step.save(task, calls=call.number, next_call=call.number)
         case Way.ASK:
             return hold(step, task, opening, prompt="it needs approval before it starts")
@@ -255,9 +362,16 @@ def enter(step: Steps, task: Task, opening: Opening, *, by: str) -> Task:
             return refuse(step, task, opening)
 
 
-def hold(step: Steps, task: Task, opening: Opening, *, prompt: str, instead_of: Ask | None = None) -> Task:
-    """Put a queued task's command before a person instead of starting it: a run that ends where it begins, without a process."""
-    started = step.save(task, state=after(task.state, Move.START), runs=task.runs + 1, next_call=None)
+def hold(
+    step: Steps, task: Task, opening: Opening, *, prompt: str, instead_of: Ask | None = None
+) -> Task:
+    """Put a queued task's command before a person instead of starting it.
+
+    A run that ends where it begins, without a process.
+    """
+    started = step.save(
+        task, state=after(task.state, Move.START), runs=task.runs + 1, next_call=None
+    )
     run = step.new_run(task, call=task.calls + 1, supervisor=GATE)
     return endings.ask_for_approval(
         step,
@@ -278,8 +392,14 @@ def refuse(step: Steps, task: Task, opening: Opening) -> Task:
     call = step.new_call(task, opening.command, state=CallState.PENDING, by=None)
     step.move_call(task.id, call.number, CallMove.REJECT)
     why = "; ".join(opening.judgement.why)
-    message = f"the policy never allows this command: {why}" if why else "the policy never allows this command"
-    failed = step.save(task, state=after(task.state, Move.FAIL), message=message, next_call=None, calls=call.number)
+    message = (
+        f"the policy never allows this command: {why}"
+        if why
+        else "the policy never allows this command"
+    )
+    failed = step.save(
+        task, state=after(task.state, Move.FAIL), message=message, next_call=None, calls=call.number
+    )
     step.tell(failed.id, "task_refused", by=POLICY, call=call.number, digest=call.digest)
     step.wake_parent(failed)
     return failed
@@ -288,7 +408,12 @@ def refuse(step: Steps, task: Task, opening: Opening) -> Task:
 def stop(step: Steps, task: Task, obstacle: Obstacle) -> Task:
     """Take back what was let through, and ask again; the new ask says what is different."""
     step.move_call(task.id, obstacle.call.number, CallMove.WITHDRAW)
-    step.tell(task.id, "start_refused", call=obstacle.call.number, why="; ".join(obstacle.changes)[:_LONGEST])
+    step.tell(
+        task.id,
+        "start_refused",
+        call=obstacle.call.number,
+        why="; ".join(obstacle.changes)[:_LONGEST],
+    )
     for ask in step.tx.open_asks_of(task.id):  # a task that is truly queued has none
         if obstacle.ask is None or ask.id != obstacle.ask.id:
             step.withdraw(ask)

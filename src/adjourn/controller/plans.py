@@ -6,7 +6,17 @@ from adjourn.controller import gate
 from adjourn.controller.tasks import Tasks
 from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, NotFound
-from adjourn.core.plan.plan import Begun, Item, Known, Plan, Progress, Record, progress_of, record_name, words_of
+from adjourn.core.plan.plan import (
+    Begun,
+    Item,
+    Known,
+    Plan,
+    Progress,
+    Record,
+    progress_of,
+    record_name,
+    words_of,
+)
 from adjourn.core.states import ENDED
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import Change, View
@@ -19,16 +29,28 @@ class Plans(Tasks):
         """Say how a plan stands, as of one moment."""
         with self._store.read() as view:
             begun = record_of(view, plan.path).items
-            known = {item.id: _known(view, begun[item.id], plan, item) for item in plan.items if item.id in begun}
+            known = {
+                item.id: _known(view, begun[item.id], plan, item)
+                for item in plan.items
+                if item.id in begun
+            }
         return progress_of(plan, known)
 
     def begin_item(
-        self, spec: Spec, *, words: str, by: Principal, instead_of: str | None = None, supervisor: str | None = None
+        self,
+        spec: Spec,
+        *,
+        words: str,
+        by: Principal,
+        instead_of: str | None = None,
+        supervisor: str | None = None,
     ) -> Task:
-        """Queue an item of a plan, or claim it at once. If it was begun before, that task is returned, and nothing begins.
+        """Queue an item of a plan, or claim it at once.
 
-        The task and the note that it belongs to the plan are one: whatever crashes, no item has two tasks. Only of one
-        that came to nothing, named by `instead_of`, a second is begun.
+        If it was begun before, that task is returned, and nothing begins.
+
+        The task and the note that it belongs to the plan are one: whatever crashes, no item has two
+        tasks. Only of one that came to nothing, named by `instead_of`, a second is begun.
         """
         self.authorise(by, "start")
         opening = self._gate.opening(spec)
@@ -38,18 +60,28 @@ class Plans(Tasks):
             if begun and begun.task_id != instead_of:
                 return step.tx.task(begun.task_id)
             task = self._create(step, gate.under_policy(step, spec, opening), opening, by=by)
-            _keep(step.tx, record, {**record.items, spec.item or "": Begun(task_id=task.id, words=words)})
+            _keep(
+                step.tx,
+                record,
+                {**record.items, spec.item or "": Begun(task_id=task.id, words=words)},
+            )
             return self._taken(step, task, supervisor)
 
     def begin_plan_anew(self, path: str, *, by: Principal) -> None:
-        """Forget what was begun of a plan, so that all of it begins again; its tasks stay, and must have ended."""
+        """Forget what was begun of a plan, so that all of it begins again.
+
+        Its tasks stay, and must have ended.
+        """
         self.authorise(by, "start")
         with self._steps() as step:
             record = record_of(step.tx, path)
             for name, begun in record.items.items():
                 task = task_if_any(step.tx, begun.task_id)
                 if task and task.state not in ENDED:
-                    raise Conflict(f"{name} is {task.state}: task {task.id} has not ended", way_out=f"adjourn cancel {task.id}")
+                    raise Conflict(
+                        f"{name} is {task.state}: task {task.id} has not ended",
+                        way_out=f"adjourn cancel {task.id}",
+                    )
             if record.items:
                 _keep(step.tx, record, {})
 
@@ -61,7 +93,9 @@ def record_of(view: View, path: str) -> Record:
 
 
 def _keep(tx: Change, record: Record, items: dict[str, Begun]) -> None:
-    tx.keep_shared_document(record_name(record.path), msgspec.json.encode(msgspec.structs.replace(record, items=items)))
+    tx.keep_shared_document(
+        record_name(record.path), msgspec.json.encode(msgspec.structs.replace(record, items=items))
+    )
 
 
 def _known(view: View, begun: Begun, plan: Plan, item: Item) -> Known:

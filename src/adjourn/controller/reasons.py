@@ -1,4 +1,7 @@
-"""Finds why a call may start, in the store and in its trail; what one says without the other is no reason."""
+"""Finds why a call may start, in the store and in its trail.
+
+What one says without the other is no reason.
+"""
 
 from collections.abc import Callable
 
@@ -8,7 +11,16 @@ from adjourn.core.ask import Ask, AskKind, Principal, Terms
 from adjourn.core.authority.scopes import refuse_terms
 from adjourn.core.call import COMMAND, Call, digest_of
 from adjourn.core.errors import NotAllowed
-from adjourn.core.reason import CallHistory, GateKind, Grounds, NoReason, Reason, gate_of, history_of, is_carried_on
+from adjourn.core.reason import (
+    CallHistory,
+    GateKind,
+    Grounds,
+    NoReason,
+    Reason,
+    gate_of,
+    history_of,
+    is_carried_on,
+)
 from adjourn.core.states import AskState
 from adjourn.core.task import Run
 from adjourn.core.trail.events import Event
@@ -18,7 +30,10 @@ _FEW = 16  # events; most calls start soon after they were let through
 
 
 class Told:
-    """The trail of one task, newest first: a few events, and all of them only if those do not suffice."""
+    """The trail of one task, newest first.
+
+    A few events, and all of them only if those do not suffice.
+    """
 
     def __init__(self, view: View, task_id: str) -> None:
         self._view = view
@@ -42,7 +57,11 @@ class Told:
 
     def beginning(self) -> Event | None:
         """Return the first event."""
-        return self._events[-1] if self._is_whole and self._events else self._view.beginning(self._task_id)
+        return (
+            self._events[-1]
+            if self._is_whole and self._events
+            else self._view.beginning(self._task_id)
+        )
 
     def all(self) -> list[Event]:
         """Return all events."""
@@ -51,7 +70,9 @@ class Told:
         return self._events
 
 
-def tell_start(step: Steps, run: Run, call: Call, reason: Reason, *, pid: int | None = None) -> None:
+def tell_start(
+    step: Steps, run: Run, call: Call, reason: Reason, *, pid: int | None = None
+) -> None:
     """Tell that a call starts, and what lets it start: `audit verify` looks for that."""
     step.tell(
         call.task_id,
@@ -74,17 +95,26 @@ class Reasons:
         self._trust = trust
 
     def find(self, view: View, call: Call) -> Reason | NoReason:
-        """Return why a call may start. Whether the policy agrees, and files and signatures hold, is for others to say."""
+        """Return why a call may start.
+
+        Whether the policy agrees, and files and signatures hold, is for others to say.
+        """
         told = Told(view, call.task_id)
         ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
         history = told.history(call.number)
         if history.started:
             run = history.started.facts.get("run")
-            return NoReason(why=f"it was started before, in run {run}: what let it start is used up", ask=ask)
+            return NoReason(
+                why=f"it was started before, in run {run}: what let it start is used up", ask=ask
+            )
         if call.ask:
             return self._decision(view, told, call, ask, history)
         if history.digest != call.digest:
-            why = "the audit trail has other bytes for this call" if history.digest else "the audit trail has no such call"
+            why = (
+                "the audit trail has other bytes for this call"
+                if history.digest
+                else "the audit trail has no such call"
+            )
             return NoReason(why=why)
         gate = gate_of(told.beginning(), view.task(call.task_id).spec)
         if call.tool == COMMAND and gate in {GateKind.CALLS, GateKind.FREE_CALLS}:
@@ -92,27 +122,44 @@ class Reasons:
         is_free = gate in {GateKind.NONE, GateKind.FREE_CALLS}
         return Reason(grounds=Grounds.UNGATED if is_free else Grounds.RULE)
 
-    def _decision(self, view: View, told: Told, call: Call, ask: Ask | None, history: CallHistory) -> Reason | NoReason:
+    def _decision(
+        self, view: View, told: Told, call: Call, ask: Ask | None, history: CallHistory
+    ) -> Reason | NoReason:
         if ask is None or ask.kind is not AskKind.APPROVAL or ask.state is not AskState.APPROVED:
             return NoReason(why="nobody approved it", ask=ask)
-        approved = told.newest(lambda event: event.kind == "ask_approved" and event.facts.get("ask") == ask.id)
+        approved = told.newest(
+            lambda event: event.kind == "ask_approved" and event.facts.get("ask") == ask.id
+        )
         if approved is None:
             return NoReason(why="the audit trail has no approval of it", ask=ask)
         if (approved.by, approved.facts.get("level")) != (ask.settled_by, ask.level):
-            return NoReason(why=f"the audit trail says that {approved.by} approved it, the store says {ask.settled_by}", ask=ask)
+            return NoReason(
+                why=f"the audit trail says that {approved.by} approved it, the store says {ask.settled_by}",
+                ask=ask,
+            )
 
         # Either it is the call that was approved, or one that goes on with the very same bytes.
         digest = approved.facts.get("digest")
-        is_same = ask.call == call.number and approved.facts.get("call") == call.number and digest == call.digest
+        is_same = (
+            ask.call == call.number
+            and approved.facts.get("call") == call.number
+            and digest == call.digest
+        )
         if not is_same and not self._carries_on(view, call, ask, digest=digest, history=history):
             return NoReason(why="what was approved has other bytes", ask=ask)
         try:
             self._require_terms(ask, told)
         except NotAllowed as error:
             return NoReason(why=error.sentence, ask=ask)
-        return Reason(grounds=Grounds.DECISION, ask=ask, approved=None if digest == call.digest else str(digest))
+        return Reason(
+            grounds=Grounds.DECISION,
+            ask=ask,
+            approved=None if digest == call.digest else str(digest),
+        )
 
-    def _carries_on(self, view: View, call: Call, ask: Ask, *, digest: object, history: CallHistory) -> bool:
+    def _carries_on(
+        self, view: View, call: Call, ask: Ask, *, digest: object, history: CallHistory
+    ) -> bool:
         if ask.call is None or ask.call == call.number or history.digest != call.digest:
             return False
         approved = view.call(call.task_id, ask.call)
@@ -125,4 +172,10 @@ class Reasons:
         by = Principal(name=ask.settled_by or "")
         beginning = told.beginning()
         requester = beginning.by if beginning else ""
-        refuse_terms(ask.terms, by, self._trust.rights(by), requester=requester, way_out=f"adjourn approve {ask.id}")
+        refuse_terms(
+            ask.terms,
+            by,
+            self._trust.rights(by),
+            requester=requester,
+            way_out=f"adjourn approve {ask.id}",
+        )

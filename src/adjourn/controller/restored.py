@@ -1,4 +1,7 @@
-"""What becomes of the tasks of a store that may lack its newest past: what may have run is asked about, never started."""
+"""What becomes of the tasks of a store that may lack its newest past.
+
+What may have run is asked about, never started.
+"""
 
 import msgspec
 
@@ -79,7 +82,10 @@ def _hand_out(step: Steps, run: Run, call: Call) -> Call:
 
 
 def _doubt_approved(step: Steps, task: Task) -> bool:
-    """Ask about the calls of a waiting task that were approved already. A script is told that its own was handed out."""
+    """Ask about the calls of a waiting task that were approved already.
+
+    A script is told that its own was handed out.
+    """
     calls = _let_through(step, task)
     run = step.tx.run(task.id, task.runs)
     if not task.spec.is_driven:
@@ -92,8 +98,13 @@ def _doubt_approved(step: Steps, task: Task) -> bool:
 
 
 def _ask_again(step: Steps, task: Task) -> bool:
-    """Put open approvals before a person once more, under new ids: decisions on the old ones were made without knowing."""
-    asks = [ask for ask in step.tx.open_asks_of(task.id) if ask.kind is AskKind.APPROVAL and ask.call]
+    """Put open approvals before a person once more, under new ids.
+
+    Decisions on the old ones were made without knowing.
+    """
+    asks = [
+        ask for ask in step.tx.open_asks_of(task.id) if ask.kind is AskKind.APPROVAL and ask.call
+    ]
     for ask in asks:
         _reopen(step, ask)
     return bool(asks)
@@ -102,8 +113,11 @@ def _ask_again(step: Steps, task: Task) -> bool:
 def _reopen(step: Steps, ask: Ask) -> None:
     task = step.tx.task(ask.task_id)
     call = step.tx.call(task.id, ask.call or 0)
-    what = Asked(prompt=f"{LATER}; {ask.prompt}", choices=ask.choices, manifest=ask.manifest, gate=ask.gate)
-    what["terms"] = msgspec.structs.replace(ask.terms, by_name=True)  # approving all at once is no look
+    what = Asked(
+        prompt=f"{LATER}; {ask.prompt}", choices=ask.choices, manifest=ask.manifest, gate=ask.gate
+    )
+    # Approving all at once is no look
+    what["terms"] = msgspec.structs.replace(ask.terms, by_name=True)
     what["label"], what["replaces"] = ask.label, ask.id
     what["call"] = call.number
     if ask.key is not None:
@@ -114,4 +128,6 @@ def _reopen(step: Steps, ask: Ask) -> None:
     run = step.tx.run(task.id, ask.run)
     opened, _ = step.open_ask(task, run, AskKind.APPROVAL, expires_after=expires_after, **what)
     step.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {opened.id}", by=ADJOURN)
-    step.tx.save_call(call, msgspec.structs.replace(call, ask=opened.number, version=call.version + 1))
+    step.tx.save_call(
+        call, msgspec.structs.replace(call, ask=opened.number, version=call.version + 1)
+    )

@@ -12,7 +12,14 @@ from adjourn.controller.transaction import ADJOURN, Steps, plain_command, state_
 from adjourn.core.ask import Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
 from adjourn.core.digest import sha256
-from adjourn.core.errors import Conflict, Misuse, Outdated, StoreReadOnly, StoreRefused, WorkspaceBusy
+from adjourn.core.errors import (
+    Conflict,
+    Misuse,
+    Outdated,
+    StoreReadOnly,
+    StoreRefused,
+    WorkspaceBusy,
+)
 from adjourn.core.outcome import Exit, Failed, Interrupted, Waits
 from adjourn.core.policy.judgement import Effect, approved_on, strictest
 from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
@@ -44,27 +51,42 @@ def _in_the_way(view: View, task: Task) -> Task | None:
     if task.spec.plan is None:
         return None
     name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
-    view.shared_document(f"workspace:{name}")  # of two who look at the same moment, one waits here for the other
-    fellows = [other for other in view.running() if other.spec.plan and other.spec.workspace == task.spec.workspace]
+    # Of two who look at the same moment, one waits here for the other
+    view.shared_document(f"workspace:{name}")
+    fellows = [
+        other
+        for other in view.running()
+        if other.spec.plan and other.spec.workspace == task.spec.workspace
+    ]
     return next(iter(fellows), None)
 
 
 class Runs(Executions):
     """Moves a task while a process of it runs."""
 
-    # --- a run begins ----------------------------------------------------------------------------------------------
+    # --- a run begins -----------------------------------------------------------------------------
 
     def claim(self, task_id: str, *, supervisor: str) -> Claimed | Task:
-        """Take a queued task for one run. Of many who try, one gets it; if what was let through has changed, nobody does."""
+        """Take a queued task for one run.
+
+        Of many who try, one gets it; if what was let through has changed, nobody does.
+        """
         try:
             return self._claim_as_seen(task_id, supervisor)
-        except Outdated:  # what was seen of it was old, or the store went away in the middle: once more, with what is true now
+        except Outdated:
+            # What was seen of it was old, or the store went away in the middle: once more, with
+            # what is true now
             return self._claim_once_more(task_id, supervisor)
 
     def _claim_once_more(self, task_id: str, supervisor: str) -> Claimed | Task:
-        """Claim what a first try may have claimed. A store that went away may still be at it: what it refuses may be ours."""
+        """Claim what a first try may have claimed.
+
+        A store that went away may still be at it: what it refuses may be ours.
+        """
         try:
-            return self.claimed(task_id, supervisor=supervisor) or self._claim_as_seen(task_id, supervisor)
+            return self.claimed(task_id, supervisor=supervisor) or self._claim_as_seen(
+                task_id, supervisor
+            )
         except Conflict:
             if claimed := self.claimed(task_id, supervisor=supervisor):
                 return claimed
@@ -76,10 +98,15 @@ class Runs(Executions):
             task = step.tx.task(task_id)
             state_after(task, Move.START)
             if step.tx.call(task.id, task.next_call or 0) != seen:
-                raise Outdated(f"task {task.id} changed while its command was looked at", way_out=f"adjourn show {task.id}")
+                raise Outdated(
+                    f"task {task.id} changed while its command was looked at",
+                    way_out=f"adjourn show {task.id}",
+                )
             if found:
                 return self._conclude_found(step, task, supervisor, found)
-            return gate.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+            return (
+                gate.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor)
+            )
 
     def _claim(self, step: Steps, task: Task, supervisor: str) -> Claimed:
         state = state_after(task, Move.START)
@@ -102,7 +129,11 @@ class Runs(Executions):
             is_over = not isinstance(found.state, StillRuns)
             return self._conclude_found(step, task, supervisor, found) if is_over else task
         obstacle = self._obstacle(step.tx, task, call)
-        return gate.stop(step, task, obstacle) if obstacle else self._claim(step, task, supervisor).task
+        return (
+            gate.stop(step, task, obstacle)
+            if obstacle
+            else self._claim(step, task, supervisor).task
+        )
 
     def claimed(self, task_id: str, *, supervisor: str) -> Claimed | None:
         """Return what a supervisor has claimed and not yet started, if it has."""
@@ -114,7 +145,10 @@ class Runs(Executions):
             return Claimed(task=task, run=run, call=view.call(task_id, run.call))
 
     def _look_ahead(self, task_id: str) -> tuple[Call, Obstacle | None, Found | None]:
-        """Look at the call that a queued task is to run, outside of any transaction: files may be large."""
+        """Look at the call that a queued task is to run, outside of any transaction.
+
+        Files may be large.
+        """
         with self._store.read() as view:
             view.foresee(task_id)
             task = view.task(task_id)
@@ -124,13 +158,19 @@ class Runs(Executions):
             return call, None if found else self._obstacle(view, task, call), found
 
     def _found_start_of_run(self, view: View, task: Task, call: Call) -> Found | None:
-        """Return the start of a queued task's command that the store has forgotten. A driver may start again once it is gone."""
+        """Return the start of a queued task's command that the store has forgotten.
+
+        A driver may start again once it is gone.
+        """
         found = self._found_start(view, call, place=run_id(task.id, task.runs + 1))
         is_harmless = found and task.spec.is_driven and not isinstance(found.state, StillRuns)
         return None if is_harmless else found
 
     def _conclude_found(self, step: Steps, task: Task, supervisor: str, found: Found) -> Task:
-        """Write down what became of a command that ran before the store was set back: nothing is started."""
+        """Write down what became of a command that ran before the store was set back.
+
+        Nothing is started.
+        """
         call = step.tx.call(task.id, task.next_call or 0)
         if isinstance(found.state, StillRuns):
             raise Conflict(
@@ -146,13 +186,18 @@ class Runs(Executions):
         return self._lose(step, claimed.task, claimed.run, proof=found.place)
 
     def _obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Say what keeps a call that was let through from starting: other bytes, a signature, files or policies."""
+        """Say what keeps a call that was let through from starting.
+
+        Other bytes, a signature, files or policies.
+        """
         reason = self._proofs.reason(view, call)
         if isinstance(reason, NoReason):
             return self._obstacle_without_reason(view, task, call, reason)
         return self._gate.obstacle(view, task, call, reason.grounds)
 
-    def _obstacle_without_reason(self, view: View, task: Task, call: Call, reason: NoReason) -> Obstacle:
+    def _obstacle_without_reason(
+        self, view: View, task: Task, call: Call, reason: NoReason
+    ) -> Obstacle:
         """Ask a person about a call that nothing lets start, on terms that are not easier than before."""
         command = plain_command(task.spec)
         if digest_of(call.body) == call.digest:
@@ -166,12 +211,17 @@ class Runs(Executions):
         return Obstacle(call=call, ask=reason.ask, opening=opening, changes=(reason.why,))
 
     def execute(self, run: Run, *, shim: ProcessId) -> Run | Task:
-        """Write down that the gate is about to open. From here on only a result or a person moves the call.
+        """Write down that the gate is about to open.
 
-        The reason to start is looked for once more. Where it is gone, nothing starts and a person is asked: the task is returned.
+        From here on only a result or a person moves the call.
+
+        The reason to start is looked for once more. Where it is gone, nothing starts and a person
+        is asked: the task is returned.
         """
         obstacle: Obstacle | None = None
-        is_judged = False  # by the policy, where only a rule lets it start: files are not looked at inside of a transaction
+        # By the policy, where only a rule lets it start: files are not looked at inside of a
+        # transaction
+        is_judged = False
         while True:
             with self._steps() as step:
                 task, current = step.held(run)
@@ -181,7 +231,11 @@ class Runs(Executions):
                     obstacle = self._obstacle_without_reason(step.tx, task, call, reason)
                 if obstacle:
                     queued = endings.release(step, task, current, why="what let it start is gone")
-                    return gate.stop(step, queued, obstacle) if queued.state is TaskState.QUEUED else queued
+                    return (
+                        gate.stop(step, queued, obstacle)
+                        if queued.state is TaskState.QUEUED
+                        else queued
+                    )
                 assert isinstance(reason, Reason)  # noqa: S101 -- else there is an obstacle
                 if reason.grounds is not Grounds.RULE or is_judged:
                     step.tx.hold(current)  # anew: what was claimed may have waited for its shim
@@ -198,16 +252,21 @@ class Runs(Executions):
         with self._steps() as step:
             task, current = step.running(run.id)
             if current != run:
-                raise Conflict(f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}")
+                raise Conflict(
+                    f"run {run.id} was taken over by somebody else",
+                    way_out=f"adjourn show {task.id}",
+                )
             step.tx.wrest(current, only_if_over=self._processes.supervisor_lives(run.supervisor))
             call = step.tx.call(task.id, run.call)
-            step.tx.save_call(call, msgspec.structs.replace(call, claimed_by=supervisor, version=call.version + 1))
+            step.tx.save_call(
+                call, msgspec.structs.replace(call, claimed_by=supervisor, version=call.version + 1)
+            )
             adopted = step.save_run(current, supervisor=supervisor)
             step.tx.hold(adopted)
             step.tell(task.id, "run_adopted", run=run.number)
             return adopted
 
-    # --- a run ends ------------------------------------------------------------------------------------------------
+    # --- a run ends -------------------------------------------------------------------------------
 
     def finish(self, run: Run, exit: Exit) -> Task:  # noqa: A002 -- the word for it
         """Record how a run ended, and what that means for its task."""
@@ -221,7 +280,9 @@ class Runs(Executions):
         if exit.left and exit.may_leave_asks:
             asks.register_left(step, task, current, exit.left)
             task = step.tx.task(task.id)
-        outcome = self._find_runner(task.spec.runner).meaning(exit, standing_of(step.tx, task, current))
+        outcome = self._find_runner(task.spec.runner).meaning(
+            exit, standing_of(step.tx, task, current)
+        )
         tell_what_ran(step, current, current.call, exit)
         ended = step.save_run(current, exit_code=exit.code, signal=exit.signal)
         return endings.conclude(step, task, ended, outcome, own)
@@ -250,15 +311,19 @@ class Runs(Executions):
         with self._steps() as step:
             return self._lose(step, *step.held(run), tries=tries)
 
-    def _lose(self, step: Steps, task: Task, current: Run, *, tries: int = TRIES, proof: str = "") -> Task:
+    def _lose(
+        self, step: Steps, task: Task, current: Run, *, tries: int = TRIES, proof: str = ""
+    ) -> Task:
         call = step.tx.call(task.id, current.call)
         if task.spec.is_driven and step.tx.open_asks_of(task.id):
-            return endings.conclude(step, task, current, Waits(), OwnAsk())  # all that it wanted is in the store
+            # All that it wanted is in the store
+            return endings.conclude(step, task, current, Waits(), OwnAsk())
         if self._is_repeatable(step.tx, task, call) and task.tries + 1 < tries:
             return endings.fail_to_start(step, task, current, why=VANISHED, tries=tries)
         if not task.spec.is_driven:
             return endings.lose(step, task, current, proof=proof)
-        # Of an agent only its calls can be uncertain, and `conclude` asks about each of those. Nobody
+        # Of an agent only its calls can be uncertain, and `conclude` asks about each of those.
+        # Nobody
         # could say whether the agent itself "ran".
         outcome: Interrupted | Failed = Failed(UNSAVED)
         if current.resumable or task.wish is Wish.CANCEL:
@@ -268,9 +333,12 @@ class Runs(Executions):
     def _is_repeatable(self, view: View, task: Task, call: Call) -> bool:
         """Say whether a second start of a process does no harm."""
         runner = self._find_runner(task.spec.runner)
-        return runner.effect is not Effect.UNKNOWN or self._gate.effect(view, task, call) is not Effect.UNKNOWN
+        return (
+            runner.effect is not Effect.UNKNOWN
+            or self._gate.effect(view, task, call) is not Effect.UNKNOWN
+        )
 
-    # --- what a dead supervisor left -------------------------------------------------------------------------------
+    # --- what a dead supervisor left --------------------------------------------------------------
 
     def recover(self) -> list[Task]:
         """Settle every run whose supervisor is gone, and every ask whose time is over: start nothing, lose nothing.
@@ -283,11 +351,17 @@ class Runs(Executions):
 
     def _expire(self) -> list[Task]:
         with suppress(StoreRefused, StoreReadOnly), self._steps() as step:
-            expired = [step.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN) for ask in step.tx.expired_asks(now=step.now)]
+            expired = [
+                step.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN)
+                for ask in step.tx.expired_asks(now=step.now)
+            ]
             for ask in expired:
                 if ask.call:
                     step.move_call(ask.task_id, ask.call, CallMove.EXPIRE)
-            return [step.go_on(step.tx.task(task_id), by=ADJOURN) for task_id in dict.fromkeys(ask.task_id for ask in expired)]
+            return [
+                step.go_on(step.tx.task(task_id), by=ADJOURN)
+                for task_id in dict.fromkeys(ask.task_id for ask in expired)
+            ]
         return []
 
     def _recover_run(self, task_id: str, number: int) -> Task | None:
@@ -299,10 +373,16 @@ class Runs(Executions):
         try:
             return self._settle_orphan(run)
         except (Conflict, Misuse, StoreRefused, StoreReadOnly):
-            return None  # another command settled it first, or its runner is not installed here, or it is not for us to settle
+            # Another command settled it first, or its runner is not installed here, or it is not
+            # for us to settle
+            return None
 
     def _settle_orphan(self, run: Run) -> Task | None:
-        state = self._processes.shim_state(run.id, run.shim) if run.shim else self._state_of_claimed(run)
+        state = (
+            self._processes.shim_state(run.id, run.shim)
+            if run.shim
+            else self._state_of_claimed(run)
+        )
         beside = self._left_beside(run)
         if isinstance(state, StillRuns) and run.shim is None:
             self._restore_shim(run)
@@ -320,20 +400,28 @@ class Runs(Executions):
                 self._tell_found(step, current, step.tx.call(task.id, current.call), run.id)
             match state:
                 case NeverStarted():
-                    return endings.release(step, task, current, why="its supervisor died before the gate opened")
+                    return endings.release(
+                        step, task, current, why="its supervisor died before the gate opened"
+                    )
                 case Ended(exit=exit):
                     return self._finish(step, task, current, exit, own)
                 case Vanished() | _:
                     return self._lose(step, task, current)
 
     def _state_of_claimed(self, run: Run) -> ShimState:
-        """Say what became of a run of which the store knows no shim: none was started, unless this machine has proof of it."""
+        """Say what became of a run of which the store knows no shim.
+
+        None was started, unless this machine has proof of it.
+        """
         with self._store.read() as view:
             found = self._found_start(view, view.call(run.task_id, run.call), place=run.id)
         return found.state if found and found.place == run.id else NeverStarted()
 
     def _restore_shim(self, run: Run) -> None:
-        """Write down who runs a command whose start the store has forgotten; from then on it is watched like any other."""
+        """Write down who runs a command whose start the store has forgotten.
+
+        From then on it is watched like any other.
+        """
         with self._steps() as step:
             task, current = step.running(run.id)
             shim = self._processes.shim_at(run.id)

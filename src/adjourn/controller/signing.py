@@ -14,10 +14,16 @@ class Signing(Equipped):
     """Records replies that somebody else carried here."""
 
     def decide_signed(self, signed: Sequence[Signed], *, carried_by: Principal) -> list[Ask]:
-        """Record decisions that somebody signed, all or none; the same ones once more change nothing."""
+        """Record decisions that somebody signed, all or none.
+
+        The same ones once more change nothing.
+        """
         proven = [self._proofs.signed_reply(each, carried_by=carried_by) for each in signed]
         with self._steps() as step:
-            settled = [self._reply_signed(step, each, *proof) for each, proof in zip(signed, proven, strict=True)]
+            settled = [
+                self._reply_signed(step, each, *proof)
+                for each, proof in zip(signed, proven, strict=True)
+            ]
             return self._gone_on(step, settled)
 
     def _reply_signed(self, step: Steps, signed: Signed, by: Principal, decision: Decision) -> Ask:
@@ -30,8 +36,13 @@ class Signing(Equipped):
         proofs.keep_signature(step, ask, signed, decision)
         return ask
 
-    def decide_once(self, name: str, fingerprint: bytes, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        """Record replies that came under a name that serves once; the same ones once more change nothing."""
+    def decide_once(
+        self, name: str, fingerprint: bytes, replies: Sequence[Reply], *, by: Principal
+    ) -> list[Ask]:
+        """Record replies that came under a name that serves once.
+
+        The same ones once more change nothing.
+        """
         with self._steps() as step:
             self._authorise(step, by, replies[0].verb)
             kept = step.tx.shared_document(name)
@@ -39,7 +50,9 @@ class Signing(Equipped):
                 step.tx.keep_shared_document(name, fingerprint)
                 return self._decide(step, replies, by=by)
             if kept != fingerprint:
-                raise Conflict("that id was used for another decision", way_out="send it with an id of its own")
+                raise Conflict(
+                    "that id was used for another decision", way_out="send it with an id of its own"
+                )
             return [step.tx.ask(reply.ask_id) for reply in replies]
 
     def decision_on(self, reply: Reply, *, lifetime: int = LIFETIME) -> Decision:

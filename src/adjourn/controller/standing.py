@@ -28,16 +28,25 @@ def begin_anew(step: Steps, task: Task) -> None:
 
 
 def reach_of(view: View, task: Task, at: str | None) -> tuple[int, int]:
-    """Return which messages belong to a checkpoint: those after the first number, up to the second."""
+    """Return which messages belong to a checkpoint.
+
+    Those after the first number, up to the second.
+    """
     if not view.count_messages(task.id):
-        sentence = f"task {task.id} has no conversation: only a task of the built-in agent can be forked"
+        sentence = (
+            f"task {task.id} has no conversation: only a task of the built-in agent can be forked"
+        )
         raise Misuse(sentence, way_out="adjourn tasks")
     if at is None:
         return int(view.document(task.id, BEGAN) or 0), view.count_messages(task.id)
-    runs = [run for run in view.runs(task.id) if run.checkpoint_id and run.checkpoint_id.startswith(at)]
+    runs = [
+        run for run in view.runs(task.id) if run.checkpoint_id and run.checkpoint_id.startswith(at)
+    ]
     kept = view.document(task.id, f"{REACHED}{runs[0].number}") if len(runs) == 1 and at else None
     if kept is None:
-        raise NotFound(f"task {task.id} has no checkpoint {visible(at)}", way_out=f"adjourn runs {task.id}")
+        raise NotFound(
+            f"task {task.id} has no checkpoint {visible(at)}", way_out=f"adjourn runs {task.id}"
+        )
     began, reached = kept.split()
     return int(began), int(reached)
 

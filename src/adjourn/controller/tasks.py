@@ -28,12 +28,17 @@ _VERDICTS = {
 class Tasks(Runs):
     """Moves a task while no process of it runs."""
 
-    # --- a task begins ---------------------------------------------------------------------------------------------
+    # --- a task begins ----------------------------------------------------------------------------
 
-    def start(self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None) -> Task:
-        """Queue a new task. Inside a run, the n-th start with the same key returns the n-th task of that key.
+    def start(
+        self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None
+    ) -> Task:
+        """Queue a new task.
 
-        For a supervisor that means to run it itself it is claimed in the same moment: no worker sees it in the queue.
+        Inside a run, the n-th start with the same key returns the n-th task of that key.
+
+        For a supervisor that means to run it itself it is claimed in the same moment: no worker
+        sees it in the queue.
         """
         self.authorise(by, "start")
         opening = self._gate.opening(spec)
@@ -45,7 +50,9 @@ class Tasks(Runs):
                 task = self._create(step, spec, opening, by=by)
             return self._taken(step, task, supervisor)
 
-    def fork(self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None) -> Task:
+    def fork(
+        self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None
+    ) -> Task:
         """Start a new task with an agent's conversation as it was at a checkpoint of another, or as it is now."""
         from adjourn.controller.standing import reach_of  # seldom needed
 
@@ -54,7 +61,9 @@ class Tasks(Runs):
             task = view.task(task_id)
             began, reached = reach_of(view, task, at)
             messages = view.messages(task_id, after=began)[: reached - began]
-        spec = msgspec.structs.replace(task.spec, parent_run=None, policy=None, plan=None, item=None)
+        spec = msgspec.structs.replace(
+            task.spec, parent_run=None, policy=None, plan=None, item=None
+        )
         opening = self._gate.opening(spec)
         with self._steps() as step:
             forked = self._create(step, gate.under_policy(step, spec, opening), opening, by=by)
@@ -63,7 +72,9 @@ class Tasks(Runs):
             step.tell(forked.id, "task_forked", by=by.name, task=task.id, messages=len(messages))
             return self._taken(step, forked, supervisor)
 
-    def _create(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None) -> Task:
+    def _create(
+        self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, slot: str | None = None
+    ) -> Task:
         runs = opening.way is Way.RUN
         self._trust.note_place(step.tx, by)
         task = Task(
@@ -82,7 +93,9 @@ class Tasks(Runs):
         if runs:
             uncounted = msgspec.structs.replace(task, calls=0)
             let_through_by = gate.let_through_by(opening, by.name)
-            call = step.new_call(uncounted, opening.command, state=CallState.APPROVED, by=let_through_by)
+            call = step.new_call(
+                uncounted, opening.command, state=CallState.APPROVED, by=let_through_by
+            )
         step.tell(
             task.id,
             "task_created",
@@ -97,7 +110,9 @@ class Tasks(Runs):
         )
         return task if runs else gate.enter(step, task, opening, by=by.name)
 
-    def _start_child(self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, key: str) -> Task:
+    def _start_child(
+        self, step: Steps, spec: Spec, opening: Opening, *, by: Principal, key: str
+    ) -> Task:
         parent, run = step.running(spec.parent_run or "")
         slot = slot_of(parent.session_id, key, 1 + step.tx.count_turns(run.id, key))
         child = step.tx.task_in_slot(slot) or self._create(step, spec, opening, by=by, slot=slot)
@@ -108,9 +123,11 @@ class Tasks(Runs):
         """Remember that a run was told that the task it started is not done."""
         with self._steps() as step:
             _, run = step.running(parent_run)
-            step.tx.add_turn(Turn(run_id=run.id, key=f"{LEFT}{child.id}", thing=child.id, left_open=True))
+            step.tx.add_turn(
+                Turn(run_id=run.id, key=f"{LEFT}{child.id}", thing=child.id, left_open=True)
+            )
 
-    # --- a person moves a task -------------------------------------------------------------------------------------
+    # --- a person moves a task --------------------------------------------------------------------
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
@@ -123,18 +140,25 @@ class Tasks(Runs):
             call_move, move = _VERDICTS[verdict]
             call_number = ask.call or call_number
             call = step.move_call(task.id, call_number, call_move)
-            for begun in step.tx.calls_in(task.id, CallState.UNCERTAIN):  # what the lost run had been handed
+            # What the lost run had been handed
+            for begun in step.tx.calls_in(task.id, CallState.UNCERTAIN):
                 step.move(begun, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
             level = self._trust.weigh(step.tx, ask, Verb.SETTLE, by=by)
             step.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
             next_call = call_number if move is Move.SETTLE else None
-            settled = step.save(task, state=state_after(task, move), message=message, next_call=next_call)
-            step.tell(settled.id, "call_settled", by=by.name, call=call_number, verdict=verdict.value)
+            settled = step.save(
+                task, state=state_after(task, move), message=message, next_call=next_call
+            )
+            step.tell(
+                settled.id, "call_settled", by=by.name, call=call_number, verdict=verdict.value
+            )
             step.wake_parent(settled)
             return settled
 
-    def _settle_tool_call(self, step: Steps, task: Task, ask: Ask, verdict: Verdict, *, by: Principal) -> Task:
+    def _settle_tool_call(
+        self, step: Steps, task: Task, ask: Ask, verdict: Verdict, *, by: Principal
+    ) -> Task:
         """Take a person's word on a call of an agent, which goes on and is told of it."""
         call = step.move_call(task.id, ask.call or 0, _VERDICTS[verdict][0], shim=None)
         level = self._trust.weigh(step.tx, ask, Verb.SETTLE, by=by)
@@ -147,16 +171,23 @@ class Tasks(Runs):
 
     def _uncertain_ask(self, view: View, task: Task, call_number: int) -> Ask:
         call = view.call(task.id, call_number)
-        asks = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN]
+        asks = [
+            ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN
+        ]
         own = next((ask for ask in asks if ask.call == call_number), None)
         if own and task.spec.is_driven:
             return own if own.is_open else refuse_settled(own)
         if not asks or (asks[-1].call != call_number and call.state is not CallState.UNCERTAIN):
-            raise Conflict(f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}")
+            raise Conflict(
+                f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}"
+            )
         return asks[-1] if asks[-1].is_open else refuse_settled(asks[-1])
 
     def require_newest(self, text: str, task: Task) -> None:
-        """Refuse a checkpoint that was left behind: what it stands for has been decided, or has changed."""
+        """Refuse a checkpoint that was left behind.
+
+        What it stands for has been decided, or has changed.
+        """
         with self._store.read() as view:
             _require_newest(view, task, named=text)
 
@@ -173,7 +204,13 @@ class Tasks(Runs):
 
         A checkpoint by which it was `named` must be the newest at the very moment of the decision.
         """
-        verb = Verb.APPROVE if resumption.decides else Verb.ANSWER if resumption.answers_something else "resume"
+        verb = (
+            Verb.APPROVE
+            if resumption.decides
+            else Verb.ANSWER
+            if resumption.answers_something
+            else "resume"
+        )
         with self._steps() as step:
             self._authorise(step, by, verb)
             task = step.tx.task(task_id)
@@ -192,13 +229,22 @@ class Tasks(Runs):
             task = step.tx.task(task_id)
             asks = step.tx.open_asks_of(task.id)
             words = [ask.kind for ask in asks if not ask.review]
-            if task.state is not TaskState.WAITING or not task.spec.is_driven or words != [AskKind.QUESTION]:
+            if (
+                task.state is not TaskState.WAITING
+                or not task.spec.is_driven
+                or words != [AskKind.QUESTION]
+            ):
                 sentence = f"task {task.id} does not wait at an agent's own words: there is nothing to accept"
                 raise Conflict(sentence, way_out=f"adjourn show {task.id}")
             level = self._trust.weigh(step.tx, asks[0], Verb.ANSWER, by=by)
             step.settle_ask(asks[0], AskMove.SETTLE, text="accepted", by=by.name, level=level)
             current = step.tx.task(task.id)
-            accepted = step.save(current, state=state_after(current, Move.ACCEPT), message=asks[0].prompt, next_call=None)
+            accepted = step.save(
+                current,
+                state=state_after(current, Move.ACCEPT),
+                message=asks[0].prompt,
+                next_call=None,
+            )
             step.tell(task.id, "task_accepted", by=by.name, ask=asks[0].id)
             step.wake_parent(accepted)
             return accepted
@@ -207,28 +253,44 @@ class Tasks(Runs):
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
             return task
         if not allows(task.state, Move.RESUME):
-            raise Conflict(f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task))
+            raise Conflict(
+                f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
+            )
         self._require_session(step.tx, task)
         return self._queue(step, task, Move.RESUME, by=by)
 
     def _require_session(self, view: View, task: Task) -> None:
-        """Refuse to go on where the provider's session is not there to go on from; nothing is started in its place."""
+        """Refuse to go on where the provider's session is not there to go on from.
+
+        Nothing is started in its place.
+        """
         run = view.run(task.id, task.runs) if task.runs else None
         if run is None or run.resumable or not self._find_runner(task.spec.runner).needs_session:
             return
-        ref = f"session {run.session_ref} was not saved" if run.session_ref else "it had no session yet"
+        ref = (
+            f"session {run.session_ref} was not saved"
+            if run.session_ref
+            else "it had no session yet"
+        )
         sentence = f"task {task.id} (run {run.id}) cannot be resumed: {task.spec.runner}: {ref} when it was interrupted"
         raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
     def _queue(self, step: Steps, task: Task, move: Move, *, by: Principal) -> Task:
-        """Queue a task that a person wants to go on. A command that needs approval needs a new one: none is used twice."""
+        """Queue a task that a person wants to go on.
+
+        A command that needs approval needs a new one: none is used twice.
+        """
         opening = self._gate.opening_again(step.tx, task)
-        is_unspent = any(call.tool == COMMAND for call in step.tx.calls_in(task.id, CallState.APPROVED))
+        is_unspent = any(
+            call.tool == COMMAND for call in step.tx.calls_in(task.id, CallState.APPROVED)
+        )
         if is_unspent or (opening.way is Way.RUN and not opening.is_gated):
             return step.enqueue(task, move, by=by.name)
         return gate.enter(step, step.requeue(task, move, by=by.name), opening, by=by.name)
 
-    def restart(self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None) -> Task:
+    def restart(
+        self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None
+    ) -> Task:
         """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
         from adjourn.controller.standing import begin_anew  # seldom needed
 
@@ -249,7 +311,10 @@ class Tasks(Runs):
 
     def _require_certainty(self, view: View, task: Task) -> None:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
-            raise Conflict(f"call {call.id} may have run", way_out=f"adjourn settle {call.id} it-ran|it-did-not|run-again")
+            raise Conflict(
+                f"call {call.id} may have run",
+                way_out=f"adjourn settle {call.id} it-ran|it-did-not|run-again",
+            )
 
     def cancel(self, task_id: str, *, by: Principal) -> Task:
         """End a task; a running one is told to stop and ends when its process has."""
@@ -266,9 +331,14 @@ class Tasks(Runs):
             self._authorise(step, by, wish, task)
             state = state_after(task, move)
             if task.state is TaskState.WAITING and move is Move.PAUSE:
-                raise Conflict(f"task {task.id} is waiting: no process of it runs", way_out=f"adjourn show {task.id}")
+                raise Conflict(
+                    f"task {task.id} is waiting: no process of it runs",
+                    way_out=f"adjourn show {task.id}",
+                )
             if task.wish is Wish.CANCEL:
-                raise Conflict(f"task {task.id} is being canceled", way_out=f"adjourn wait {task.id}")
+                raise Conflict(
+                    f"task {task.id} is being canceled", way_out=f"adjourn wait {task.id}"
+                )
             if task.state is TaskState.RUNNING:
                 wished = step.save(task, wish=wish)
                 step.tell(wished.id, f"{wish}_requested", by=by.name)
@@ -288,7 +358,9 @@ class Tasks(Runs):
         with self._steps() as step:
             task = step.tx.task(task_id)
             if task.state is not TaskState.QUEUED:
-                raise MoveRefused(f"task {task.id} is {task.state}: somebody else has it", way_out=_way_on(task))
+                raise MoveRefused(
+                    f"task {task.id} is {task.state}: somebody else has it", way_out=_way_on(task)
+                )
             state = state_after(task, Move.FAIL)
             step.withdraw_calls(task)
             failed = step.save(task, state=state, message=why, next_call=None)
@@ -303,24 +375,33 @@ class Tasks(Runs):
             task = step.tx.task(task_id)
             if task.state not in ENDED:
                 raise Conflict(
-                    f"task {task.id} is {task.state}: only ended tasks are pruned", way_out=f"adjourn cancel {task.id}"
+                    f"task {task.id} is {task.state}: only ended tasks are pruned",
+                    way_out=f"adjourn cancel {task.id}",
                 )
             parent = parent_of(step.tx, task)
             if parent and parent.state not in ENDED:
-                raise Conflict(f"task {parent.id} started it and still needs it", way_out=f"adjourn show {parent.id}")
+                raise Conflict(
+                    f"task {parent.id} started it and still needs it",
+                    way_out=f"adjourn show {parent.id}",
+                )
             _require_unneeded_by_plan(step.tx, task)
             step.tell(task.id, "task_pruned", by=by.name)
             step.tx.forget_task(task_id)
 
 
 def _require_unneeded_by_plan(view: View, task: Task) -> None:
-    """Refuse to forget how an item of a plan came to nothing; of one that succeeded, the plan knows that without its task."""
+    """Refuse to forget how an item of a plan came to nothing.
+
+    Of one that succeeded, the plan knows that without its task.
+    """
     if task.spec.plan is None or task.state is TaskState.SUCCEEDED:
         return
     record = view.shared_document(record_name(task.spec.plan))
     begun = msgspec.json.decode(record, type=Record).items if record else {}
     if any(one.task_id == task.id for one in begun.values()):
-        sentence = f"task {task.id} is {task.spec.item} of plan {task.spec.plan}, and has {task.state}"
+        sentence = (
+            f"task {task.id} is {task.spec.item} of plan {task.spec.plan}, and has {task.state}"
+        )
         raise Conflict(sentence, way_out=f"adjourn restart {task.id}")
 
 
@@ -329,7 +410,9 @@ def _require_newest(view: View, task: Task, *, named: str) -> None:
         return
     run = view.run_of_checkpoint(named)
     numbers = range(task.runs, 0, -1)
-    newest = next((last for last in (view.run(task.id, n) for n in numbers) if last.checkpoint_id), None)
+    newest = next(
+        (last for last in (view.run(task.id, n) for n in numbers) if last.checkpoint_id), None
+    )
     if run and newest and run.number != newest.number:
         sentence = f"checkpoint {run.checkpoint_id} is not the newest of task {task.id}"
         raise StaleCheckpoint(sentence, way_out=f"adjourn resume {newest.checkpoint_id}")

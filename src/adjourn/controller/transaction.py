@@ -5,7 +5,15 @@ from typing import Required, TypedDict, Unpack
 import msgspec
 
 from adjourn.core.ask import Ask, AskKind, Terms
-from adjourn.core.call import AUTO_APPROVAL, COMMAND, Call, Command, command_body, command_of, digest_of
+from adjourn.core.call import (
+    AUTO_APPROVAL,
+    COMMAND,
+    Call,
+    Command,
+    command_body,
+    command_of,
+    digest_of,
+)
 from adjourn.core.errors import Conflict, MoveRefused, NotFound
 from adjourn.core.states import (
     ENDED,
@@ -20,7 +28,16 @@ from adjourn.core.states import (
     ask_after,
     call_after,
 )
-from adjourn.core.task import OnRejection, Run, RunState, Spec, Task, number_of_run, run_id, task_of_run
+from adjourn.core.task import (
+    OnRejection,
+    Run,
+    RunState,
+    Spec,
+    Task,
+    number_of_run,
+    run_id,
+    task_of_run,
+)
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Change, View
 from adjourn.ports.world import NewId
@@ -34,7 +51,11 @@ _DOTS_OF_A_PLACE = 2  # task, call, attempt
 _IDLE = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 _REFUSALS = frozenset({AskState.REJECTED, AskState.EXPIRED})
 
-_QUEUEING = {Move.SETTLE: "task_queued", Move.RESUME: "task_resumed", Move.RESTART: "task_restarted"}
+_QUEUEING = {
+    Move.SETTLE: "task_queued",
+    Move.RESUME: "task_resumed",
+    Move.RESTART: "task_restarted",
+}
 
 
 class Asked(TypedDict, total=False):
@@ -61,17 +82,23 @@ class Steps:
         self.now = now
         self.new_id = new_id
 
-    # --- tasks -----------------------------------------------------------------------------------------------------
+    # --- tasks ------------------------------------------------------------------------------------
 
     def save(self, task: Task, **changes: object) -> Task:
         """Put a changed task in the place of what it was."""
-        new = msgspec.structs.replace(task, updated_at=self.now, version=task.version + 1, **changes)
+        new = msgspec.structs.replace(
+            task, updated_at=self.now, version=task.version + 1, **changes
+        )
         self.tx.save_task(task, new)
         return new
 
-    def tell(self, task_id: str, kind: str, *, by: str = ADJOURN, **facts: str | int | None) -> None:
+    def tell(
+        self, task_id: str, kind: str, *, by: str = ADJOURN, **facts: str | int | None
+    ) -> None:
         """Write down what happened."""
-        known: dict[str, str | int | None] = {name: fact for name, fact in facts.items() if fact is not None}
+        known: dict[str, str | int | None] = {
+            name: fact for name, fact in facts.items() if fact is not None
+        }
         self.tx.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
 
     def enqueue(self, task: Task, move: Move, *, by: str) -> Task:
@@ -86,13 +113,22 @@ class Steps:
             calls=max(task.calls, call.number),
         )
         is_new = call.number > task.calls
-        self.tell(queued.id, _QUEUEING[move], by=by, call=call.number, digest=call.digest, new=1 if is_new else None)
+        self.tell(
+            queued.id,
+            _QUEUEING[move],
+            by=by,
+            call=call.number,
+            digest=call.digest,
+            new=1 if is_new else None,
+        )
         return queued
 
     def requeue(self, task: Task, move: Move, *, by: str) -> Task:
         """Make a move that leads to the queue, for a command that is still to be judged."""
         self.tell(task.id, _QUEUEING[move], by=by)
-        return self.save(task, state=after(task.state, move), message=None, wish=None, next_call=task.calls + 1)
+        return self.save(
+            task, state=after(task.state, move), message=None, wish=None, next_call=task.calls + 1
+        )
 
     def go_on(self, task: Task, *, by: str) -> Task:
         """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
@@ -110,12 +146,21 @@ class Steps:
         return self.enqueue(task, Move.SETTLE, by=by)
 
     def _is_refusal(self, ask: Ask) -> bool:
-        """Say whether an ask was turned down that the task stands and falls with; a process hears of its own calls by itself."""
-        return ask.state in _REFUSALS and (ask.call is None or self.tx.call(ask.task_id, ask.call).tool == COMMAND)
+        """Say whether an ask was turned down that the task stands and falls with.
+
+        A process hears of its own calls by itself.
+        """
+        return ask.state in _REFUSALS and (
+            ask.call is None or self.tx.call(ask.task_id, ask.call).tool == COMMAND
+        )
 
     def _refuse(self, task: Task, rejected: Ask, *, by: str, said: str | None = None) -> Task:
         self.withdraw_asks(task)
-        reason = "nobody settled it in time" if rejected.state is AskState.EXPIRED else f"rejected by {rejected.settled_by}"
+        reason = (
+            "nobody settled it in time"
+            if rejected.state is AskState.EXPIRED
+            else f"rejected by {rejected.settled_by}"
+        )
         reason += f": {said or rejected.reply}" if said or rejected.reply else ""
         failed = self.save(task, state=after(task.state, Move.REFUSE), message=reason)
         self.tell(failed.id, "task_refused", by=by, ask=rejected.id)
@@ -123,8 +168,12 @@ class Steps:
         return failed
 
     def _reviewed(self, task: Task, ask: Ask, *, by: str) -> Task:
-        """Do what a person said of the work: it has succeeded, goes on with what is to change, or has failed."""
-        from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of  # seldom: most work is not reviewed
+        """Do what a person said of the work.
+
+        It has succeeded, goes on with what is to change, or has failed.
+        """
+        # Seldom: most work is not reviewed
+        from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of
 
         match review_of(ask.reply) if ask.state is AskState.ANSWERED else None:
             case Approved():
@@ -145,10 +194,18 @@ class Steps:
         return accepted
 
     def _change(self, task: Task, ask: Ask, *, by: str) -> Task:
-        """Let a task go on with what is to change. A command that needs approval needs a new one: its own is used up."""
+        """Let a task go on with what is to change.
+
+        A command that needs approval needs a new one: its own is used up.
+        """
         if not task.spec.pause_on_approval or task.spec.is_driven:
             return self.enqueue(task, Move.SETTLE, by=by)
-        paused = self.save(task, state=after(task.state, Move.PAUSE), message=f"{ask.settled_by} wants changes", next_call=None)
+        paused = self.save(
+            task,
+            state=after(task.state, Move.PAUSE),
+            message=f"{ask.settled_by} wants changes",
+            next_call=None,
+        )
         self.tell(paused.id, "task_paused", by=by)
         return paused
 
@@ -157,35 +214,51 @@ class Steps:
         parent = parent_of(self.tx, task)
         if task.state not in ENDED or parent is None or parent.state is not TaskState.WAITING:
             return
-        if any(turn.thing == task.id for turn in self.tx.turns_left_open(run_id(parent.id, parent.runs))):
+        if any(
+            turn.thing == task.id
+            for turn in self.tx.turns_left_open(run_id(parent.id, parent.runs))
+        ):
             self.go_on(parent, by=ADJOURN)
 
     def cancel_children(self, task: Task) -> None:
-        """Cancel what a task waits for and will not come back to: else a new session would have it done a second time."""
+        """Cancel what a task waits for and will not come back to.
+
+        Else a new session would have it done a second time.
+        """
         for child in children_left_open(self.tx, run_id(task.id, task.runs)):
             if child.state in _IDLE and not self.tx.calls_in(child.id, CallState.UNCERTAIN):
                 self.cancel_children(child)
                 self.withdraw_asks(child)
                 self.withdraw_calls(child)
-                self.save(child, state=after(child.state, Move.CANCEL), message=f"task {task.id} gave it up", next_call=None)
+                self.save(
+                    child,
+                    state=after(child.state, Move.CANCEL),
+                    message=f"task {task.id} gave it up",
+                    next_call=None,
+                )
                 self.tell(child.id, "task_canceled")
 
-    # --- runs ------------------------------------------------------------------------------------------------------
+    # --- runs -------------------------------------------------------------------------------------
 
     def running(self, name: str) -> tuple[Task, Run]:
         """Return a run that has not ended, and its task."""
         task = self.tx.task(task_of_run(name))
-        beside = task.runs if name.count(".") == _DOTS_OF_A_PLACE else 0  # what runs beside an agent is named by its call
+        # What runs beside an agent is named by its call
+        beside = task.runs if name.count(".") == _DOTS_OF_A_PLACE else 0
         run = self.tx.run(task.id, number_of_run(name) or beside)
         if run.state is not RunState.RUNNING:
-            raise Conflict(f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}")
+            raise Conflict(
+                f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}"
+            )
         return task, run
 
     def held(self, run: Run) -> tuple[Task, Run]:
         """Return a run that has not ended, and its task, or refuse whoever speaks for it and has it no more."""
         task, current = self.running(run.id)
         if current.supervisor != run.supervisor:
-            raise Conflict(f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}")
+            raise Conflict(
+                f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}"
+            )
         self.tx.fence(current)
         return task, current
 
@@ -214,23 +287,36 @@ class Steps:
     def _linked(self, task: Task, run: Run) -> Run:
         last = self.tx.run(task.id, task.runs)
         if last.session_id == task.session_id:
-            # A run that is stopped before its driver has said anything can be resumed as well as the one before it.
+            # A run that is stopped before its driver has said anything can be resumed as well as
+            # the one before it.
             session = {"session_ref": last.session_ref, "resumable": last.resumable}
             return msgspec.structs.replace(run, resumed_from=last.number, **session)
         self.save_run(last, superseded_by=run.number)
         return msgspec.structs.replace(run, restart_of=last.number)
 
-    # --- calls -----------------------------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------
 
-    def new_call(self, task: Task, command: Command, *, state: CallState, by: str | None, ask: int | None = None) -> Call:
+    def new_call(
+        self,
+        task: Task,
+        command: Command,
+        *,
+        state: CallState,
+        by: str | None,
+        ask: int | None = None,
+    ) -> Call:
         """Make a task's next call."""
         label = self._label_of_run(task) if task.spec.is_driven else None
-        return self.new_tool_call(task, COMMAND, command_body(command), state=state, by=by, ask=ask, label=label)
+        return self.new_tool_call(
+            task, COMMAND, command_body(command), state=state, by=by, ask=ask, label=label
+        )
 
     def _label_of_run(self, task: Task) -> str | None:
         """Name the driver's own call, so that what its agent calls tc_1 can be called so here."""
         label = f"run_{task.runs + 1}"
-        return label if self.tx.call_labelled(task.id, label) is None else f"{label}_{task.calls + 1}"
+        return (
+            label if self.tx.call_labelled(task.id, label) is None else f"{label}_{task.calls + 1}"
+        )
 
     def new_tool_call(
         self,
@@ -260,8 +346,13 @@ class Steps:
         return call
 
     def next_call(self, task: Task, *, by: str) -> Call:
-        """Return the call to run next: the one that was approved, else the task's own command once more."""
-        approved = [call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND]
+        """Return the call to run next.
+
+        The one that was approved, else the task's own command once more.
+        """
+        approved = [
+            call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND
+        ]
         if approved:
             return approved[-1]
         if task.spec.pause_on_approval and task.runs and not task.spec.is_driven:
@@ -269,10 +360,15 @@ class Steps:
         return self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
 
     def _carried_on(self, task: Task) -> Call:
-        """Return the next call of a command that was let through, left to wait, and goes on: its very bytes, and its approval."""
+        """Return the next call of a command that was let through, left to wait, and goes on.
+
+        Its very bytes, and its approval.
+        """
         last = self.tx.call(task.id, self.tx.run(task.id, task.runs).call)
         command = msgspec.structs.replace(command_of(last.body), argv=task.spec.argv, env={})
-        return self.new_call(task, command, state=CallState.APPROVED, by=last.approved_by, ask=last.ask)
+        return self.new_call(
+            task, command, state=CallState.APPROVED, by=last.approved_by, ask=last.ask
+        )
 
     def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
         """Move a call along its table."""
@@ -282,7 +378,9 @@ class Steps:
         """Move a call that was read in this transaction."""
         if move is CallMove.RELEASE:
             changes["claimed_by"] = None
-        moved = msgspec.structs.replace(call, state=call_after(call.state, move), version=call.version + 1, **changes)
+        moved = msgspec.structs.replace(
+            call, state=call_after(call.state, move), version=call.version + 1, **changes
+        )
         self.tx.save_call(call, moved)
         return moved
 
@@ -291,10 +389,16 @@ class Steps:
         for call in self.tx.calls_in(task.id, CallState.APPROVED):
             self.move(call, CallMove.WITHDRAW)
 
-    # --- asks ------------------------------------------------------------------------------------------------------
+    # --- asks -------------------------------------------------------------------------------------
 
     def open_ask(
-        self, task: Task, run: Run, kind: AskKind, *, expires_after: int | None = None, **what: Unpack[Asked]
+        self,
+        task: Task,
+        run: Run,
+        kind: AskKind,
+        *,
+        expires_after: int | None = None,
+        **what: Unpack[Asked],
     ) -> tuple[Ask, Task]:
         """Put something before a person."""
         ask = Ask(
@@ -308,22 +412,47 @@ class Steps:
             **what,
         )
         self.tx.add_ask(ask)
-        self.tell(task.id, "ask_opened", ask=ask.id, ask_kind=kind.value, call=ask.call, replaces=ask.replaces)
+        self.tell(
+            task.id,
+            "ask_opened",
+            ask=ask.id,
+            ask_kind=kind.value,
+            call=ask.call,
+            replaces=ask.replaces,
+        )
         return ask, self.save(task, asks=ask.number)
 
     def _deadline(self, task: Task, kind: AskKind, own: int | None) -> int | None:
-        """Say when an ask expires: an uncertain call never does, for silence tells nothing of what ran."""
+        """Say when an ask expires.
+
+        An uncertain call never does, for silence tells nothing of what ran.
+        """
         after_ms = own if own is not None else task.spec.expires_after
         return None if after_ms is None or kind is AskKind.UNCERTAIN else self.now + after_ms
 
     def settle_ask(
-        self, ask: Ask, move: AskMove, *, text: str | None, by: str, level: str | None = None, digest: str | None = None
+        self,
+        ask: Ask,
+        move: AskMove,
+        *,
+        text: str | None,
+        by: str,
+        level: str | None = None,
+        digest: str | None = None,
     ) -> Ask:
         """Give an ask its reply. With an approval goes the digest of what it lets start."""
         reply = {"reply": text, "settled_by": by, "settled_at": self.now, "level": level}
         settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), **reply)
         self.tx.save_ask(ask, settled)
-        self.tell(ask.task_id, f"ask_{settled.state}", by=by, ask=ask.id, call=ask.call, level=level, digest=digest)
+        self.tell(
+            ask.task_id,
+            f"ask_{settled.state}",
+            by=by,
+            ask=ask.id,
+            call=ask.call,
+            level=level,
+            digest=digest,
+        )
         return settled
 
     def withdraw_asks(self, task: Task) -> None:
@@ -342,20 +471,32 @@ def state_after(task: Task, move: Move) -> TaskState:
     """Return the state that a move leads the task to, or refuse it with the way on."""
     if allows(task.state, move):
         return after(task.state, move)
-    verb = "wait" if task.state is TaskState.RUNNING else "show" if task.state is TaskState.WAITING else "restart"
-    raise MoveRefused(f"task {task.id} is {task.state}: it cannot {move}", way_out=f"adjourn {verb} {task.id}")
+    verb = (
+        "wait"
+        if task.state is TaskState.RUNNING
+        else "show"
+        if task.state is TaskState.WAITING
+        else "restart"
+    )
+    raise MoveRefused(
+        f"task {task.id} is {task.state}: it cannot {move}", way_out=f"adjourn {verb} {task.id}"
+    )
 
 
 def is_blocked(view: View, task: Task) -> bool:
     """Say whether a task that left still waits for a person or for a task it started."""
     if view.open_asks_of(task.id):
         return True
-    return any(child.state not in ENDED for child in children_left_open(view, run_id(task.id, task.runs)))
+    return any(
+        child.state not in ENDED for child in children_left_open(view, run_id(task.id, task.runs))
+    )
 
 
 def children_left_open(view: View, run: str) -> list[Task]:
     """Return the tasks that a run was told are not done."""
-    return [view.task(turn.thing) for turn in view.turns_left_open(run) if turn.key.startswith(LEFT)]
+    return [
+        view.task(turn.thing) for turn in view.turns_left_open(run) if turn.key.startswith(LEFT)
+    ]
 
 
 def parent_of(view: View, task: Task) -> Task | None:
@@ -376,4 +517,6 @@ def plain_command(spec: Spec) -> Command:
 def approved_command(spec: Spec, value: str, *, files: dict[str, str]) -> Command:
     """Return the command that an approval with that value starts."""
     decision = (f"--approval-decision={value}",) if spec.decision_arg else ()
-    return Command(argv=(*spec.argv, *decision), cwd=spec.workspace, env={AUTO_APPROVAL: value}, files=files)
+    return Command(
+        argv=(*spec.argv, *decision), cwd=spec.workspace, env={AUTO_APPROVAL: value}, files=files
+    )

@@ -83,8 +83,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     verb: Verb
     text: str | None = None
     digest: str | None = None
-    edited: bytes | None = None  # with an approval: the arguments, as JSON, that the person would rather have
-    files: dict[str, str] | None = None  # what an edited command depends on, as it was when the person looked
+    # With an approval: the arguments, as JSON, that the person would rather have
+    edited: bytes | None = None
+    # What an edited command depends on, as it was when the person looked
+    files: dict[str, str] | None = None
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +135,9 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 def refuse_settled(ask: Ask) -> NoReturn:
     """Tell whoever comes second who was first, when, and what they said."""
     said = f" ({ask.reply})" if ask.reply else ""
-    sentence = f"ask {ask.id} was {ask.state} by {ask.settled_by} at {stamp(ask.settled_at or 0)}{said}"
+    sentence = (
+        f"ask {ask.id} was {ask.state} by {ask.settled_by} at {stamp(ask.settled_at or 0)}{said}"
+    )
     raise AlreadySettled(sentence, way_out=f"adjourn show {ask.task_id}")
 
 
@@ -145,7 +149,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     key: str
     expires_after: Milliseconds | None = None
-    editable: bytes | None = None  # the schema, as JSON, of arguments that the process takes in the place of its own
+    # The schema, as JSON, of arguments that the process takes in the place of its own
+    editable: bytes | None = None
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,10 +163,20 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str | None = None  # what finds it again in a later run, where that is not its key
 
 
-def question_of(prompt: str, *, key: str | None, choices: tuple[str, ...], expires_after: Milliseconds | None) -> Question:
-    """Return a question. Without a key it gets one that says nothing of its text, which may quote a secret.
+def question_of(
+    prompt: str, *, key: str | None, choices: tuple[str, ...], expires_after: Milliseconds | None
+) -> Question:
+    """Return a question.
+
+    Without a key it gets one that says nothing of its text, which may quote a secret.
 
     Such a question is found again by its text, as it was before keys were digests.
     """
     name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hex()[:12]}"
-    return Question(prompt=prompt, key=name, choices=choices, expires_after=expires_after, found_by=key or prompt)
+    return Question(
+        prompt=prompt,
+        key=name,
+        choices=choices,
+        expires_after=expires_after,
+        found_by=key or prompt,
+    )

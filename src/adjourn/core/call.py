@@ -16,12 +16,17 @@ COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
 RESULT = "result:"  # names the document with what a call gave back
 DEFAULT_VALUE = "approved"
-ORIGINAL = "original:"  # names the document with a call's bytes as they were before a person edited them
-EDITABLE = "editable:"  # names the document with the schema of a call whose process takes edited arguments
+# Names the document with a call's bytes as they were before a person edited them
+ORIGINAL = "original:"
+# Names the document with the schema of a call whose process takes edited arguments
+EDITABLE = "editable:"
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """The arguments of a `command` call: a process, what adjourn adds to its environment, and the files it was judged with."""
+    """The arguments of a `command` call.
+
+    A process, what adjourn adds to its environment, and the files it was judged with.
+    """
 
     argv: tuple[str, ...]
     cwd: str
@@ -59,7 +64,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The call's name in the store; the same on every attempt, so it serves as an idempotency key."""
+        """The call's name in the store.
+
+        The same on every attempt, so it serves as an idempotency key.
+        """
         return f"{self.task_id}.{self.tool_call_id}"
 
 
@@ -79,7 +87,10 @@ def slot_of(session_id: str, key: str, occurrence: int) -> str:
 
 
 def command_body(command: Command) -> bytes:
-    """Return the canonical bytes of a command call: equal calls, equal bytes, and the other way round."""
+    """Return the canonical bytes of a command call.
+
+    Equal calls, equal bytes, and the other way round.
+    """
     arguments = {
         "argv": [portable(word) for word in command.argv],
         "cwd": portable(command.cwd),
@@ -102,13 +113,19 @@ def tool_body(tool: str, arguments: Mapping[str, object]) -> bytes:
         raise Misuse("the tool 'command' is adjourn's own", way_out="name the tool otherwise")
     try:
         body = canonical({"arguments": arguments, "tool": tool})
-        is_exact = msgspec.json.decode(body) == msgspec.to_builtins({"arguments": arguments, "tool": tool}, str_keys=True)
+        is_exact = msgspec.json.decode(body) == msgspec.to_builtins(
+            {"arguments": arguments, "tool": tool}, str_keys=True
+        )
     except (TypeError, ValueError) as error:
         raise Misuse(
-            f"the arguments of {tool} are not JSON: {error}", way_out="give texts, numbers, lists and mappings"
+            f"the arguments of {tool} are not JSON: {error}",
+            way_out="give texts, numbers, lists and mappings",
         ) from error
     if not is_exact:
-        raise Misuse(f"the arguments of {tool} are not JSON", way_out="give texts, finite numbers, lists and mappings")
+        raise Misuse(
+            f"the arguments of {tool} are not JSON",
+            way_out="give texts, finite numbers, lists and mappings",
+        )
     return body
 
 
@@ -136,7 +153,15 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 def grant_of(call: Call) -> bytes:
     """Return the proof of an approved call."""
     value = command_of(call.body).env.get(AUTO_APPROVAL)
-    return canonical(Grant(call_id=call.id, digest=call.digest, nonce=call.nonce, approved_by=call.approved_by, value=value))
+    return canonical(
+        Grant(
+            call_id=call.id,
+            digest=call.digest,
+            nonce=call.nonce,
+            approved_by=call.approved_by,
+            value=value,
+        )
+    )
 
 
 def arguments_of(body: bytes) -> dict[str, Json]:
@@ -174,7 +199,10 @@ class _AnyBody(msgspec.Struct):
 
 
 def portable(word: str) -> Word:
-    """Return a word of the operating system as JSON can carry it: it need not be UTF-8, and a JSON string must be."""
+    """Return a word of the operating system as JSON can carry it.
+
+    It need not be UTF-8, and a JSON string must be.
+    """
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -214,7 +242,8 @@ def _exact_or_none(encoded: str) -> str | None:
 class Approved(str):
     """The value of an approval, a text, that also carries the arguments that were approved.
 
-    Where a person changed them, they are not those that were asked for: make the call with `arguments`, and with nothing else.
+    Where a person changed them, they are not those that were asked for: make the call with
+    `arguments`, and with nothing else.
     """
 
     __slots__ = ("_arguments", "_is_read", "is_edited")

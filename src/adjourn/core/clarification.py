@@ -1,4 +1,7 @@
-"""Several questions at once: the request, the checkpoint that is left with it, the response, and the prompt to go on."""
+"""Several questions at once.
+
+The request, the checkpoint that is left with it, the response, and the prompt to go on.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -108,7 +111,10 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a response was not taken, and which one it was; one that could not be read has no digest."""
+    """Why a response was not taken, and which one it was.
+
+    One that could not be read has no digest.
+    """
 
     task_id: str
     digest: str
@@ -120,7 +126,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
         return f"the response for {visible(self.task_id)} is refused: {self.why}"
 
 
-# --- reading and writing a checkpoint --------------------------------------------------------------------------------------
+# --- reading and writing a checkpoint -------------------------------------------------------------
 
 
 def encoded_checkpoint(checkpoint: Checkpoint) -> bytes:
@@ -145,11 +151,17 @@ def read_checkpoint(content: bytes) -> Checkpoint:
     """Read a checkpoint in either spelling, with its context in a section of its own or at the top."""
     found = msgspec.json.decode(content, type=dict[str, Any])
     top = _respelled(found, Checkpoint)
-    context = {"sessionContext": found.get("extractedContext", found.get("extracted_context"))} | _respelled(found, Context)
+    context = {
+        "sessionContext": found.get("extractedContext", found.get("extracted_context"))
+    } | _respelled(found, Context)
     if isinstance(top.get("context"), dict):
         context |= _respelled(top["context"], Context)
     top["context"] = {name: value for name, value in context.items() if value is not None}
-    for name, kind in (("workState", WorkState), ("resumeInstructions", ResumeInstructions), ("metadata", Metadata)):
+    for name, kind in (
+        ("workState", WorkState),
+        ("resumeInstructions", ResumeInstructions),
+        ("metadata", Metadata),
+    ):
         if isinstance(top.get(name), dict):
             top[name] = _respelled(top[name], kind)
     return msgspec.convert(top, Checkpoint)
@@ -158,11 +170,20 @@ def read_checkpoint(content: bytes) -> Checkpoint:
 def _respelled(found: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the fields that `kind` knows under the names that it writes."""
     names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
-    return {camel: found.get(camel, found.get(snake)) for snake, camel in names if camel in found or snake in found}
+    return {
+        camel: found.get(camel, found.get(snake))
+        for snake, camel in names
+        if camel in found or snake in found
+    }
 
 
 def checkpoint_of(
-    clarification: Clarification, draft: Checkpoint, *, created_at: Milliseconds, now: Milliseconds, response_path: str
+    clarification: Clarification,
+    draft: Checkpoint,
+    *,
+    created_at: Milliseconds,
+    now: Milliseconds,
+    response_path: str,
 ) -> Checkpoint:
     """Fill in what a process cannot know of itself: names, times and places."""
     return msgspec.structs.replace(
@@ -170,29 +191,42 @@ def checkpoint_of(
         timestamp=stamp(now),
         phase=PHASE,
         clarification_request_id=clarification.id,
-        resume_instructions=msgspec.structs.replace(draft.resume_instructions, read_clarification_from=response_path),
+        resume_instructions=msgspec.structs.replace(
+            draft.resume_instructions, read_clarification_from=response_path
+        ),
         metadata=msgspec.structs.replace(
-            draft.metadata, total_duration=span(now - created_at), wait_start_time=stamp(clarification.asked_at)
+            draft.metadata,
+            total_duration=span(now - created_at),
+            wait_start_time=stamp(clarification.asked_at),
         ),
     )
 
 
-# --- the brief wait --------------------------------------------------------------------------------------------------------
+# --- the brief wait -------------------------------------------------------------------------------
 
 
 def looks(linger: float) -> list[float]:
-    """Return when to look at the response file, in seconds from the start: at most twelve times, however long the wait."""
+    """Return when to look at the response file, in seconds from the start.
+
+    At most twelve times, however long the wait.
+    """
     interval = max(POLL_INTERVAL, linger / MAX_POLLS)
-    moments = [interval * number for number in range(1, MAX_POLLS + 1) if interval * number < linger]
+    moments = [
+        interval * number for number in range(1, MAX_POLLS + 1) if interval * number < linger
+    ]
     return [*moments[: MAX_POLLS - 1], linger] if linger > 0 else []
 
 
-# --- the response ----------------------------------------------------------------------------------------------------------
+# --- the response ---------------------------------------------------------------------------------
 
 
 def replies_to(response: Response, asks: Sequence[Ask]) -> list[Reply]:
-    """Match answers to the questions of a task by their ids: each open one gets one answer, or nothing is taken."""
-    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION and not ask.review]  # files answer, and decide nothing
+    """Match answers to the questions of a task by their ids.
+
+    Each open one gets one answer, or nothing is taken.
+    """
+    # Files answer, and decide nothing
+    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION and not ask.review]
     wanted = {ask.key: ask for ask in reversed(questions) if ask.is_open}
     given = [question_id for question_id, _ in response.answers]
     _refuse_repeated(given)
@@ -201,29 +235,43 @@ def replies_to(response: Response, asks: Sequence[Ask]) -> list[Reply]:
             _refuse_unknown(question_id, questions)
     missing = [visible(key or "") for key in wanted if key not in given]
     if missing:
-        raise Misuse(f"no answer to {', '.join(sorted(missing))}", way_out="answer every open question")
-    return [Reply(ask_id=wanted[key].id, verb=Verb.ANSWER, text=answer) for key, answer in response.answers]
+        raise Misuse(
+            f"no answer to {', '.join(sorted(missing))}", way_out="answer every open question"
+        )
+    return [
+        Reply(ask_id=wanted[key].id, verb=Verb.ANSWER, text=answer)
+        for key, answer in response.answers
+    ]
 
 
 def _refuse_repeated(given: Sequence[str]) -> None:
     repeated = sorted({question_id for question_id in given if given.count(question_id) > 1})
     if repeated:
-        raise Misuse(f"more than one answer to {', '.join(map(visible, repeated))}", way_out="answer every question once")
+        raise Misuse(
+            f"more than one answer to {', '.join(map(visible, repeated))}",
+            way_out="answer every question once",
+        )
 
 
 def _refuse_unknown(question_id: str, questions: Sequence[Ask]) -> None:
     settled = [ask for ask in questions if ask.key == question_id]
     if settled:
         refuse_settled(settled[-1])
-    raise Misuse(f"no question is called {visible(question_id)}", way_out="use the question_id of the request")
+    raise Misuse(
+        f"no question is called {visible(question_id)}",
+        way_out="use the question_id of the request",
+    )
 
 
-# --- what a person and an agent read ---------------------------------------------------------------------------------------
+# --- what a person and an agent read --------------------------------------------------------------
 
 
 def formatted_questions(questions: Iterable[Question]) -> list[str]:
     """Return questions as a person reads them."""
-    return [f"  {visible(question.key)}: {visible(question.prompt)}{_formatted_choices(question)}" for question in questions]
+    return [
+        f"  {visible(question.key)}: {visible(question.prompt)}{_formatted_choices(question)}"
+        for question in questions
+    ]
 
 
 def _formatted_choices(question: Question) -> str:

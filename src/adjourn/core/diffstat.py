@@ -62,7 +62,9 @@ def diffstat_lines(stat: Diffstat, *, most: int = SHOWN) -> Iterator[str]:
         yield f"{name}{' ' * (room - width(name))} | {_told(change, largest)}"
     if len(stat.files) > most:
         yield f"… {len(stat.files) - most:,} more files"
-    yield stat.summary if stat.is_whole else f"{stat.summary}; there is more than a short look covers"
+    yield (
+        stat.summary if stat.is_whole else f"{stat.summary}; there is more than a short look covers"
+    )
 
 
 def _told(change: FileChange, largest: int) -> str:

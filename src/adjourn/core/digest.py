@@ -1,4 +1,7 @@
-"""SHA-256, from the interpreter's own module: importing hashlib loads OpenSSL, a twentieth of a short command."""
+"""SHA-256, from the interpreter's own module.
+
+Importing hashlib loads OpenSSL, a twentieth of a short command.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -29,7 +29,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     arguments: dict[str, Any]
-    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET  # of an agent's call: those that a link leads elsewhere
+    # Of an agent's call: those that a link leads elsewhere
+    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +144,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
-    asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())  # a lambda, so that it is told even when empty
+    # A lambda, so that it is told even when empty
+    asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())
 
 
 class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -187,7 +189,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[ItemDoc, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-_OUTCOMES: dict[TaskState, Literal["completed", "paused", "failed", "canceled", "queued", "running"]] = {
+_OUTCOMES: dict[
+    TaskState, Literal["completed", "paused", "failed", "canceled", "queued", "running"]
+] = {
     TaskState.QUEUED: "queued",
     TaskState.RUNNING: "running",
     TaskState.WAITING: "paused",
@@ -210,7 +214,10 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         state=task.state,
         waiting_on=scene.waiting_on,
         usage=_usage(scene.report),
-        asks=tuple(ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0)) for ask in scene.asks),
+        asks=tuple(
+            ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0))
+            for ask in scene.asks
+        ),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -263,11 +270,14 @@ def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
 def _tool_call(call: Call) -> ToolCall:
     links: dict[str, str] = {}
     if files := files_of(call.body):
-        from adjourn.core.policy.locations import links_in  # it can read shell text; most commands show no such call
+        # It can read shell text; most commands show no such call
+        from adjourn.core.policy.locations import links_in
 
         links = links_in(files)
     arguments = arguments_of(call.body)
-    return ToolCall(id=call.tool_call_id, name=call.tool, arguments=arguments, files=links or msgspec.UNSET)
+    return ToolCall(
+        id=call.tool_call_id, name=call.tool, arguments=arguments, files=links or msgspec.UNSET
+    )
 
 
 def _question(ask: Ask) -> QuestionDoc:
@@ -308,12 +318,21 @@ def _moment(at: int | None) -> str | None:
 
 
 def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc | None:
-    """Describe what a resume would find; `restart` is the command that helps where it would fail."""
+    """Describe what a resume would find.
+
+    `restart` is the command that helps where it would fail.
+    """
     can = all(look.fine for look in looks)
-    return ResumabilityDoc(can_be_resumed=can, looks=tuple(looks), way_out=None if can else restart) if looks else None
+    return (
+        ResumabilityDoc(can_be_resumed=can, looks=tuple(looks), way_out=None if can else restart)
+        if looks
+        else None
+    )
 
 
-def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None) -> RunDoc:
+def run_doc(
+    task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None
+) -> RunDoc:
     """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what it said of itself."""
     return RunDoc(
         run_id=run.id,
@@ -339,11 +358,18 @@ def run_doc(task: Task, run: Run, *, workspace: str | None = None, report: Repor
 
 
 def is_resumable(task: Task, run: Run) -> bool:
-    """Say whether a resume of the task goes on from that run: not once it was canceled, restarted, or gone on from already."""
+    """Say whether a resume of the task goes on from that run.
+
+    Not once it was canceled, restarted, or gone on from already.
+    """
     is_last = run.number == task.runs and run.session_id == task.session_id
     if task.spec.is_driven and not run.resumable:
         return False
-    return is_last and task.state in {TaskState.PAUSED, TaskState.WAITING} and run.state in {RunState.PAUSED, RunState.WAITING}
+    return (
+        is_last
+        and task.state in {TaskState.PAUSED, TaskState.WAITING}
+        and run.state in {RunState.PAUSED, RunState.WAITING}
+    )
 
 
 def _other(run: Run, number: int | None) -> str | None:
@@ -354,7 +380,10 @@ def failure(error: AdjournError) -> Failure:
     """Describe an error."""
     if isinstance(error, NothingRecorded) and error.items:
         items = [
-            ItemDoc(ask_id=one.ask_id, result=one.result, error=_error(one.error) if one.error else None) for one in error.items
+            ItemDoc(
+                ask_id=one.ask_id, result=one.result, error=_error(one.error) if one.error else None
+            )
+            for one in error.items
         ]
         return Failure(error=_error(error), items=tuple(items))
     return Failure(error=_error(error))
@@ -365,7 +394,10 @@ def _error(error: AdjournError) -> ErrorDoc:
 
 
 def spelled(word: str) -> str:
-    """Return a word of the operating system as JSON can hold it: what is not UTF-8 is spelled out."""
+    """Return a word of the operating system as JSON can hold it.
+
+    What is not UTF-8 is spelled out.
+    """
     return word.encode("utf-8", "backslashreplace").decode()
 
 
@@ -381,7 +413,8 @@ def plain_json(text: str) -> str:
     return re.sub(_UNSEEN, lambda found: json_escape(found[0]), text)
 
 
-# Controls, format characters (bidi, zero-width, tags), separators of lines, and what is no character.
+# Controls, format characters (bidi, zero-width, tags), separators of lines, and what is no
+# character.
 _UNSEEN = (
     "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\uffff\U0001d159\U000e0000-\U000e0fff]"

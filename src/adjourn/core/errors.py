@@ -65,7 +65,10 @@ class BadPolicy(Misuse):
 
 
 class BadPlan(Misuse):
-    """A plan's file says something that means nothing; nothing of it starts before it is put right."""
+    """A plan's file says something that means nothing.
+
+    Nothing of it starts before it is put right.
+    """
 
     code = "bad_plan"
 
@@ -154,7 +157,10 @@ class NothingRecorded(Conflict):
     def of(cls, items: Sequence[Item]) -> "NothingRecorded":
         """Tell of each item whether it fits."""
         refused = [item.error for item in items if item.error]
-        error = cls(f"nothing was recorded: {len(refused)} of {len(items)} do not fit", way_out="adjourn inbox")
+        error = cls(
+            f"nothing was recorded: {len(refused)} of {len(items)} do not fit",
+            way_out="adjourn inbox",
+        )
         error.items = items
         error.exit_code = refused[0].exit_code if refused else error.exit_code
         return error
@@ -194,7 +200,10 @@ class CannotResume(AdjournError):
 
 
 class NotStarted(AdjournError):
-    """The machine could not start a task: nothing of it ran, and it stays queued with its approval."""
+    """The machine could not start a task.
+
+    Nothing of it ran, and it stays queued with its approval.
+    """
 
     code = "not_started"
 
@@ -208,7 +217,10 @@ class StoreProblem(AdjournError):
 
 
 class StoreLost(StoreProblem):
-    """The store went away while a task was under way: to say the whole command again could start it a second time."""
+    """The store went away while a task was under way.
+
+    To say the whole command again could start it a second time.
+    """
 
     code = "store_lost"
 
@@ -221,13 +233,19 @@ class StoreRefused(StoreProblem):
 
 
 class StoreNotBound(StoreRefused):
-    """The store is a copy, or belongs to another machine or user: it can be looked at, and starts nothing."""
+    """The store is a copy, or belongs to another machine or user.
+
+    It can be looked at, and starts nothing.
+    """
 
     code = "store_not_bound"
 
 
 class StoreOlder(StoreRefused):
-    """The store lacks what this machine has acknowledged or acted on: it can be looked at, and starts nothing."""
+    """The store lacks what this machine has acknowledged or acted on.
+
+    It can be looked at, and starts nothing.
+    """
 
     code = "store_older"
 

@@ -7,7 +7,10 @@ _MOST = 8
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The namespaces of a process. Inode numbers are used again, so the pid namespace has its first process with it."""
+    """The namespaces of a process.
+
+    Inode numbers are used again, so the pid namespace has its first process with it.
+    """
 
     boot_id: str
     pid_namespace: int
@@ -19,7 +22,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def known_places(body: bytes | None) -> tuple[Place, ...]:
-    """Return the places that a store knows; none where the list cannot be read, so that nothing is believed."""
+    """Return the places that a store knows.
+
+    None where the list cannot be read, so that nothing is believed.
+    """
     try:
         return msgspec.json.decode(body, type=tuple[Place, ...]) if body else ()
     except msgspec.MsgspecError:
@@ -27,7 +33,10 @@ def known_places(body: bytes | None) -> tuple[Place, ...]:
 
 
 def with_place(places: tuple[Place, ...], place: Place) -> bytes:
-    """Return the list with one more place; what an earlier boot left is dropped, and so is the oldest of too many."""
+    """Return the list with one more place.
+
+    What an earlier boot left is dropped, and so is the oldest of too many.
+    """
     kept = [known for known in places if known.boot_id == place.boot_id and known != place]
     return msgspec.json.encode([*kept, place][-_MOST:])
 
@@ -37,10 +46,18 @@ def difference(place: Place, places: tuple[Place, ...]) -> str | None:
     if place in places:
         return None
     pid_namespace = (place.boot_id, place.pid_namespace, place.first_process)
-    same = [each for each in places if (each.boot_id, each.pid_namespace, each.first_process) == pid_namespace]
+    same = [
+        each
+        for each in places
+        if (each.boot_id, each.pid_namespace, each.first_process) == pid_namespace
+    ]
     if not same:
         return "its pid namespace"
     nearest = same[-1]
     if (place.uid_map, place.gid_map) != (nearest.uid_map, nearest.gid_map):
         return "its map of user ids"
-    return "its user namespace" if place.user_namespace != nearest.user_namespace else "its mount namespace"
+    return (
+        "its user namespace"
+        if place.user_namespace != nearest.user_namespace
+        else "its mount namespace"
+    )

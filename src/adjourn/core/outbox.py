@@ -34,7 +34,10 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far one notifier is in the trail: all up to the cursor was told or is parked, all beyond it is still to come."""
+    """How far one notifier is in the trail.
+
+    All up to the cursor was told or is parked, all beyond it is still to come.
+    """
 
     cursor: int
     parked: tuple[Parked, ...] = ()
@@ -44,7 +47,7 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     count_given_up: int = 0
     given_up: tuple[GivenUp, ...] = ()
 
-    # --- what to do next -------------------------------------------------------------------------------------------
+    # --- what to do next --------------------------------------------------------------------------
 
     def due(self, *, now: Milliseconds) -> Parked | None:
         """Return the oldest parked event to try now: of each task only the first is considered."""
@@ -67,7 +70,7 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         moments = [max(moment, self.not_before) for moment in first.values()]
         return min(moments, default=self.not_before if self.not_before > now else None)
 
-    # --- what has happened -----------------------------------------------------------------------------------------
+    # --- what has happened ------------------------------------------------------------------------
 
     def past(self, place: int) -> Self:
         """Leave an event behind that is not to be told, or is told already."""
@@ -82,17 +85,31 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self.past(place), failures=0, not_before=0, last_error=None)
 
     def failed(self, place: int, *, task_id: str, now: Milliseconds, why: str) -> Self:
-        """Park an event that the receiver did not take, or give it up; leave a receiver alone that takes none at all."""
-        before = next((parked for parked in self.parked if parked.place == place), Parked(place=place, task_id=task_id))
+        """Park an event that the receiver did not take, or give it up.
+
+        Leave a receiver alone that takes none at all.
+        """
+        before = next(
+            (parked for parked in self.parked if parked.place == place),
+            Parked(place=place, task_id=task_id),
+        )
         since = before.since or now
         others = self._without(place)
         box = self._with(cursor=max(self.cursor, place), **self._discouraged(now=now, why=why))
         if now - since >= PATIENCE:
-            given_up = (*self.given_up, GivenUp(place=place, task_id=task_id, at=now, why=why))[-_REMEMBERED:]
-            return msgspec.structs.replace(box, parked=others, given_up=given_up, count_given_up=self.count_given_up + 1)
+            given_up = (*self.given_up, GivenUp(place=place, task_id=task_id, at=now, why=why))[
+                -_REMEMBERED:
+            ]
+            return msgspec.structs.replace(
+                box, parked=others, given_up=given_up, count_given_up=self.count_given_up + 1
+            )
         tries = before.tries + 1
-        again = msgspec.structs.replace(before, tries=tries, since=since, next_at=now + pause_after(tries))
-        return msgspec.structs.replace(box, parked=tuple(sorted((*others, again), key=lambda parked: parked.place)))
+        again = msgspec.structs.replace(
+            before, tries=tries, since=since, next_at=now + pause_after(tries)
+        )
+        return msgspec.structs.replace(
+            box, parked=tuple(sorted((*others, again), key=lambda parked: parked.place))
+        )
 
     def _discouraged(self, *, now: Milliseconds, why: str) -> dict[str, object]:
         failures = self.failures + 1
@@ -113,5 +130,8 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def pause_after(tries: int) -> Milliseconds:
-    """Return how long to wait after so many tries: 5 s, then twice as long each time, at most an hour."""
+    """Return how long to wait after so many tries.
+
+    5 s, then twice as long each time, at most an hour.
+    """
     return min(FIRST_PAUSE << min(tries - 1, 20), LONGEST_PAUSE)

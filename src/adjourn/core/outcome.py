@@ -17,9 +17,11 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     output: str = ""
     left: Left | None = None
-    program: str | None = None  # the digest of what was executed, where it was let through by its digest
+    # The digest of what was executed, where it was let through by its digest
+    program: str | None = None
     script: str | None = None  # and of the script that a shell was given
-    changed: str | None = None  # which files that could not be pinned have changed since just before the start
+    # Which files that could not be pinned have changed since just before the start
+    changed: str | None = None
 
     @property
     def wants_a_person(self) -> bool:
@@ -68,7 +70,10 @@ class WantsApproval(msgspec.Struct, frozen=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """It was told to stop, and stopped; or it cannot go on for now, and says why. One that died left what it did as it was."""
+    """It was told to stop, and stopped; or it cannot go on for now, and says why.
+
+    One that died left what it did as it was.
+    """
 
     reason: str | None = None
     died: bool = False

@@ -1,4 +1,7 @@
-"""Why a call may start: somebody approved it, a rule lets it run, or its task was started without a gate."""
+"""Why a call may start.
+
+Somebody approved it, a rule lets it run, or its task was started without a gate.
+"""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -34,7 +37,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
     grounds: Grounds
     ask: Ask | None = None
-    approved: str | None = None  # the digest of what was approved, where the call carries that on without its decision
+    # The digest of what was approved, where the call carries that on without its decision
+    approved: str | None = None
 
 
 class NoReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +48,8 @@ class NoReason(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None = None
 
 
-# Every call enters the trail by one of these, which hold its number, or by the ask about it. Those that queue a task do so too,
+# Every call enters the trail by one of these, which hold its number, or by the ask about it. Those
+# that queue a task do so too,
 # but only if `new`.
 _MAKING = frozenset({"task_created", "call_proposed", "call_let_through"})
 _QUEUEING = frozenset({"task_queued", "task_resumed", "task_restarted", "run_settled"})
@@ -77,9 +82,19 @@ def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
 
 
 def is_known(place: str, call: Call, events: Iterable[Event]) -> bool:
-    """Say whether the trail tells of the start of a call in that place; of one in an unknown place, whether it tells of any."""
-    told = (event.facts for event in events if event.kind in _STARTING and event.facts.get("call") == call.number)
-    places = {str(facts.get("place") or _place(call, facts.get("run"), facts.get("attempt"))) for facts in told}
+    """Say whether the trail tells of the start of a call in that place.
+
+    Of one in an unknown place, whether it tells of any.
+    """
+    told = (
+        event.facts
+        for event in events
+        if event.kind in _STARTING and event.facts.get("call") == call.number
+    )
+    places = {
+        str(facts.get("place") or _place(call, facts.get("run"), facts.get("attempt")))
+        for facts in told
+    }
     return place in places if place else bool(places)
 
 
@@ -94,7 +109,9 @@ def _makes(event: Event) -> bool:
 
 
 def _gives_back(event: Event) -> bool:
-    is_to_run_again = event.kind == "call_settled" and event.facts.get("verdict") == Verdict.RUN_AGAIN
+    is_to_run_again = (
+        event.kind == "call_settled" and event.facts.get("verdict") == Verdict.RUN_AGAIN
+    )
     return event.kind in _GIVING_BACK or is_to_run_again
 
 
@@ -104,7 +121,10 @@ def _text(event: Event, fact: str) -> str | None:
 
 
 def gate_of(beginning: Event | None, spec: Spec) -> GateKind:
-    """Return which gate a task was started with, as its first event says. An older version did not say it: then its spec does."""
+    """Return which gate a task was started with, as its first event says.
+
+    An older version did not say it: then its spec does.
+    """
     if beginning is None or beginning.kind != "task_created":
         return GateKind.COMMAND
     if "gate" not in beginning.facts:
@@ -120,7 +140,9 @@ def gate_for(spec: Spec) -> GateKind:
     return GateKind.COMMAND if spec.pause_on_approval else GateKind.NONE
 
 
-def missing_reason(facts: Mapping[str, str | int | None], *, gate: str | None, approvals: Mapping[str, str]) -> str | None:
+def missing_reason(
+    facts: Mapping[str, str | int | None], *, gate: str | None, approvals: Mapping[str, str]
+) -> str | None:
     """Say why a start in the trail has nothing that let it start; None if it has, or an older version started it.
 
     `approvals` are the digests of what was approved before it, by ask.
@@ -152,4 +174,8 @@ def is_carried_on(body: bytes, approved: bytes) -> bool:
     decision = f"--approval-decision={before.env.get(AUTO_APPROVAL)}"
     if AUTO_APPROVAL in before.env and argv[-1:] == (decision,) and after.argv != argv:
         argv = argv[:-1]
-    return body == command_body(msgspec.structs.replace(before, argv=argv, env={})) == command_body(after)
+    return (
+        body
+        == command_body(msgspec.structs.replace(before, argv=argv, env={}))
+        == command_body(after)
+    )

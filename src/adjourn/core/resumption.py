@@ -1,4 +1,7 @@
-"""What `resume` says, as replies: tool decisions or an answer, never both, and silence is a rejection."""
+"""What `resume` says, as replies.
+
+Tool decisions or an answer, never both, and silence is a rejection.
+"""
 
 from collections.abc import Sequence
 
@@ -38,9 +41,14 @@ PLAIN = Resumption()
 def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     """Turn the words into replies to the asks of a task's last run."""
     if resumption.decides and resumption.answers_something:
-        raise Misuse("a resume carries tool decisions or an answer, not both", way_out="adjourn resume --help")
+        raise Misuse(
+            "a resume carries tool decisions or an answer, not both",
+            way_out="adjourn resume --help",
+        )
     if not resumption.decides and (resumption.value is not None or resumption.reason is not None):
-        raise Misuse("--value and --reason go with a decision on a call", way_out="adjourn resume --help")
+        raise Misuse(
+            "--value and --reason go with a decision on a call", way_out="adjourn resume --help"
+        )
     if resumption.decides:
         return _decisions(resumption, asks)
     if resumption.text is not None:
@@ -50,7 +58,9 @@ def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
 
 def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     if resumption.approve_all and resumption.reject_all:
-        raise Misuse("--approve-all and --reject-all exclude each other", way_out="adjourn resume --help")
+        raise Misuse(
+            "--approve-all and --reject-all exclude each other", way_out="adjourn resume --help"
+        )
     approved = {_named(word, asks).id for word in resumption.approve}
     rejected = {_named(word, asks).id for word in resumption.reject}
     if approved & rejected:
@@ -58,10 +68,17 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     pending = [ask for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL]
     if not pending:
         raise Conflict("no call is pending", way_out="adjourn inbox")
-    covered = [ask for ask in pending if not resumption.approve_all or ask.id in approved | rejected or not ask.terms.by_name]
+    covered = [
+        ask
+        for ask in pending
+        if not resumption.approve_all or ask.id in approved | rejected or not ask.terms.by_name
+    ]
     if not covered:
         sentence = f"the policy never allows {pending[0].tool_call_id}: --approve-all does not cover it, it must be named"
-        raise NotAllowed(sentence, way_out=f"adjourn resume {pending[0].task_id} --approve {pending[0].tool_call_id}")
+        raise NotAllowed(
+            sentence,
+            way_out=f"adjourn resume {pending[0].task_id} --approve {pending[0].tool_call_id}",
+        )
     return [_decision(resumption, ask, approved=approved, rejected=rejected) for ask in covered]
 
 
@@ -76,10 +93,14 @@ def _named(word: str, asks: Sequence[Ask]) -> Ask:
     for ask in asks:
         if ask.kind is AskKind.APPROVAL and word in {ask.tool_call_id, ask.id}:
             return ask if ask.is_open else refuse_settled(ask)
-    pending = ", ".join(visible(ask.tool_call_id) for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL)
+    pending = ", ".join(
+        visible(ask.tool_call_id) for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL
+    )
     if not pending:
         raise Conflict("no call is pending", way_out="adjourn inbox")
-    raise Misuse(f"no call {visible(word)} is pending; pending: {pending}", way_out="adjourn resume --help")
+    raise Misuse(
+        f"no call {visible(word)} is pending; pending: {pending}", way_out="adjourn resume --help"
+    )
 
 
 def _the_answer(text: str, asks: Sequence[Ask]) -> Reply:
@@ -101,4 +122,7 @@ def _keyed_answer(words: str, asks: Sequence[Ask]) -> Reply:
             if name and words.startswith(f"{name}="):
                 return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=words.removeprefix(f"{name}="))
     keys = ", ".join(visible(ask.key or ask.id) for ask in open_keys) or "none"
-    raise Misuse(f"--answer {visible(words)} fits no open question; open: {keys}", way_out="say --answer KEY=TEXT")
+    raise Misuse(
+        f"--answer {visible(words)} fits no open question; open: {keys}",
+        way_out="say --answer KEY=TEXT",
+    )

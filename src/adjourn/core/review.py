@@ -1,4 +1,7 @@
-"""What a person says of a task's work when it is done: approve, approve and stop, request changes, reject."""
+"""What a person says of a task's work when it is done.
+
+Approve, approve and stop, request changes, reject.
+"""
 
 import msgspec
 
@@ -33,7 +36,10 @@ Review = Approved | ChangesRequested | TurnedDown
 
 
 def review_of(text: str | None) -> Review | None:
-    """Read a review, or return None where it is none of the four; what is to change must be said."""
+    """Read a review, or return None where it is none of the four.
+
+    What is to change must be said.
+    """
     word, _, rest = (text or "").partition(":")
     words = rest.strip()
     match word.strip(), words:

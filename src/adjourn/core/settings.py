@@ -28,7 +28,8 @@ class Drain(StrEnum):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What can be set for a store."""
 
-    poll_interval: Annotated[float, msgspec.Meta(ge=0.1, le=_DAY)] = 5.0  # below, an idle worker is a busy one
+    # Below, an idle worker is a busy one
+    poll_interval: Annotated[float, msgspec.Meta(ge=0.1, le=_DAY)] = 5.0
     linger: Seconds = BRIEF_POLL_DURATION
     retries: Annotated[int, msgspec.Meta(ge=1, le=100)] = TRIES
     grace: Seconds = 30.0
@@ -40,12 +41,20 @@ _SPANS = frozenset({"poll_interval", "linger", "grace"})
 
 
 def settings_of(named: Mapping[str, object]) -> Settings:
-    """Read settings from texts by their names; what is not known or makes no sense is refused by its name."""
+    """Read settings from texts by their names.
+
+    What is not known or makes no sense is refused by its name.
+    """
     unknown = [visible(name) for name in named if name not in Settings.__struct_fields__]
     if unknown:
-        raise Misuse(f"unknown: {', '.join(unknown)}; known: {', '.join(Settings.__struct_fields__)}", way_out=WAY_OUT)
+        raise Misuse(
+            f"unknown: {', '.join(unknown)}; known: {', '.join(Settings.__struct_fields__)}",
+            way_out=WAY_OUT,
+        )
     try:
-        return msgspec.convert({name: _plain(name, value) for name, value in named.items()}, Settings, strict=False)
+        return msgspec.convert(
+            {name: _plain(name, value) for name, value in named.items()}, Settings, strict=False
+        )
     except msgspec.ValidationError as error:
         raise Misuse(str(error).replace("$.", ""), way_out=WAY_OUT) from error
 

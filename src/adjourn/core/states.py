@@ -1,4 +1,7 @@
-"""The life of a task, of a call and of an ask: three tables, and nothing else decides what may happen."""
+"""The life of a task, of a call and of an ask.
+
+Three tables, and nothing else decides what may happen.
+"""
 
 from enum import StrEnum
 from typing import TypeVar
@@ -40,20 +43,24 @@ TRANSITIONS: dict[tuple[TaskState, Move], TaskState] = {
     (TaskState.QUEUED, Move.START): TaskState.RUNNING,
     (TaskState.QUEUED, Move.PAUSE): TaskState.PAUSED,
     (TaskState.QUEUED, Move.CANCEL): TaskState.CANCELED,
-    (TaskState.QUEUED, Move.FAIL): TaskState.FAILED,  # it can never be started: its workspace is gone
+    # It can never be started: its workspace is gone
+    (TaskState.QUEUED, Move.FAIL): TaskState.FAILED,
     (TaskState.QUEUED, Move.RESTART): TaskState.QUEUED,
     (TaskState.RUNNING, Move.RETURN): TaskState.QUEUED,  # its call provably did not start
     (TaskState.RUNNING, Move.COMPLETE): TaskState.SUCCEEDED,
     (TaskState.RUNNING, Move.FAIL): TaskState.FAILED,
     (TaskState.RUNNING, Move.WAIT): TaskState.WAITING,
-    (TaskState.RUNNING, Move.SETTLE): TaskState.QUEUED,  # its asks were settled before the process left
-    (TaskState.RUNNING, Move.LOSE): TaskState.WAITING,  # asks a person; never starts again by itself
+    # Its asks were settled before the process left
+    (TaskState.RUNNING, Move.SETTLE): TaskState.QUEUED,
+    # Asks a person; never starts again by itself
+    (TaskState.RUNNING, Move.LOSE): TaskState.WAITING,
     (TaskState.RUNNING, Move.PAUSE): TaskState.PAUSED,
     (TaskState.RUNNING, Move.CANCEL): TaskState.CANCELED,
     (TaskState.WAITING, Move.SETTLE): TaskState.QUEUED,
     (TaskState.WAITING, Move.REFUSE): TaskState.FAILED,
     (TaskState.WAITING, Move.ACCEPT): TaskState.SUCCEEDED,
-    (TaskState.WAITING, Move.PAUSE): TaskState.PAUSED,  # an uncertain call did not run; going on is a person's choice
+    # An uncertain call did not run; going on is a person's choice
+    (TaskState.WAITING, Move.PAUSE): TaskState.PAUSED,
     (TaskState.WAITING, Move.RESTART): TaskState.QUEUED,
     (TaskState.WAITING, Move.CANCEL): TaskState.CANCELED,
     (TaskState.PAUSED, Move.RESUME): TaskState.QUEUED,
@@ -108,9 +115,11 @@ CALL_TRANSITIONS: dict[tuple[CallState, CallMove], CallState] = {
     (CallState.APPROVED, CallMove.CLAIM): CallState.CLAIMED,
     (CallState.APPROVED, CallMove.WITHDRAW): CallState.WITHDRAWN,
     (CallState.CLAIMED, CallMove.EXECUTE): CallState.EXECUTING,
-    (CallState.CLAIMED, CallMove.RELEASE): CallState.APPROVED,  # its claim holder is gone: the gate stayed shut
+    # Its claim holder is gone: the gate stayed shut
+    (CallState.CLAIMED, CallMove.RELEASE): CallState.APPROVED,
     (CallState.CLAIMED, CallMove.FAIL): CallState.FAILED,  # interrupted before the gate opened
-    (CallState.EXECUTING, CallMove.RELEASE): CallState.APPROVED,  # the shim says that it never started
+    # The shim says that it never started
+    (CallState.EXECUTING, CallMove.RELEASE): CallState.APPROVED,
     (CallState.EXECUTING, CallMove.FINISH): CallState.DONE,
     (CallState.EXECUTING, CallMove.FAIL): CallState.FAILED,
     (CallState.EXECUTING, CallMove.LOSE): CallState.UNCERTAIN,
@@ -150,7 +159,8 @@ ASK_TRANSITIONS: dict[tuple[AskState, AskMove], AskState] = {
     (AskState.PENDING, AskMove.SETTLE): AskState.SETTLED,
     (AskState.PENDING, AskMove.EXPIRE): AskState.EXPIRED,
     (AskState.PENDING, AskMove.WITHDRAW): AskState.WITHDRAWN,
-    (AskState.APPROVED, AskMove.WITHDRAW): AskState.WITHDRAWN,  # what it approved is not what would run any more
+    # What it approved is not what would run any more
+    (AskState.APPROVED, AskMove.WITHDRAW): AskState.WITHDRAWN,
 }
 
 State = TypeVar("State", bound=StrEnum)
@@ -182,7 +192,9 @@ def allows_ask(state: AskState, move: AskMove) -> bool:
     return (state, move) in ASK_TRANSITIONS
 
 
-def _look_up(table: dict[tuple[State, AnyMove], State], state: State, move: AnyMove, *, thing: str) -> State:
+def _look_up(
+    table: dict[tuple[State, AnyMove], State], state: State, move: AnyMove, *, thing: str
+) -> State:
     try:
         return table[state, move]
     except KeyError:

@@ -55,7 +55,10 @@ class RunState(StrEnum):
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a task is. Only a person changes it, who approves its command with other words or restarts it elsewhere."""
+    """What a task is.
+
+    Only a person changes it, who approves its command with other words or restarts it elsewhere.
+    """
 
     runner: str
     argv: tuple[str, ...]
@@ -72,7 +75,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     item: str | None = None  # its id in that plan
     review: bool = False  # when its work is done, a person looks at it before it has succeeded
     prompt: str | None = None  # what a person told an agent to do
-    setup: str | None = None  # how an agent was set up, as its runner writes it down: every resume inherits it
+    # How an agent was set up, as its runner writes it down: every resume inherits it
+    setup: str | None = None
 
     @property
     def is_driven(self) -> bool:
@@ -128,7 +132,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     restart_of: int | None = None
     superseded_by: int | None = None
     session_ref: str | None = None  # the provider's own name of its session
-    resumable: bool = False  # whether the provider can go on from where it left, as its driver saw it
+    # Whether the provider can go on from where it left, as its driver saw it
+    resumable: bool = False
 
     @property
     def id(self) -> str:

@@ -22,7 +22,11 @@ class CommandNotifier:
         del notice_id, at  # both are in the document
         try:
             process = subprocess.Popen(
-                self._argv, stdin=subprocess.PIPE, stdout=2, cwd=os.path.expanduser("~"), start_new_session=True
+                self._argv,
+                stdin=subprocess.PIPE,
+                stdout=2,
+                cwd=os.path.expanduser("~"),
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:
             raise NotDelivered(f"it could not be started: {error}") from error
@@ -30,7 +34,9 @@ class CommandNotifier:
         code = self._fed(process, body)
         self._process = None
         if code:
-            raise NotDelivered(f"it ended with signal {-code}" if code < 0 else f"it exited with {code}")
+            raise NotDelivered(
+                f"it ended with signal {-code}" if code < 0 else f"it exited with {code}"
+            )
 
     def hang_up(self) -> None:
         """Kill the command if it is at work."""

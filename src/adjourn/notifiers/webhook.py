@@ -14,7 +14,10 @@ _MOVED = range(300, 400)
 
 
 class WebhookNotifier:
-    """Posts each document to one URL. The receiver has taken it when it answers 2xx; redirects are not followed."""
+    """Posts each document to one URL.
+
+    The receiver has taken it when it answers 2xx; redirects are not followed.
+    """
 
     def __init__(self, url: str, *, key: bytes, timeout: float) -> None:
         self._url = urlsplit(url)

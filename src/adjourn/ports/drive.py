@@ -1,4 +1,7 @@
-"""What a driver may do for the agent that it runs: ask, have calls run, and keep what came of it. It never decides."""
+"""What a driver may do for the agent that it runs: ask, have calls run, and keep what came of it.
+
+It never decides.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,7 +18,8 @@ class Drive(Protocol):
     task: Task
     run: Run
     place: str  # a private directory of the run
-    feedback: Sequence[str]  # what reviewers wanted changed in the work of earlier runs of the session, the newest last
+    # What reviewers wanted changed in the work of earlier runs of the session, the newest last
+    feedback: Sequence[str]
 
     @property
     def directories(self) -> Sequence[str]:
@@ -43,7 +47,10 @@ class Drive(Protocol):
         ...
 
     def hand_out(self, call: Call) -> Call | None:
-        """Let the agent make an approved call, once, with the bytes of what is returned. None: a person is asked again."""
+        """Let the agent make an approved call, once, with the bytes of what is returned.
+
+        None: a person is asked again.
+        """
         ...
 
     def close(self, call: Call, result: CallResult) -> None:

@@ -5,7 +5,10 @@ from typing import Protocol
 
 
 class Leases(Protocol):
-    """Says that supervisors are alive, where machines share the work; on a connection of its own, for any thread."""
+    """Says that supervisors are alive, where machines share the work.
+
+    On a connection of its own, for any thread.
+    """
 
     @property
     def length(self) -> float:
@@ -46,7 +49,10 @@ class Heart(Protocol):
 
     @property
     def interval(self) -> float:
-        """How many seconds pass between two words; whoever looks as often finds what a dead one left before its lease is over."""
+        """How many seconds pass between two words.
+
+        Whoever looks as often finds what a dead one left before its lease is over.
+        """
         ...
 
     @property

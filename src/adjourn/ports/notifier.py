@@ -13,7 +13,10 @@ class Notifier(Protocol):
     """Tells one receiver what happened. It owns no state: what was told is kept in the store."""
 
     def send(self, notice_id: str, body: bytes, *, at: Milliseconds) -> None:
-        """Return when the receiver has taken the document, or raise NotDelivered; it never takes longer than its timeout."""
+        """Return when the receiver has taken the document, or raise NotDelivered.
+
+        It never takes longer than its timeout.
+        """
         ...
 
     def hang_up(self) -> None:

@@ -42,7 +42,9 @@ class View(Protocol):
         """Return the ids of at most three tasks whose id, or the id of a checkpoint of theirs, begins with the prefix."""
         ...
 
-    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+    def tasks(
+        self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
+    ) -> list[Task]:
         """Return the newest tasks, newest first, of those states or of all, those that are older than the given one."""
         ...
 
@@ -59,7 +61,10 @@ class View(Protocol):
         ...
 
     def abandoned(self) -> list[Run]:
-        """Return the runs whose supervisor let its lease run out; none where supervisors hold locks instead."""
+        """Return the runs whose supervisor let its lease run out.
+
+        None where supervisors hold locks instead.
+        """
         ...
 
     def run(self, task_id: str, number: int) -> Run:
@@ -118,8 +123,13 @@ class View(Protocol):
         """Return the n-th ask of a task, if there is one."""
         ...
 
-    def open_asks(self, *, limit: int, after: str | None = None, awake_at: Milliseconds | None = None) -> list[Ask]:
-        """Return open asks of all tasks, oldest first, those after the given one; without those snoozed at a moment."""
+    def open_asks(
+        self, *, limit: int, after: str | None = None, awake_at: Milliseconds | None = None
+    ) -> list[Ask]:
+        """Return open asks of all tasks, oldest first, those after the given one.
+
+        Without those snoozed at a moment.
+        """
         ...
 
     def snoozed_asks(self, *, now: Milliseconds, limit: int) -> list[Ask]:
@@ -201,11 +211,17 @@ class View(Protocol):
         ...
 
     def trail_head(self) -> tuple[int, bytes]:
-        """Return the place and the seal of the newest event; 0 and GENESIS where nothing has happened."""
+        """Return the place and the seal of the newest event.
+
+        0 and GENESIS where nothing has happened.
+        """
         ...
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
-        """Return what happened after a place of the trail, oldest first; what is committed later has a later place."""
+        """Return what happened after a place of the trail, oldest first.
+
+        What is committed later has a later place.
+        """
         ...
 
     def place_before(self, moment: Milliseconds) -> int:
@@ -237,7 +253,10 @@ class Change(View, Protocol):
         ...
 
     def wrest(self, run: Run, *, only_if_over: bool) -> None:
-        """Take the task from the run's supervisor for good; or raise Outdated if its lease should be over and is not."""
+        """Take the task from the run's supervisor for good.
+
+        Or raise Outdated if its lease should be over and is not.
+        """
         ...
 
     def add_run(self, run: Run) -> None:
@@ -302,7 +321,10 @@ class Change(View, Protocol):
 
 
 class Listener(Protocol):
-    """Wakes whoever waits for a change. What changed is read from the store: a wake-up may be spurious, or lost."""
+    """Wakes whoever waits for a change.
+
+    What changed is read from the store: a wake-up may be spurious, or lost.
+    """
 
     def fileno(self) -> int:
         """Return what to poll."""
@@ -314,7 +336,10 @@ class Listener(Protocol):
         ...
 
     def drain(self) -> None:
-        """Forget the wake-ups that have come so far; what broke is mended here, and whoever looks afterwards misses nothing."""
+        """Forget the wake-ups that have come so far.
+
+        What broke is mended here, and whoever looks afterwards misses nothing.
+        """
         ...
 
     def close(self) -> None:
@@ -333,7 +358,9 @@ class Store(Protocol):
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
         ...
 
-    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
+    def next_queued(
+        self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]
+    ) -> Task | None:
         """Return a task of a pool that can be started and fits: one that was just queued, or the oldest.
 
         Machines that share a pool are offered different ones, except for what was just queued: that is whose who claims it first.

@@ -30,7 +30,10 @@ class Supervisors(Protocol):
 
 
 class Authoriser(Protocol):
-    """Knows who speaks through a channel, and who has which scopes; whom it does not know has none."""
+    """Knows who speaks through a channel, and who has which scopes.
+
+    Whom it does not know has none.
+    """
 
     def caller(self) -> str:
         """Return the name of whoever is at the other end, as the channel says."""
@@ -41,7 +44,10 @@ class Authoriser(Protocol):
         ...
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
-        """Raise NotAllowed unless the caller is certainly outside of every run of the store; to raise is to deny."""
+        """Raise NotAllowed unless the caller is certainly outside of every run of the store.
+
+        To raise is to deny.
+        """
         ...
 
     def note_place(self, tx: Change, by: Principal) -> None:
@@ -58,10 +64,15 @@ class StillRuns(ShimState, frozen=True):
 
 
 class NeverStarted(ShimState, frozen=True):
-    """The command provably did not start: its gate stayed shut, the machine kept it from starting, or a file was another."""
+    """The command provably did not start.
 
-    why: str = ""  # what the machine lacked, or which file was another than the one that was let through
-    is_refused: bool = False  # whether a file was another: the next look finds out which, and asks a person
+    Its gate stayed shut, the machine kept it from starting, or a file was another.
+    """
+
+    # What the machine lacked, or which file was another than the one that was let through
+    why: str = ""
+    # Whether a file was another: the next look finds out which, and asks a person
+    is_refused: bool = False
 
 
 class Ended(ShimState, frozen=True):
@@ -75,7 +86,10 @@ class Vanished(ShimState, frozen=True):
 
 
 class StartMark(msgspec.Struct, frozen=True):
-    """What this machine keeps of a start, beside the store: where its files are, and which bytes it ran."""
+    """What this machine keeps of a start, beside the store.
+
+    Where its files are, and which bytes it ran.
+    """
 
     place: str  # a run, or an attempt at a call beside one; empty if that cannot be read
     digest: str  # its first digits; empty if that is not known
@@ -89,7 +103,10 @@ class Processes(Supervisors, Protocol):
         ...
 
     def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
-        """Return what this machine knows of a start of a call: its newest mark, or a result in the place where it would run."""
+        """Return what this machine knows of a start of a call.
+
+        Its newest mark, or a result in the place where it would run.
+        """
         ...
 
     def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
@@ -106,10 +123,13 @@ class Processes(Supervisors, Protocol):
 
 
 class Runner(Protocol):
-    """Knows one kind of process: what a second start would do, and what its exit meant. It owns no state and no process.
+    """Knows one kind of process: what a second start would do, and what its exit meant.
 
-    To start, and to resume a session with what is to be said in it, is the driver's, which is the run's own process; to interrupt
-    and to kill is the shim's, the same for every kind. The session's provider and ref are in the run's record (decision 0051).
+    It owns no state and no process.
+
+    To start, and to resume a session with what is to be said in it, is the driver's, which is the
+    run's own process; to interrupt and to kill is the shim's, the same for every kind. The
+    session's provider and ref are in the run's record (decision 0051).
     """
 
     @property
@@ -124,7 +144,10 @@ class Runner(Protocol):
 
     @property
     def makes_calls(self) -> bool:
-        """Whether its agent makes the calls that are let through by itself: then nobody makes them beside it."""
+        """Whether its agent makes the calls that are let through by itself.
+
+        Then nobody makes them beside it.
+        """
         ...
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
@@ -133,14 +156,23 @@ class Runner(Protocol):
 
 
 class Gate(Protocol):
-    """Judges calls by the policies and the files of this machine; what it finds takes effect in the controller."""
+    """Judges calls by the policies and the files of this machine.
+
+    What it finds takes effect in the controller.
+    """
 
     def opening(self, spec: Spec) -> Opening:
-        """Look at a new task's command and judge it, or raise BadPolicy: where a policy is wrong, nothing runs."""
+        """Look at a new task's command and judge it, or raise BadPolicy.
+
+        Where a policy is wrong, nothing runs.
+        """
         ...
 
     def opening_again(self, view: View, task: Task) -> Opening:
-        """Judge the command of a task that goes on: by the policy that it began under, and by today's where that is stricter."""
+        """Judge the command of a task that goes on.
+
+        By the policy that it began under, and by today's where that is stricter.
+        """
         ...
 
     def look(self, command: Command) -> Surroundings:
@@ -151,12 +183,17 @@ class Gate(Protocol):
         """Say what the policies in force say of a call that a process itself puts before a person."""
         ...
 
-    def weigh(self, view: View, task: Task, tool: str, body: bytes) -> tuple[Judgement, dict[str, str]]:
+    def weigh(
+        self, view: View, task: Task, tool: str, body: bytes
+    ) -> tuple[Judgement, dict[str, str]]:
         """Say what the policies in force say of an agent's call, and which files it was judged with."""
         ...
 
     def directories(self, view: View, task: Task) -> tuple[str, ...]:
-        """Return where an agent may read and write beside its workspace: where it might when it began, and still may."""
+        """Return where an agent may read and write beside its workspace.
+
+        Where it might when it began, and still may.
+        """
         ...
 
     def drift(self, view: View, task: Task, call: Call, grounds: Grounds) -> tuple[str, ...]:

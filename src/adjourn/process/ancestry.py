@@ -1,4 +1,7 @@
-"""Whether this process is part of a run: its ancestors, its control group, its environment and its namespaces."""
+"""Whether this process is part of a run.
+
+Its ancestors, its control group, its environment and its namespaces.
+"""
 
 import os
 from typing import NamedTuple
@@ -7,7 +10,8 @@ from adjourn.core.namespaces import Place
 from adjourn.process.cgroup import enclosing_group
 from adjourn.process.identity import boot_id
 
-_OURS = frozenset({b"adjourn-shim", b"adjourn-forks"})  # every process of a run is below one of these
+# Every process of a run is below one of these
+_OURS = frozenset({b"adjourn-shim", b"adjourn-forks"})
 _TRIES = 20
 _DEEPEST = 10_000
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for the first one
@@ -27,12 +31,18 @@ class Ancestor(NamedTuple):
 
 
 def find_enclosing_run() -> str | None:
-    """Return a word for the run that this process is known to be part of, or None. Raise Unreadable where /proc hides it."""
+    """Return a word for the run that this process is known to be part of, or None.
+
+    Raise Unreadable where /proc hides it.
+    """
     return mark_of_run() or enclosing_shim(read_ancestors())
 
 
 def mark_of_run() -> str | None:
-    """Return the mark of a run that this process carries itself: a variable, or the control group of a shim."""
+    """Return the mark of a run that this process carries itself.
+
+    A variable, or the control group of a shim.
+    """
     return os.environ.get("ADJOURN_RUN_ID") or enclosing_group()
 
 
@@ -44,8 +54,9 @@ def enclosing_shim(ancestors: list[Ancestor]) -> str | None:
 def read_ancestors() -> list[Ancestor]:
     """Return this process and all above it, up to the first that /proc shows no parent of.
 
-    While it reads, an ancestor may die, and its children get another parent. So the list counts only if a second reading
-    finds the same processes; a pid that was used again has another start time.
+    While it reads, an ancestor may die, and its children get another parent. So the list counts
+    only if a second reading finds the same processes; a pid that was used again has another start
+    time.
     """
     for _ in range(_TRIES):
         found = _read_upwards()
@@ -65,7 +76,8 @@ def came_from_outside(ancestors: list[Ancestor]) -> bool:
 
 def _read_upwards() -> list[Ancestor] | None:
     found: list[Ancestor] = []
-    # Not getpid(): /proc may show another pid namespace than our own, and then it has other numbers.
+    # Not getpid(): /proc may show another pid namespace than our own, and then it has other
+    # numbers.
     name = "self"
     while name != "0":
         one = _read_ancestor(name)
@@ -108,7 +120,9 @@ def read_place() -> Place:
             gid_map=_map("gid_map"),
         )
     except OSError as error:
-        raise Unreadable(f"/proc does not show the namespaces of this process: {error.strerror}") from error
+        raise Unreadable(
+            f"/proc does not show the namespaces of this process: {error.strerror}"
+        ) from error
 
 
 def is_initial(place: Place) -> bool:

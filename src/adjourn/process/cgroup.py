@@ -1,4 +1,7 @@
-"""A control group of version 2 around one child: no fork leaves it, and one write kills all that is in it."""
+"""A control group of version 2 around one child.
+
+No fork leaves it, and one write kills all that is in it.
+"""
 
 import contextlib
 import os
@@ -15,11 +18,18 @@ _PAUSE = 0.001
 
 
 def usable_folder() -> str | None:
-    """Return where this process may make control groups, or None: then everything goes without them."""
+    """Return where this process may make control groups, or None.
+
+    Then everything goes without them.
+    """
     own = membership("self")
     if own is None:
         return None
-    folders = (mount + own.rstrip("/") for mount in _MOUNTS if os.path.exists(f"{mount}/cgroup.controllers"))
+    folders = (
+        mount + own.rstrip("/")
+        for mount in _MOUNTS
+        if os.path.exists(f"{mount}/cgroup.controllers")
+    )
     return next((folder for folder in folders if os.access(folder, os.W_OK)), None)
 
 
@@ -39,7 +49,9 @@ def name_of(pid: int, start_time: int) -> str:
 
 def enclosing_group() -> str | None:
     """Return the control group of a shim that this process is in, if any, by its name."""
-    return next((name for name in (membership("self") or "").split("/") if _NAME.fullmatch(name)), None)
+    return next(
+        (name for name in (membership("self") or "").split("/") if _NAME.fullmatch(name)), None
+    )
 
 
 def remove_stale(folder: str) -> None:
@@ -87,7 +99,10 @@ class Cgroup:
 
     def kill(self) -> None:
         """Kill all members, also those below and those that are just being forked."""
-        with contextlib.suppress(OSError), open(f"{self.path}/cgroup.kill", "w", encoding="ascii") as switch:
+        with (
+            contextlib.suppress(OSError),
+            open(f"{self.path}/cgroup.kill", "w", encoding="ascii") as switch,
+        ):
             switch.write("1")
 
     def remove(self) -> None:
@@ -97,7 +112,10 @@ class Cgroup:
             time.sleep(_PAUSE)
 
     def removed(self) -> bool:
-        """Try once to remove the group, with those that its members made below it; say whether it is gone."""
+        """Try once to remove the group, with those that its members made below it.
+
+        Say whether it is gone.
+        """
         for folder, _, _ in os.walk(self.path, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)

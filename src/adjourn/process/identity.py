@@ -89,7 +89,10 @@ class Pinned:
             signal.pidfd_send_signal(self._pidfd, number)
 
     def gone(self, *, within: float | None = 0) -> bool:
-        """Say whether the process is gone, or goes within so many seconds; None means to wait for it."""
+        """Say whether the process is gone, or goes within so many seconds.
+
+        None means to wait for it.
+        """
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
         return bool(poll.poll(None if within is None else math.ceil(within * 1000)))

@@ -1,4 +1,7 @@
-"""A run's lease, as its shim sees it: a deadline that its supervisor moves on, from outside and as long as it may."""
+"""A run's lease, as its shim sees it.
+
+A deadline that its supervisor moves on, from outside and as long as it may.
+"""
 
 import contextlib
 import os
@@ -22,7 +25,9 @@ class Lease:
         self._deadline = deadline
         os.mkfifo(f"{run_dir}/{NAME}", 0o600)
         # For writing, too: so it never ends, whoever comes and goes at the other end.
-        self._pipe = os.open(f"{run_dir}/{NAME}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._pipe = os.open(
+            f"{run_dir}/{NAME}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+        )
 
     def fileno(self) -> int:
         """Return what to poll."""
@@ -45,7 +50,9 @@ class Lease:
 def hand_over(run_dir: str, deadline: float) -> None:
     """Hand a shim its new deadline; one that is gone has no use for it."""
     try:
-        pipe = os.open(f"{run_dir}/{NAME}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        pipe = os.open(
+            f"{run_dir}/{NAME}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+        )
     except OSError:
         return
     try:

@@ -13,7 +13,8 @@ _CLONE_INTO_CGROUP = 0x2_0000_0000
 _SIGCHLD = 17
 _SIGKILL = 9
 
-# PyDLL keeps the interpreter's lock: a child made by clone3 finds it in its own hands, as after fork.
+# PyDLL keeps the interpreter's lock: a child made by clone3 finds it in its own hands, as after
+# fork.
 _libc = ctypes.PyDLL(None, use_errno=True)
 
 

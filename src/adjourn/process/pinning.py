@@ -30,7 +30,8 @@ _MFD_NOEXEC_SEAL = 0x8
 
 _SHELLS = frozenset({"sh", "dash", "bash"})
 _SHELL_OPTIONS = re.compile(r"-[efu]+")
-# What a script does that would show it that it was sourced, or that asks for its own process by name.
+# What a script does that would show it that it was sourced, or that asks for its own process by
+# name.
 _LOOKS_AT_ITSELF = re.compile(
     rb"BASH_|FUNCNAME|\bcaller\b|\bRETURN\b|^return\b|\([ \t]*return\b|/proc/(?:self|\$)|\$\{!|\$\{?_\b"
     rb"|\b(?:pidof|pgrep|pkill|killall|ps)\b|\0",
@@ -41,13 +42,17 @@ _LOOKS_AT_ITSELF = re.compile(
 class Start(NamedTuple):
     """A start whose bytes can be pinned."""
 
-    program: str  # the path of what is executed: the command's own program, or the shell that reads its script
+    # The path of what is executed: the command's own program, or the shell that reads its script
+    program: str
     argv: tuple[str, ...]  # the words that it gets
     script: str = ""  # the path of the shell script whose bytes it reads from SCRIPT_FD
 
 
 class Readers(NamedTuple):
-    """The interpreters of a script: those that it names, those that `env` finds on PATH, and why there may be others."""
+    """The interpreters of a script.
+
+    Those that it names, those that `env` finds on PATH, and why there may be others.
+    """
 
     named: list[str]
     searched: list[str]
@@ -96,14 +101,19 @@ class Place:
                 word = _started_by_env(words[1] if len(words) > 1 else "")
                 reader = self.program(word) if word else None
                 if reader is None:
-                    return Readers(named, searched, f"what `{' '.join(words)}` starts was not found")
+                    return Readers(
+                        named, searched, f"what `{' '.join(words)}` starts was not found"
+                    )
                 searched.append(reader)
                 program = reader
         return Readers(named, searched)
 
 
 def name_of(path: str) -> str:
-    """Return an absolute path as the kernel walks it: `..` leads out of where a link leads, not back to where it stands."""
+    """Return an absolute path as the kernel walks it.
+
+    `..` leads out of where a link leads, not back to where it stands.
+    """
     return os.path.realpath(path) if ".." in path.split("/") else os.path.normpath(path)
 
 
@@ -113,7 +123,10 @@ def spelled(path: str) -> str:
 
 
 def is_out_of_reach(path: str) -> bool:
-    """Return whether only root could put other bytes at an absolute path: then the path alone pins them, unless we are root."""
+    """Return whether only root could put other bytes at an absolute path.
+
+    Then the path alone pins them, unless we are root.
+    """
     if 0 in (os.geteuid(), os.getuid()):
         return False
     parts = path.split("/")[::-1]
@@ -143,7 +156,7 @@ def is_out_of_reach(path: str) -> bool:
     return True
 
 
-# --- files -----------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -207,14 +220,18 @@ def _is_native(head: bytes) -> bool:
     """Return whether the kernel itself runs a program, and hands it to no interpreter."""
     with opened("/proc/self/exe") as fd:
         own = os.read(fd, 20)
-    return head[:5] == own[:5] and head[18:20] == own[18:20]  # ELF, of the same class, for the same machine
+    # ELF, of the same class, for the same machine
+    return head[:5] == own[:5] and head[18:20] == own[18:20]
 
 
-# --- how a command is started ----------------------------------------------------------------------------------------------
+# --- how a command is started ---------------------------------------------------------------------
 
 
 def plan_start(argv: tuple[str, ...], place: Place) -> Start | None:
-    """Return how to start a command so that its bytes are pinned; None if it can only be started by its path."""
+    """Return how to start a command so that its bytes are pinned.
+
+    None if it can only be started by its path.
+    """
     program = place.program(argv[0])
     if program is None:
         return None
@@ -237,7 +254,9 @@ def plan_start(argv: tuple[str, ...], place: Place) -> Start | None:
     return Start(program, argv)
 
 
-def _start_of_script(program: str, words: list[str], arguments: tuple[str, ...], place: Place) -> Start | None:
+def _start_of_script(
+    program: str, words: list[str], arguments: tuple[str, ...], place: Place
+) -> Start | None:
     argument = words[1] if len(words) > 1 else ""
     if os.path.basename(words[0]) != "env":
         return _start_by_shell(words[0], words[0], argument, program, arguments, place)
@@ -246,10 +265,16 @@ def _start_of_script(program: str, words: list[str], arguments: tuple[str, ...],
     return _start_by_shell(shell, name, "", program, arguments, place) if shell else None
 
 
-def _start_by_shell(shell: str, name: str, options: str, script: str, arguments: tuple[str, ...], place: Place) -> Start | None:
+def _start_by_shell(
+    shell: str, name: str, options: str, script: str, arguments: tuple[str, ...], place: Place
+) -> Start | None:
     """Return how a shell reads the pinned bytes of a script, which then sees its own name, its words and its directory."""
     real = os.path.basename(os.path.realpath(place.whole(shell)))
-    if real not in _SHELLS or os.path.basename(name) not in _SHELLS or (options and not _SHELL_OPTIONS.fullmatch(options)):
+    if (
+        real not in _SHELLS
+        or os.path.basename(name) not in _SHELLS
+        or (options and not _SHELL_OPTIONS.fullmatch(options))
+    ):
         return None
     try:
         text = read_script(place.whole(script))
@@ -257,7 +282,8 @@ def _start_by_shell(shell: str, name: str, options: str, script: str, arguments:
         return None
     if len(text) > LARGEST_SCRIPT or _LOOKS_AT_ITSELF.search(text):
         return None
-    # bash reads ~/.bashrc for `-c` where it takes itself to be started by sshd; a script never does.
+    # bash reads ~/.bashrc for `-c` where it takes itself to be started by sshd; a script never
+    # does.
     settings = ("--norc",) if real == os.path.basename(name) == "bash" else ()
     first = (*settings, *([options] if options else ()), "-c", f". /proc/self/fd/{SCRIPT_FD}")
     return Start(shell, (name, *first, script, *arguments), script)

@@ -1,4 +1,7 @@
-"""What this machine knows of the runs of one store: which processes live, and what dead ones left behind."""
+"""What this machine knows of the runs of one store.
+
+Which processes live, and what dead ones left behind.
+"""
 
 import os
 import time
@@ -38,11 +41,19 @@ class LocalSupervisors:
 
 
 class SharedSupervisors(LocalSupervisors):
-    """The supervisors of a store that machines share: of those of other machines, only the leases tell."""
+    """The supervisors of a store that machines share.
+
+    Of those of other machines, only the leases tell.
+    """
 
     def supervisor_lives(self, supervisor: str) -> bool:
-        """Say whether a supervisor may be alive: one of this machine is dead for sure once it lost its lock."""
-        return not os.path.lexists(supervisor_lock(self._root, supervisor)) or super().supervisor_lives(supervisor)
+        """Say whether a supervisor may be alive.
+
+        One of this machine is dead for sure once it lost its lock.
+        """
+        return not os.path.lexists(
+            supervisor_lock(self._root, supervisor)
+        ) or super().supervisor_lives(supervisor)
 
 
 def supervisor_lock(root: str, supervisor: str) -> str:
@@ -53,7 +64,9 @@ def supervisor_lock(root: str, supervisor: str) -> str:
 def living(root: str) -> dict[str, About]:
     """Return the supervisors that hold their locks, and what each says of itself."""
     place = os.path.join(root, "supervisors")
-    found = {name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)}
+    found = {
+        name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)
+    }
     return {name: about for name, about in found.items() if about}
 
 
@@ -106,7 +119,8 @@ _YOUNG = 2.0  # seconds
 _TAIL = 256 * 1024
 
 
-LeftBy = Callable[[str, str], Left | None]  # root and task id in; what its process left in files out
+# Root and task id in; what its process left in files out
+LeftBy = Callable[[str, str], Left | None]
 
 
 class LocalProcesses(LocalSupervisors):
@@ -119,7 +133,8 @@ class LocalProcesses(LocalSupervisors):
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim; when it vanished, nothing of the run is left alive.
 
-        A shim that holds its lock is alive, also if no process here has its pid: it is in another PID namespace.
+        A shim that holds its lock is alive, also if no process here has its pid: it is in another
+        PID namespace.
         """
         from adjourn.process import shim as shims
 
@@ -158,7 +173,11 @@ class LocalProcesses(LocalSupervisors):
 
         result, record = read_result(directory), read_record(directory)
         is_its_own = record is None or record.call in {"", call_id}
-        return StartMark(place=place, digest="") if is_its_own and (result is None or result.started) else None
+        return (
+            StartMark(place=place, digest="")
+            if is_its_own and (result is None or result.started)
+            else None
+        )
 
     def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
         """Keep that a call is started."""
@@ -193,7 +212,8 @@ class LocalProcesses(LocalSupervisors):
         place = run_directory(self._root, run_id)
         result = shims.read_result(place)
         if result is None:
-            if os.path.isdir(place):  # else this is a copy of the store that ran it, which may be at work beside us
+            # Else this is a copy of the store that ran it, which may be at work beside us
+            if os.path.isdir(place):
                 kill_leftovers(place, run_id)
             return Vanished()
         remove_group(place)
@@ -214,16 +234,30 @@ class LocalProcesses(LocalSupervisors):
             changed=_readable(result.changed),
         )
         if not number_of_run(run_id):  # a call of an agent, which is told both
-            return Ended(msgspec.structs.replace(exit_, output=last_output(place) + last_output(place, "stderr")))
-        left = self._left_by(self._root, task_of_run(run_id)) if self._left_by and exit_.may_leave_asks else None
+            return Ended(
+                msgspec.structs.replace(
+                    exit_, output=last_output(place) + last_output(place, "stderr")
+                )
+            )
+        left = (
+            self._left_by(self._root, task_of_run(run_id))
+            if self._left_by and exit_.may_leave_asks
+            else None
+        )
         return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
 
 
 class SharedProcesses(SharedSupervisors, LocalProcesses):
-    """Processes of this machine and of others that share the store: of those, only the leases tell."""
+    """Processes of this machine and of others that share the store.
+
+    Of those, only the leases tell.
+    """
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Say what became of a run's shim; on another machine it has killed its tree by the time that its lease was over."""
+        """Say what became of a run's shim.
+
+        On another machine it has killed its tree by the time that its lease was over.
+        """
         from adjourn.process.identity import boot_id
         from adjourn.process.shim import holds_lock
 
@@ -249,15 +283,22 @@ def run_directory(root: str, run_id: str) -> str:
 
 
 def set_aside(directory: str) -> None:
-    """Make room for a run of whose name another has left files: the store was set back, and gave the name once more."""
+    """Make room for a run of whose name another has left files.
+
+    The store was set back, and gave the name once more.
+    """
     if not os.path.isdir(directory):
         return
-    if not any(os.path.lexists(os.path.join(directory, name)) for name in ("shim.json", "result.json")):
+    if not any(
+        os.path.lexists(os.path.join(directory, name)) for name in ("shim.json", "result.json")
+    ):
         return  # the same run, whose shim could not be made ready
     from adjourn.process.shim import ShimFailed, holds_lock
 
     if holds_lock(directory):
-        raise ShimFailed("a process that was started before the store was set back still runs in its place")
+        raise ShimFailed(
+            "a process that was started before the store was set back still runs in its place"
+        )
     number = 1
     while os.path.lexists(f"{directory}.before-{number}"):
         number += 1

@@ -39,7 +39,9 @@ class MachineFailed(ShimFailed):
 
 def is_machines(error: ShimFailed | OSError) -> bool:
     """Return whether the machine is why a start failed, and not what was to be started."""
-    return isinstance(error, MachineFailed) or (isinstance(error, OSError) and is_shortage(error.errno))
+    return isinstance(error, MachineFailed) or (
+        isinstance(error, OSError) and is_shortage(error.errno)
+    )
 
 
 class GateShut(AdjournError):
@@ -60,11 +62,14 @@ class ShimSpec(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None  # seconds after which it is interrupted
     output_cap: int = 16 * 1024 * 1024  # bytes of each stream's head
     grant: bytes = b""  # what the child finds in the pipe that ADJOURN_GRANT_FD names
-    deadline: float | None = None  # when to kill, in seconds since the machine started, unless a later one is handed over
+    # When to kill, in seconds since the machine started, unless a later one is handed over
+    deadline: float | None = None
     use_cgroup: bool = True
-    files: dict[str, str] = {}  # what its words name, with the digests that were let through; nothing where nobody looked
+    # What its words name, with the digests that were let through; nothing where nobody looked
+    files: dict[str, str] = {}
     own: str = ""  # this very adjourn, which the command `adjourn` means
-    entry: str = ""  # `module:function` that a fork of a warm server calls with the argv, in the place of an exec
+    # `module:function` that a fork of a warm server calls with the argv, in the place of an exec
+    entry: str = ""
 
 
 class ShimRecord(ProcessId, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,17 +112,22 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stdout_left_out: int = 0  # how much of that is not in the file
     stderr_bytes: int = 0
     stderr_left_out: int = 0
-    program: str | None = None  # the digest of what was executed, where it was let through by its digest
+    # The digest of what was executed, where it was let through by its digest
+    program: str | None = None
     script: str | None = None  # and of the script that a shell was given
-    refused: str | None = None  # which file was another than the one that was let through: then nothing was started
-    changed: str | None = None  # which files that could not be pinned have changed since just before the start
+    # Which file was another than the one that was let through: then nothing was started
+    refused: str | None = None
+    # Which files that could not be pinned have changed since just before the start
+    changed: str | None = None
     survivors: int = 0  # processes that even SIGKILL did not end, or that belong to somebody else
 
 
 class Shim:
     """A shim held by its pidfd, and its gate if it is still ours to open."""
 
-    def __init__(self, pinned: Pinned, *, identity: ProcessId, gate: int = -1, threshold: int = -1) -> None:
+    def __init__(
+        self, pinned: Pinned, *, identity: ProcessId, gate: int = -1, threshold: int = -1
+    ) -> None:
         self.identity = identity
         self._pinned = pinned
         self._gate = gate
@@ -135,13 +145,18 @@ class Shim:
             raise RuntimeError("a gate opens once, and only for the supervisor that made it")
         try:
             if self._pinned.gone(within=0):
-                raise GateShut("the process that should have started the command was gone before it did")
+                raise GateShut(
+                    "the process that should have started the command was gone before it did"
+                )
             os.write(gate, b"!")
         finally:
             os.close(gate)
 
     def stayed_out(self) -> bool:
-        """Say whether the shim is gone and left the byte of its opened gate unread: then the child never ran."""
+        """Say whether the shim is gone and left the byte of its opened gate unread.
+
+        Then the child never ran.
+        """
         if self._threshold < 0 or self._gate >= 0 or not self._pinned.gone(within=0):
             return False
         return os.read(self._threshold, 1) != b""
@@ -153,7 +168,10 @@ class Shim:
             os.close(gate)
 
     def interrupt(self) -> None:
-        """Have one interrupt passed on to the child, and its tree killed after the grace; the second time, at once."""
+        """Have one interrupt passed on to the child, and its tree killed after the grace.
+
+        The second time, at once.
+        """
         self._pinned.send(signal.SIGINT)
 
     def kill(self) -> None:

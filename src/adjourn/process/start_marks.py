@@ -10,7 +10,13 @@ from contextlib import suppress
 
 from adjourn.core.digest import sha256
 from adjourn.ports.world import StartMark
-from adjourn.system.files import private_directory, read_plain, sync_directory, write_all, write_whole
+from adjourn.system.files import (
+    private_directory,
+    read_plain,
+    sync_directory,
+    write_all,
+    write_whole,
+)
 
 FOLDER = "started"
 _DIGITS = 16  # of the call's digest
@@ -27,7 +33,9 @@ def leave_mark(root: str, call_id: str, mark: StartMark) -> None:
     path = os.path.join(folder, _name(call_id))
     text = f"{mark.place}:{mark.digest[:_DIGITS]}".encode()
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
     except FileExistsError:  # an earlier start, of which the store knows that it came to nothing
         write_whole(path, text)
         return
@@ -60,11 +68,20 @@ def remove_marks(root: str, task_ids: set[str]) -> None:
 
 
 def _name(call_id: str) -> str:
-    """Return the name of a call's mark: its id, unless an agent chose one that is no name for a file."""
+    """Return the name of a call's mark.
+
+    Its id, unless an agent chose one that is no name for a file.
+    """
     if _is_name(call_id):
         return call_id
     return f"{call_id.partition('.')[0]}.{sha256(call_id.encode(errors='surrogatepass')).hex()}"
 
 
 def _is_name(text: str) -> bool:
-    return text.isascii() and text.isprintable() and "/" not in text and 0 < len(text) <= _LONGEST and text[0] != "."
+    return (
+        text.isascii()
+        and text.isprintable()
+        and "/" not in text
+        and 0 < len(text) <= _LONGEST
+        and text[0] != "."
+    )

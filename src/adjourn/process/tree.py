@@ -13,7 +13,8 @@ from adjourn.process.shim import ShimRecord, holds_lock, read_record
 CHILDREN = "/proc/self/task/{}/children"
 _PATIENCE = 2.0  # seconds; who is not gone by then sleeps in the kernel, or is not ours to kill
 _MOMENT = 0.05  # seconds; what one round of kills gets to take effect
-_DYING = 0.3  # seconds between the moment in which a process lets go of its files and that in which it is gone
+# Seconds between the moment in which a process lets go of its files and that in which it is gone
+_DYING = 0.3
 _STRIKES = 16
 
 
@@ -52,7 +53,10 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
 
 
 def _is_anothers(record: ShimRecord) -> bool:
-    """Say whether a run belongs to another machine, or to the store of which ours is a copy: its shim lives, and not for us."""
+    """Say whether a run belongs to another machine, or to the store of which ours is a copy.
+
+    Its shim lives, and not for us.
+    """
     if record.boot_id != boot_id():
         return True
     shim = Pinned.pin(record.pid, if_it=lambda seen: seen.start_time == record.start_time)
@@ -73,7 +77,8 @@ def remove_group(run_dir: str) -> None:
 def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
     """Kill the processes that pass the test and all below them; return them.
 
-    All are stopped before the first is killed: the stopped neither fork nor reap, so none is missed and no pid changes hands.
+    All are stopped before the first is killed: the stopped neither fork nor reap, so none is missed
+    and no pid changes hands.
     """
     frozen: dict[Seen, Pinned] = {}
     while _freeze_more(frozen, is_ours):
@@ -99,8 +104,8 @@ def children() -> list[int]:
 def _strike(reap: Callable[[], bool], spare: Collection[int]) -> bool:
     """Kill the children that this process has right now, some times over; say whether any are left.
 
-    This catches what forks and exits so fast that it is gone before a look at all processes gets to it, for an orphan becomes
-    a child of this process at once.
+    This catches what forks and exits so fast that it is gone before a look at all processes gets to
+    it, for an orphan becomes a child of this process at once.
     """
     for _ in range(_STRIKES):
         if not reap():
@@ -121,7 +126,11 @@ def _freeze_more(frozen: dict[Seen, Pinned], is_ours: Callable[[Seen], bool]) ->
         return is_ours(process) or (parent is not None and not parent.gone())
 
     for process in _others():
-        if process.pid not in known and belongs(process) and (pinned := Pinned.pin(process.pid, if_it=belongs)):
+        if (
+            process.pid not in known
+            and belongs(process)
+            and (pinned := Pinned.pin(process.pid, if_it=belongs))
+        ):
             pinned.send(signal.SIGSTOP)
             known[process.pid] = frozen[process] = pinned
     return len(frozen) > before
@@ -153,13 +162,17 @@ def _in_group(process: Seen, record: ShimRecord) -> bool:
 def _in_session(process: Seen, record: ShimRecord) -> bool:
     """Say whether the process is in the child's session.
 
-    The number alone proves nothing: a later session may have got it. So either its leader is still the child, or the process
-    holds a pipe that the shim made for the child.
+    The number alone proves nothing: a later session may have got it. So either its leader is still
+    the child, or the process holds a pipe that the shim made for the child.
     """
     if process.session != record.child:
         return False
     leader = look_at(record.child)
-    return leader.start_time == record.child_start_time if leader else _holds_a_pipe(process.pid, record.pipes)
+    return (
+        leader.start_time == record.child_start_time
+        if leader
+        else _holds_a_pipe(process.pid, record.pipes)
+    )
 
 
 def _environment(pid: int) -> list[bytes]:
@@ -174,7 +187,9 @@ def _environment(pid: int) -> list[bytes]:
 def _holds_a_pipe(pid: int, inodes: tuple[int, ...]) -> bool:
     wanted = {f"pipe:[{inode}]" for inode in inodes}
     with contextlib.suppress(OSError):
-        return any(_target(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd"))
+        return any(
+            _target(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd")
+        )
     return False
 
 

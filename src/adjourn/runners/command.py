@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator
 
-from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits, WantsApproval
+from adjourn.core.outcome import (
+    Completed,
+    Exit,
+    Failed,
+    Interrupted,
+    Outcome,
+    Standing,
+    Waits,
+    WantsApproval,
+)
 from adjourn.core.policy.judgement import Effect
 
 NEEDS_A_PERSON = frozenset({10, 90})
@@ -46,7 +55,9 @@ def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 --
         return Waits()
     manifest = last_json_object(exit.output)
     if standing.was_approved and manifest in {None, standing.approved_manifest}:
-        return Failed(f"it was approved, and left with exit code {exit.code} again: does it read AUTO_APPROVAL?")
+        return Failed(
+            f"it was approved, and left with exit code {exit.code} again: does it read AUTO_APPROVAL?"
+        )
     return WantsApproval(manifest)
 
 

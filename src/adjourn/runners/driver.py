@@ -1,11 +1,15 @@
-"""What the exit of a driver means: a process of ours that runs an agent and keeps what the agent wants in the store."""
+"""What the exit of a driver means.
+
+A process of ours that runs an agent and keeps what the agent wants in the store.
+"""
 
 from adjourn.core import exits
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.core.policy.judgement import Effect
 from adjourn.runners.command import ending
 
-FOR_NOW = 75  # what the system calls a failure for now: the task is paused, and can go on from where it is
+# What the system calls a failure for now: the task is paused, and can go on from where it is
+FOR_NOW = 75
 NO_STORE = 74  # what the system calls a failure to write: nothing could be put in order
 INTERRUPTED = 130  # what a driver says that was told to stop and has put all in order
 _SIGNALS = 128  # a shell, and who catches a signal, adds its number to this
@@ -35,7 +39,10 @@ class DriverRunner:
         return Interrupted(why) if exit.code == FOR_NOW else Failed(why)
 
     def _death(self, signal: int | None, standing: Standing) -> Outcome:
-        """Say what is left of a run whose driver was cut off: all that it had done is in the store, or in its agent's session."""
+        """Say what is left of a run whose driver was cut off.
+
+        All that it had done is in the store, or in its agent's session.
+        """
         killed = f"the process that drives it was ended by signal {signal}"
         why = killed if signal else "the store could not be written to while it ran"
         if self.effect is not Effect.READ_ONLY and not standing.resumable:
@@ -44,5 +51,8 @@ class DriverRunner:
 
 
 def was_stopped(code: int | None) -> bool:
-    """Say whether a program that did not say how its work ended was ended from outside; some leave as if all were well."""
+    """Say whether a program that did not say how its work ended was ended from outside.
+
+    Some leave as if all were well.
+    """
     return code is not None and (code <= 0 or code > _SIGNALS)

@@ -22,7 +22,10 @@ REPLACED = "the socket at which the calls of this run wait was replaced: a proce
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that Claude Code is about to make. File paths in its input are absolute; in the stream they need not be."""
+    """A call that Claude Code is about to make.
+
+    File paths in its input are absolute; in the stream they need not be.
+    """
 
     session_id: str
     cwd: str
@@ -49,7 +52,9 @@ class Answer(msgspec.Struct, omit_defaults=True, rename="camel"):
 
 def allow(arguments: dict[str, Any], *, context: str | None = None) -> Answer:
     """Let the call run, with exactly these arguments."""
-    return Answer(_Decision("PreToolUse", "allow", updated_input=arguments, additional_context=context))
+    return Answer(
+        _Decision("PreToolUse", "allow", updated_input=arguments, additional_context=context)
+    )
 
 
 def deny(reason: str, *, context: str | None = None) -> Answer:
@@ -58,7 +63,10 @@ def deny(reason: str, *, context: str | None = None) -> Answer:
 
 
 def deny_and_stop(reason: str) -> Answer:
-    """Keep the call from running and the model from going on: another call of its turn has to be decided first."""
+    """Keep the call from running and the model from going on.
+
+    Another call of its turn has to be decided first.
+    """
     return Answer(_Decision("PreToolUse", "deny", reason), continue_=False)
 
 
@@ -67,7 +75,7 @@ def defer() -> Answer:
     return Answer(_Decision("PreToolUse", "defer"))
 
 
-# --- who is on the other side -------------------------------------------------------------------------
+# --- who is on the other side ---------------------------------------------------------------------
 
 _CREDENTIALS = struct.Struct("3i")  # process, user, group, as the kernel saw them
 
@@ -75,16 +83,20 @@ _CREDENTIALS = struct.Struct("3i")  # process, user, group, as the kernel saw th
 def _is_driver_of_us(line: socket.socket) -> bool:
     """Say whether whoever listens has started us, at however many removes.
 
-    The kernel keeps who called `listen`. What an agent starts can take the socket's place, but not that of
-    the process which started the agent.
+    The kernel keeps who called `listen`. What an agent starts can take the socket's place, but not
+    that of the process which started the agent.
     """
-    pid, user, _ = _CREDENTIALS.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    pid, user, _ = _CREDENTIALS.unpack(
+        line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
     return user == os.getuid() and _is_below(os.getpid(), pid)
 
 
 def _is_below_us(line: socket.socket) -> bool:
     """Say whether whoever asks was started by us, at however many removes."""
-    pid, user, _ = _CREDENTIALS.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    pid, user, _ = _CREDENTIALS.unpack(
+        line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
     return user == os.getuid() and _is_below(pid, os.getpid())
 
 
@@ -102,11 +114,14 @@ def _is_below(pid: int, above: int) -> bool:
 
 
 def proof_of(seal: str) -> str:
-    """Return what a hook prints for a sealed yes. It may be known to everybody: the seal cannot be found from it."""
+    """Return what a hook prints for a sealed yes.
+
+    It may be known to everybody: the seal cannot be found from it.
+    """
     return sha256(seal.encode()).hex()
 
 
-# --- the side of the hook -------------------------------------------------------------------------------
+# --- the side of the hook -------------------------------------------------------------------------
 
 
 def ask(place: str, request: bytes) -> bytes:
@@ -123,14 +138,18 @@ def ask(place: str, request: bytes) -> bytes:
         line.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: line.recv(_PIECE), b""))
     said, _, seal = answer.partition(b"\n")
-    decision = msgspec.json.decode(said, type=Answer).hook_specific_output  # what is no whole answer must never be printed
+    # What is no whole answer must never be printed
+    decision = msgspec.json.decode(said, type=Answer).hook_specific_output
     if seal and decision.permission_decision == "deny":
         raise NotAllowed(decision.permission_decision_reason or "adjourn refuses it")
     return proof_of(seal.decode()).encode() if seal else said
 
 
 def _near(place: str, use: Any) -> None:
-    """Use the socket's path by way of its directory: a path of more than 107 bytes is too long for a socket."""
+    """Use the socket's path by way of its directory.
+
+    A path of more than 107 bytes is too long for a socket.
+    """
     directory = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         use(f"/proc/self/fd/{directory}/{SOCKET}")
@@ -138,7 +157,7 @@ def _near(place: str, use: Any) -> None:
         os.close(directory)
 
 
-# --- the side of the driver -----------------------------------------------------------------------------------------------
+# --- the side of the driver -----------------------------------------------------------------------
 
 
 class Asked:
@@ -164,7 +183,10 @@ class Asked:
         return True
 
     def answer(self, answer: Answer, *, seal: str = "") -> str:
-        """Answer, let go, and return what was said. A hook that is gone was killed, which is a no. A seal shows who spoke."""
+        """Answer, let go, and return what was said.
+
+        A hook that is gone was killed, which is a no. A seal shows who spoke.
+        """
         said = msgspec.json.encode(answer)
         self._line.setblocking(True)  # noqa: FBT003 -- the name that the standard library gave it
         if not self._listener.is_own:  # whoever asks may stand between us and the hook
@@ -228,12 +250,18 @@ class Ear:
 
     @property
     def is_own(self) -> bool:
-        """Whether the socket that hooks find is ours. While we listen, the kernel gives its inode to no other file."""
+        """Whether the socket that hooks find is ours.
+
+        While we listen, the kernel gives its inode to no other file.
+        """
         return _identity(self._path) == self._identity
 
     @property
     def is_replaced(self) -> bool:
-        """Whether hooks find something else in the place of our socket. If they find nothing, none of them gets a yes."""
+        """Whether hooks find something else in the place of our socket.
+
+        If they find nothing, none of them gets a yes.
+        """
         return _identity(self._path) not in {self._identity, None}
 
     def take(self) -> list[Asked]:
@@ -266,6 +294,9 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def refuse_replaced(listener: Ear) -> None:
-    """Raise if something else is in the place of the socket: then nobody knows who answers the hooks."""
+    """Raise if something else is in the place of the socket.
+
+    Then nobody knows who answers the hooks.
+    """
     if listener.is_replaced:
         raise AdjournError(REPLACED)

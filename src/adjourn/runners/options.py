@@ -12,8 +12,13 @@ from adjourn.core.errors import Misuse
 _KINDS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
-def refuse_wrong(values: Mapping[str, object], setup: type[msgspec.Struct], *, way_out: str, dash: str = "_") -> None:
-    """Refuse the first value that its setting does not take; settings are called as people call them, with a dash of theirs."""
+def refuse_wrong(
+    values: Mapping[str, object], setup: type[msgspec.Struct], *, way_out: str, dash: str = "_"
+) -> None:
+    """Refuse the first value that its setting does not take.
+
+    Settings are called as people call them, with a dash of theirs.
+    """
     for field in msgspec.structs.fields(setup):
         if field.name in values and not _takes(field, values[field.name]):
             name = field.name.replace("_", dash)
@@ -45,4 +50,6 @@ def split(arguments: str) -> list[str]:
     try:
         return shlex.split(arguments)
     except ValueError as error:
-        raise Misuse(f"these arguments have a quote that is not closed: {arguments}", way_out="close it") from error
+        raise Misuse(
+            f"these arguments have a quote that is not closed: {arguments}", way_out="close it"
+        ) from error

@@ -47,8 +47,13 @@ def read_allowances(path: str, problems: list[Problem]) -> tuple[Allowance, ...]
         return tuple(_read(read_text(path, is_project=False)))
     except Unreadable as unreadable:
         problems.append(unreadable.problem)
-    except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # TOML's errors are ValueErrors, too
-        problems.append(Problem(source=path, what=f"{error}; `adjourn rules` writes this file, nobody else should"))
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+        # TOML's errors are ValueErrors, too
+        problems.append(
+            Problem(
+                source=path, what=f"{error}; `adjourn rules` writes this file, nobody else should"
+            )
+        )
     return ()
 
 
@@ -56,8 +61,12 @@ def _read(text: str) -> Iterator[Allowance]:
     import tomllib
 
     for table in msgspec.convert(tomllib.loads(text), _File).allow:
-        if (table.argv is None) == (table.arguments is None) or (table.workspace is None) == (table.task is None):
-            raise ValueError(f"rule {table.id} must have either words or arguments, and either a workspace or a task")
+        if (table.argv is None) == (table.arguments is None) or (table.workspace is None) == (
+            table.task is None
+        ):
+            raise ValueError(
+                f"rule {table.id} must have either words or arguments, and either a workspace or a task"
+            )
         yield Allowance(
             id=table.id,
             call=allowed_call(table.tool, _arguments(table)),
@@ -78,7 +87,10 @@ def _arguments(table: _Table) -> dict[str, Any]:
 
 
 def change_allowances(change: Callable[[Sequence[Allowance]], Iterable[Allowance]]) -> None:
-    """Put changed rules in the place of those that are there; of several who change them at once, each waits for the others."""
+    """Put changed rules in the place of those that are there.
+
+    Of several who change them at once, each waits for the others.
+    """
     path = rules_path()
     place = os.path.dirname(path)
     os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -98,18 +110,24 @@ def _written(allowances: Iterable[Allowance]) -> bytes:
     try:
         return "\n".join([_HEAD, *map(_table, allowances)]).encode()
     except UnicodeEncodeError:
-        raise Misuse("a path is not UTF-8: no rule can name it", way_out="adjourn rules add --help") from None
+        raise Misuse(
+            "a path is not UTF-8: no rule can name it", way_out="adjourn rules add --help"
+        ) from None
 
 
 def _table(each: Allowance) -> str:
     call = msgspec.json.decode(each.call, type=dict[str, Any])
     arguments: dict[str, Json] = arguments_of(each.call)
     is_command = call["tool"] == COMMAND
-    scope = ("workspace", _text(each.workspace)) if each.workspace else ("task", _text(each.task or ""))
+    scope = (
+        ("workspace", _text(each.workspace)) if each.workspace else ("task", _text(each.task or ""))
+    )
     lines = {
         "id": _text(each.id),
         "tool": _text(call["tool"]),
-        "argv" if is_command else "arguments": _words(arguments["argv"]) if is_command else _text(canonical(arguments).decode()),
+        "argv" if is_command else "arguments": _words(arguments["argv"])
+        if is_command
+        else _text(canonical(arguments).decode()),
         "programs": _map(each.programs),
         "files": _map(each.files),
         scope[0]: scope[1],
@@ -121,11 +139,17 @@ def _table(each: Allowance) -> str:
 
 
 def _map(texts: Mapping[str, str]) -> str:
-    return "{ " + ", ".join(f"{_text(name)} = {_text(text)}" for name, text in sorted(texts.items())) + " }"
+    return (
+        "{ "
+        + ", ".join(f"{_text(name)} = {_text(text)}" for name, text in sorted(texts.items()))
+        + " }"
+    )
 
 
 def _words(words: Any) -> str:
-    return f"[{', '.join(_text(word) if isinstance(word, str) else _bytes(word) for word in words)}]"
+    return (
+        f"[{', '.join(_text(word) if isinstance(word, str) else _bytes(word) for word in words)}]"
+    )
 
 
 def _bytes(word: Any) -> str:

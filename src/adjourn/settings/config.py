@@ -12,7 +12,10 @@ _OTHERS_MAY_WRITE = 0o002
 
 
 def config_directory() -> str:
-    """Return where the user's files are. A relative XDG_CONFIG_HOME is void: it would be the project's."""
+    """Return where the user's files are.
+
+    A relative XDG_CONFIG_HOME is void: it would be the project's.
+    """
     home = os.environ.get("XDG_CONFIG_HOME", "")
     base = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(base, "adjourn")
@@ -20,13 +23,22 @@ def config_directory() -> str:
 
 def is_trusted(found: os.stat_result, *, owner: int | None = None) -> bool:
     """Say whether only its user, or root, can have written a file: what it says is followed."""
-    return found.st_uid in {os.geteuid() if owner is None else owner, 0} and not found.st_mode & _OTHERS_MAY_WRITE
+    return (
+        found.st_uid in {os.geteuid() if owner is None else owner, 0}
+        and not found.st_mode & _OTHERS_MAY_WRITE
+    )
 
 
 def require_trust(path: str, found: os.stat_result, *, owner: int | None = None) -> None:
-    """Refuse a file that others could have written: it names commands that are run, and people who may decide."""
+    """Refuse a file that others could have written.
+
+    It names commands that are run, and people who may decide.
+    """
     if not is_trusted(found, owner=owner):
-        raise Misuse(f"{path} can be written by others: what it says is not followed", way_out=f"chmod o-w {path}")
+        raise Misuse(
+            f"{path} can be written by others: what it says is not followed",
+            way_out=f"chmod o-w {path}",
+        )
 
 
 def has_config() -> bool:
@@ -56,7 +68,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.convert(self.content.get(key, []), list[Any])
         except msgspec.ValidationError:
-            raise Misuse(f"{self.path}: `{key}` must be tables: write [[{key}]], with two brackets", way_out=WAY_OUT) from None
+            raise Misuse(
+                f"{self.path}: `{key}` must be tables: write [[{key}]], with two brackets",
+                way_out=WAY_OUT,
+            ) from None
 
     def file(self, key: str, *, table: dict[str, Any] | None = None) -> str:
         """Return the file that a key names, or the one beside the config that is called so."""
@@ -67,7 +82,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def config_path(owner: int | None = None) -> str:
-    """Return where the config of a user is: our own, unless a uid is given that is not ours. Of others we know the home only."""
+    """Return where the config of a user is: our own, unless a uid is given that is not ours.
+
+    Of others we know the home only.
+    """
     if owner is not None and owner != os.geteuid():
         return os.path.join(_home_of(owner), ".config", "adjourn", "config.toml")
     return os.path.join(config_directory(), "config.toml")
@@ -89,7 +107,11 @@ def read_config(owner: int | None = None) -> Config:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
             require_trust(path, found, owner=owner)
-            return Config(path=path, content=_parsed(path, file.read(_LARGEST)), since=found.st_mtime_ns // 1_000_000)
+            return Config(
+                path=path,
+                content=_parsed(path, file.read(_LARGEST)),
+                since=found.st_mtime_ns // 1_000_000,
+            )
     except FileNotFoundError:
         return Config(path=path)
     except OSError as error:
@@ -105,5 +127,8 @@ def _parsed(path: str, content: bytes) -> dict[str, Any]:
         raise Misuse(f"{path}: {error}", way_out=WAY_OUT) from error
     unknown = sorted(parsed.keys() - set(KEYS))
     if unknown:
-        raise Misuse(f"{path}: `{unknown[0]}` is unknown; known are {', '.join(KEYS)}", way_out="see docs/reference/config.md")
+        raise Misuse(
+            f"{path}: `{unknown[0]}` is unknown; known are {', '.join(KEYS)}",
+            way_out="see docs/reference/config.md",
+        )
     return parsed

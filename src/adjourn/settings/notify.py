@@ -24,7 +24,10 @@ class BadTable(Exception):
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a secret is to be found: whoever signs with it, and whoever verifies, has one of the three."""
+    """Where a secret is to be found.
+
+    Whoever signs with it, and whoever verifies, has one of the three.
+    """
 
     secret: str = ""
     secret_env: str = ""
@@ -111,9 +114,15 @@ def _require_url(url: str) -> None:
     if not is_usable or not url.isascii() or not url.isprintable() or " " in url:
         raise BadTable("`webhook` is not a URL")
     if parts.username is not None or parts.password is not None:
-        raise BadTable("`webhook` must not carry a user or a password: it is signed with the secret")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_this_machine(parts.hostname or "")):
-        raise BadTable("`webhook` must be https; http goes to this machine only (127.0.0.1, ::1, localhost)")
+        raise BadTable(
+            "`webhook` must not carry a user or a password: it is signed with the secret"
+        )
+    if parts.scheme != "https" and not (
+        parts.scheme == "http" and _is_this_machine(parts.hostname or "")
+    ):
+        raise BadTable(
+            "`webhook` must be https; http goes to this machine only (127.0.0.1, ::1, localhost)"
+        )
 
 
 def _is_this_machine(host: str) -> bool:
@@ -126,7 +135,11 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _name(table: Table) -> str:
-    name = table.name or (os.path.basename(table.command[0]) if table.command else urlsplit(table.webhook).hostname or "")
+    name = table.name or (
+        os.path.basename(table.command[0])
+        if table.command
+        else urlsplit(table.webhook).hostname or ""
+    )
     return proper_name(name)
 
 

@@ -38,10 +38,15 @@ class FilePolicies:
         self._kept: dict[str, tuple[dict[str, Signature], Policy]] = {}
 
     def current(self, workspace: str) -> Policy:
-        """Return all rules that hold for a workspace now; a few looks at the directory if there are none."""
+        """Return all rules that hold for a workspace now.
+
+        A few looks at the directory if there are none.
+        """
         seen, policy = self._kept.get(workspace, ({}, NO_POLICY))
         users = config_directory()
-        found = _origins(users, nearest_store(os.getcwd()) if self._is_shared else self._root, workspace)
+        found = _origins(
+            users, nearest_store(os.getcwd()) if self._is_shared else self._root, workspace
+        )
         paths = {*seen, *(origin.path for origin in found), f"{users}/{RULES}"}
         now = {path: _signature(path) for path in paths}
         if not any(now.values()):
@@ -72,7 +77,10 @@ def _origins(users: str, home: str | None, workspace: str) -> list[Origin]:
     projects = [os.path.join(home, POLICY)] if home else []
     if (nearest := nearest_policy(POLICY, workspace)) and nearest not in projects:
         projects.append(nearest)
-    return [Origin(f"{users}/{POLICY}", is_project=False), *(Origin(path, is_project=True) for path in projects)]
+    return [
+        Origin(f"{users}/{POLICY}", is_project=False),
+        *(Origin(path, is_project=True) for path in projects),
+    ]
 
 
 def _signature(path: str) -> Signature:
@@ -87,7 +95,14 @@ def _signature(path: str) -> Signature:
 
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_size,
+        found.st_mode,
+    )
 
 
 def _marks_behind(link: str) -> tuple[int, ...]:
@@ -98,7 +113,10 @@ def _marks_behind(link: str) -> tuple[int, ...]:
 
 
 def read_all(found: list[Origin]) -> tuple[dict[str, Signature], Policy]:
-    """Return the policy of these files together, and what they looked like; raise BadPolicy if anything is wrong."""
+    """Return the policy of these files together, and what they looked like.
+
+    Raise BadPolicy if anything is wrong.
+    """
     gathered = gather(found)
     gathered.read_rules()
     if gathered.problems:
@@ -159,7 +177,9 @@ class Gathering:
             from adjourn.settings.allow_rules import read_allowances
 
             self.allowances = read_allowances(path, self.problems)
-            self.sources.append(Source(path=spelled(path), kind="rules", rules=len(self.allowances)))
+            self.sources.append(
+                Source(path=spelled(path), kind="rules", rules=len(self.allowances))
+            )
 
     def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
         from adjourn.core.policy.file import read_policy
@@ -167,7 +187,9 @@ class Gathering:
         path = origin.path
         self.seen[path] = _signature(path)
         if len(self.seen) > _MOST_FILES:
-            self.problems.append(Problem(source=path, what=f"more than {_MOST_FILES} files belong to the policy"))
+            self.problems.append(
+                Problem(source=path, what=f"more than {_MOST_FILES} files belong to the policy")
+            )
             return
         text = _text(origin, self.problems)
         if text is None:
@@ -177,18 +199,32 @@ class Gathering:
         self.rules += content.rules
         self._nevers.append(content.never)
         self._directories += [os.path.expanduser(path) for path in content.directories]
-        self.sources.append(Source(path=spelled(path), kind="project" if origin.is_project else "user", rules=len(content.rules)))
+        self.sources.append(
+            Source(
+                path=spelled(path),
+                kind="project" if origin.is_project else "user",
+                rules=len(content.rules),
+            )
+        )
         for include in content.includes:
             self._include(origin, include, within=within, chain=chain)
 
-    def _include(self, origin: Origin, include: Include, *, within: str, chain: tuple[str, ...]) -> None:
+    def _include(
+        self, origin: Origin, include: Include, *, within: str, chain: tuple[str, ...]
+    ) -> None:
         target = os.path.normpath(os.path.join(os.path.dirname(origin.path), include.path))
         if wrong := self._wrong_include(origin, target, within=within, chain=chain):
-            self.problems.append(Problem(source=origin.path, line=include.line, column=include.column, what=wrong))
+            self.problems.append(
+                Problem(source=origin.path, line=include.line, column=include.column, what=wrong)
+            )
         elif target not in self.seen:
-            self._read(Origin(target, origin.is_project), within=within, chain=(*chain, origin.path))
+            self._read(
+                Origin(target, origin.is_project), within=within, chain=(*chain, origin.path)
+            )
 
-    def _wrong_include(self, origin: Origin, target: str, *, within: str, chain: tuple[str, ...]) -> str:
+    def _wrong_include(
+        self, origin: Origin, target: str, *, within: str, chain: tuple[str, ...]
+    ) -> str:
         files = (*chain, origin.path)
         if target in files:
             return f"the includes go round in a circle: {' includes '.join([*files[files.index(target) :], target])}"
@@ -199,9 +235,9 @@ class Gathering:
 
 def _leaves(target: str, directory: str) -> bool:
     real = os.path.realpath(directory)
-    return os.path.realpath(target) != os.path.join(real, os.path.relpath(target, directory)) or not target.startswith(
-        directory.rstrip("/") + "/"
-    )
+    return os.path.realpath(target) != os.path.join(
+        real, os.path.relpath(target, directory)
+    ) or not target.startswith(directory.rstrip("/") + "/")
 
 
 def _text(origin: Origin, problems: list[Problem]) -> str | None:
@@ -222,8 +258,17 @@ class Unreadable(Exception):
 
 
 def read_text(path: str, *, is_project: bool) -> str:
-    """Return the text of a plain file of a fitting size; a user's file must be the user's own, a project's no link."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (os.O_NOFOLLOW if is_project else 0)
+    """Return the text of a plain file of a fitting size.
+
+    A user's file must be the user's own, a project's no link.
+    """
+    flags = (
+        os.O_RDONLY
+        | os.O_NONBLOCK
+        | os.O_CLOEXEC
+        | os.O_NOCTTY
+        | (os.O_NOFOLLOW if is_project else 0)
+    )
     try:
         fd = os.open(path, flags)
     except OSError as error:
@@ -241,7 +286,11 @@ def read_text(path: str, *, is_project: bool) -> str:
 def _reason(error: OSError, path: str) -> str:
     if os.path.islink(path) and not os.path.exists(path):
         return "it is a symbolic link that leads nowhere"
-    return "it is a symbolic link, and a project's policy may not be one" if os.path.islink(path) else str(error.strerror)
+    return (
+        "it is a symbolic link, and a project's policy may not be one"
+        if os.path.islink(path)
+        else str(error.strerror)
+    )
 
 
 def _require_plain(path: str, found: os.stat_result) -> None:
@@ -256,5 +305,12 @@ def _decoded(path: str, content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        column = len(content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")) + 1
+        column = (
+            len(
+                content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(
+                    errors="replace"
+                )
+            )
+            + 1
+        )
         raise Unreadable(path, "it is not UTF-8", line=line, column=column) from error

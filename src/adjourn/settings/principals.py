@@ -62,7 +62,8 @@ def _rights_of(config: Config, by: Principal) -> Rights:
     for table in principals(config):
         if table.name == by.name:
             return Rights(scopes=frozenset(table.scopes), also=table.also)
-    return Rights(scopes=_DECIDES) if by.is_signer else NONE  # whoever the allowed signers name is known by that
+    # Whoever the allowed signers name is known by that
+    return Rights(scopes=_DECIDES) if by.is_signer else NONE
 
 
 def _rights_of_webhook(config: Config, name: str) -> Rights:
@@ -72,12 +73,18 @@ def _rights_of_webhook(config: Config, name: str) -> Rights:
 
 def principals(config: Config) -> list[PrincipalTable]:
     """Return whom a config names; what is wrong is said with table and key."""
-    return [_table(config, "principal", number, each) for number, each in enumerate(config.tables("principal"), start=1)]
+    return [
+        _table(config, "principal", number, each)
+        for number, each in enumerate(config.tables("principal"), start=1)
+    ]
 
 
 def webhooks(config: Config) -> list[WebhookTable]:
     """Return the webhooks that may decide."""
-    return [_webhook(config, number, each) for number, each in enumerate(config.tables("webhook"), start=1)]
+    return [
+        _webhook(config, number, each)
+        for number, each in enumerate(config.tables("webhook"), start=1)
+    ]
 
 
 def _table(config: Config, key: str, number: int, content: Any) -> PrincipalTable:

@@ -1,4 +1,7 @@
-"""Puts together what takes secrets out of copies: the patterns that are built in, and those of the user's config."""
+"""Puts together what takes secrets out of copies.
+
+The patterns that are built in, and those of the user's config.
+"""
 
 import re
 
@@ -15,7 +18,10 @@ _WAY_OUT = "see docs/how-to/keep-secrets.md"
 
 
 def open_redactor() -> Redactor:
-    """Return what takes secrets out of copies. Where the user's patterns cannot be used, nothing is copied at all."""
+    """Return what takes secrets out of copies.
+
+    Where the user's patterns cannot be used, nothing is copied at all.
+    """
     return Redactor(_patterns(read_config()) + _key_patterns())
 
 
@@ -29,7 +35,13 @@ def _patterns(config: Config) -> list[str]:
     try:
         patterns = msgspec.convert(config.content.get("redact", []), list[str])
     except msgspec.ValidationError:
-        raise Misuse(f"{config.path}: `redact` must be a list of patterns, at the top of the file", way_out=_WAY_OUT) from None
+        raise Misuse(
+            f"{config.path}: `redact` must be a list of patterns, at the top of the file",
+            way_out=_WAY_OUT,
+        ) from None
     if len(patterns) > _MOST:
-        raise Misuse(f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST}", way_out=_WAY_OUT)
+        raise Misuse(
+            f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST}",
+            way_out=_WAY_OUT,
+        )
     return patterns

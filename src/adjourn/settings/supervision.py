@@ -10,7 +10,10 @@ _LARGEST = 64 * 1024
 
 
 def read_settings(root: str) -> Settings:
-    """Return what is set for a store: the defaults where nothing is. What is not known is an error that names it."""
+    """Return what is set for a store: the defaults where nothing is.
+
+    What is not known is an error that names it.
+    """
     path = os.path.join(root, _NAME)
     if not os.path.lexists(path):
         return Settings()

@@ -34,7 +34,10 @@ def spec_body(spec: Spec) -> bytes:
     try:
         return msgspec.json.encode(spec)
     except UnicodeEncodeError:
-        exact = {"argv": [portable(word) for word in spec.argv], "workspace": portable(spec.workspace)}
+        exact = {
+            "argv": [portable(word) for word in spec.argv],
+            "workspace": portable(spec.workspace),
+        }
         return msgspec.json.encode(msgspec.structs.asdict(spec) | exact)
 
 
@@ -45,12 +48,18 @@ def spec_of(body: bytes) -> Spec:
     except msgspec.ValidationError:
         words = _exact_words.decode(body)
         spec = msgspec.json.decode(body, type=dict[str, object])
-        return msgspec.convert(spec | {"argv": [exact(word) for word in words.argv], "workspace": exact(words.workspace)}, Spec)
+        return msgspec.convert(
+            spec
+            | {"argv": [exact(word) for word in words.argv], "workspace": exact(words.workspace)},
+            Spec,
+        )
 
 
 def event_body(event: Event) -> bytes:
     """Return an event without its task."""
-    return msgspec.msgpack.encode(_EventBody(kind=event.kind, by=event.by, at=event.at, facts=event.facts))
+    return msgspec.msgpack.encode(
+        _EventBody(kind=event.kind, by=event.by, at=event.at, facts=event.facts)
+    )
 
 
 def event_of(task_id: str, body: bytes) -> Event:
@@ -69,12 +78,16 @@ def author_of(body: bytes) -> str:
     return _event_bodies.decode(body).by
 
 
-def sealed_of(no: int, task_id: str | None, body: bytes | None, link: bytes | None, seal: bytes) -> Sealed:
+def sealed_of(
+    no: int, task_id: str | None, body: bytes | None, link: bytes | None, seal: bytes
+) -> Sealed:
     """Return an event as it is kept; of one that somebody wrote over nothing is taken for true."""
     event = intact_event(task_id, body) if body is not None and link is None else None
     if event:
         return Sealed(event=event, seal=seal, place=no)
-    return Sealed(event=None, link=None if body is not None else link, seal=seal, place=no, task_id=task_id)
+    return Sealed(
+        event=None, link=None if body is not None else link, seal=seal, place=no, task_id=task_id
+    )
 
 
 def intact_event(task_id: str | None, body: bytes) -> Event | None:
@@ -89,7 +102,10 @@ def intact_event(task_id: str | None, body: bytes) -> Event | None:
 
 
 def name_or_none(word: str) -> str | None:
-    """Return a name as a database can look for it: a word that is not UTF-8, or holds a NUL, names nothing."""
+    """Return a name as a database can look for it.
+
+    A word that is not UTF-8, or holds a NUL, names nothing.
+    """
     try:
         word.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,7 @@
-"""All that a store keeps, as one value: what is copied from one store into another, number by number."""
+"""All that a store keeps, as one value.
+
+What is copied from one store into another, number by number.
+"""
 
 from typing import NamedTuple
 
@@ -52,7 +55,10 @@ class Everything(NamedTuple):
 
 
 def add_values(rows: Change, content: Everything) -> None:
-    """Keep what belongs to tasks that are there already: what each of them did, wanted to do, and asked."""
+    """Keep what belongs to tasks that are there already.
+
+    What each of them did, wanted to do, and asked.
+    """
     for run in content.runs:
         rows.add_run(run)
     for call in content.calls:

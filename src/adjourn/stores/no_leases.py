@@ -1,4 +1,7 @@
-"""What a store of one machine says of leases: nothing. There a supervisor is alive while it holds its lock."""
+"""What a store of one machine says of leases: nothing.
+
+There a supervisor is alive while it holds its lock.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +10,10 @@ from adjourn.ports.store import View
 
 
 class NoLeases:
-    """Writers come one after the other, and the dead stay dead: nothing has to be held, fenced or taken away."""
+    """Writers come one after the other, and the dead stay dead.
+
+    Nothing has to be held, fenced or taken away.
+    """
 
     def abandoned(self) -> list[Run]:
         """Return no run: no lease can run out."""
@@ -30,7 +36,10 @@ class NoLeases:
 
 
 def oldest_fitting(view: View, pool: str, fits: Callable[[Task], bool]) -> Task | None:
-    """Return the oldest task of a pool that can be started and that fits; most often it is the first."""
+    """Return the oldest task of a pool that can be started and that fits.
+
+    Most often it is the first.
+    """
     limit = 1
     while len(page := view.queued(pool=pool, limit=limit)) == limit and not any(map(fits, page)):
         limit *= 16

@@ -1,4 +1,7 @@
-"""What every database does alike, by the names of its statements: how rows are numbered and found, the trail, what tasks keep."""
+"""What every database does alike, by the names of its statements.
+
+How rows are numbered and found, the trail, what tasks keep.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,13 +32,17 @@ if TYPE_CHECKING:  # starting is a hot path: only who delivers needs it
 BITS = 20
 LAST = (1 << BITS) - 1
 NEWEST = 1 << 62
-_OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages")  # by its number and theirs
+# By its number and theirs
+_OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages")
 
 Values = tuple[Any, ...]  # what a database hands out; each reader gives it a type at once
 
 
 class Numbered:
-    """A task has a number, and what belongs to it lies side by side: under that number and one of its own."""
+    """A task has a number, and what belongs to it lies side by side.
+
+    Under that number and one of its own.
+    """
 
     def _all(self, query: str, *values: object) -> list[Values]:
         """Run a statement and return its rows; each database says how."""
@@ -71,7 +78,8 @@ class Numbered:
 class Trail(Numbered):
     """What happened, in the one chain of the store, and how far each notifier has told it."""
 
-    _heads: dict[str, tuple[int, bytes]]  # of tasks whose chains grew: their numbers, and their newest links
+    # Of tasks whose chains grew: their numbers, and their newest links
+    _heads: dict[str, tuple[int, bytes]]
 
     def _stored_head(self, task_id: str) -> tuple[int, bytes]:
         """Return a task's number, and the link of its newest event that was there before."""
@@ -144,7 +152,9 @@ class Trail(Numbered):
         """Return what happened to a task last, newest first."""
         self._write_events()
         rows = self._all("last_events", self._no(task_id), most(limit))
-        return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, body, seal in rows]
+        return [
+            Happened(place=no, event=event_of(task_id, body), seal=seal) for no, body, seal in rows
+        ]
 
     def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
@@ -155,7 +165,10 @@ class Trail(Numbered):
         """Return what happened after a place of the trail."""
         self._write_events()
         rows = self._all("happened", after, most(limit))
-        return [Happened(place=no, event=event_of(task_id, body), seal=seal) for no, task_id, body, seal in rows]
+        return [
+            Happened(place=no, event=event_of(task_id, body), seal=seal)
+            for no, task_id, body, seal in rows
+        ]
 
     def place_before(self, moment: int) -> int:
         """Return the place after which everything happened at that moment or later."""
@@ -260,12 +273,18 @@ class Tasks(Numbered):
         """Return a few ids of tasks that the prefix fits."""
         return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
 
-    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+    def tasks(
+        self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
+    ) -> list[Task]:
         """Return the newest tasks first."""
         place, limit = self._no(before) if before else NEWEST, most(limit)
         if not states:
             return [self._task(row) for row in self._all("tasks_before", place, limit)]
-        found = [row for state in states for row in self._all("tasks_in_state_before", state.value, place, limit)]
+        found = [
+            row
+            for state in states
+            for row in self._all("tasks_in_state_before", state.value, place, limit)
+        ]
         return [self._task(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
 
     def unwanted(self) -> set[str]:
@@ -323,7 +342,9 @@ class Asks(Numbered):
         row = self._one("ask_by_no", self._key(task_id, number))
         return self._ask(row) if row else None
 
-    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
+    def open_asks(
+        self, *, limit: int, after: str | None = None, awake_at: int | None = None
+    ) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._named("ask_place", after) if after else (-1, -1)
         if awake_at is None:

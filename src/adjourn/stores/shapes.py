@@ -1,4 +1,7 @@
-"""How a value lies in a row: what SQL compares is a column, all other fields are one body, so that a new field costs nothing."""
+"""How a value lies in a row.
+
+What SQL compares is a column, all other fields are one body, so that a new field costs nothing.
+"""
 
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +16,12 @@ class Shape(Generic[Value]):
     """Takes values of one kind apart and puts them together again."""
 
     def __init__(
-        self, kind: type[Value], *, columns: tuple[str, ...], apart: tuple[str, ...] = (), known: tuple[str, ...] = ()
+        self,
+        kind: type[Value],
+        *,
+        columns: tuple[str, ...],
+        apart: tuple[str, ...] = (),
+        known: tuple[str, ...] = (),
     ) -> None:
         self._kind = kind
         self._columns = columns
@@ -34,8 +42,13 @@ class Shape(Generic[Value]):
         return msgspec.msgpack.encode({field: getattr(value, field) for field in self._apart})
 
     def value(self, columns: tuple[Any, ...], *bodies: bytes, **known: Any) -> Value:
-        """Put a value together. What a column says counts, whatever a body says, and of two bodies the later."""
+        """Put a value together.
+
+        What a column says counts, whatever a body says, and of two bodies the later.
+        """
         fields: Fields = {}
         for body in bodies:
             fields |= _fields.decode(body)
-        return msgspec.convert(fields | dict(zip(self._columns, columns, strict=True)) | known, self._kind)
+        return msgspec.convert(
+            fields | dict(zip(self._columns, columns, strict=True)) | known, self._kind
+        )

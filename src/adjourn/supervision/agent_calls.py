@@ -27,7 +27,13 @@ class Beside:
     """What runs beside the agents of one supervisor."""
 
     def __init__(
-        self, controller: Controller, shims: Shims, *, root: str, processes: LocalProcesses, heart: Heart | None
+        self,
+        controller: Controller,
+        shims: Shims,
+        *,
+        root: str,
+        processes: LocalProcesses,
+        heart: Heart | None,
     ) -> None:
         self._controller = controller
         self._shims = shims
@@ -44,7 +50,9 @@ class Beside:
         place = run_directory(self._root, call.place)
         shim = adopt(place, call.shim) if call.shim else None
         if shim:
-            active.begin(Execution(self._controller.adopt_call(active.run, call), shim, place=place))
+            active.begin(
+                Execution(self._controller.adopt_call(active.run, call), shim, place=place)
+            )
             self._keep_alive(active.run, place)
             return
         state = self._controller.state_of(call)
@@ -149,7 +157,9 @@ class Beside:
                     self._controller.release_call(active.run, call)
                     self._retry_later(active)
                     return
-                result = CallResult(ok=False, error=f"it could not be started: {UNMARKED}: {error.strerror}")
+                result = CallResult(
+                    ok=False, error=f"it could not be started: {UNMARKED}: {error.strerror}"
+                )
                 self._controller.finish_call(active.run, call, result)
                 return
             shim.open_gate()
@@ -169,7 +179,11 @@ class Beside:
         active.retry_at = time.monotonic() + active.retry_pause
 
     def _end(self, active: Active, execution: Execution) -> None:
-        left = NeverStarted() if execution.stayed_out else self._processes.left_behind(execution.call.place)
+        left = (
+            NeverStarted()
+            if execution.stayed_out
+            else self._processes.left_behind(execution.call.place)
+        )
         self._controller.conclude_call(active.run, execution.call, left)
         if isinstance(left, NeverStarted):
             self._retry_later(active)

@@ -12,7 +12,10 @@ _AGAIN = 1.0  # seconds after a beat that failed
 
 
 class Pulse:
-    """The leases of one supervisor. While it beats, they last; when it stops, the shims end their runs by themselves."""
+    """The leases of one supervisor.
+
+    While it beats, they last; when it stops, the shims end their runs by themselves.
+    """
 
     def __init__(self, leases: Leases, *, supervisor: str) -> None:
         self._leases = leases
@@ -31,7 +34,10 @@ class Pulse:
 
     @property
     def interval(self) -> float:
-        """How many seconds pass between two words; whoever looks as often finds what a dead one left before its lease is over."""
+        """How many seconds pass between two words.
+
+        Whoever looks as often finds what a dead one left before its lease is over.
+        """
         return self._leases.length / _BEATS
 
     @property

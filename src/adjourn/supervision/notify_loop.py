@@ -24,11 +24,13 @@ from adjourn.views.notice import Occasion, occasion_of
 _PAGE = 200
 _LOOK_MS = 5_000  # repairs a lost wake-up; everything else is an event
 _RECORD_S = 0.2  # of what was delivered since, a killed courier tells again
-_TOO_OLD: Milliseconds = 7 * 86_400_000  # a notifier that comes back after that long is not told all that it missed
+# A notifier that comes back after that long is not told all that it missed
+_TOO_OLD: Milliseconds = 7 * 86_400_000
 _FOLDER = "notify"
 
 Hint = Callable[[Scene], str]
-Write = Callable[[Happened, Scene, Ask | None], bytes]  # what is sent of an event: secrets are taken out there
+# What is sent of an event: secrets are taken out there
+Write = Callable[[Happened, Scene, Ask | None], bytes]
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Courier:
-    """Brings one notifier what happened. Of several for the same name, one is on its way at a time."""
+    """Brings one notifier what happened.
+
+    Of several for the same name, one is on its way at a time.
+    """
 
     def __init__(
         self,
@@ -88,7 +93,12 @@ class Courier:
         now = self._clock()
         next_at = self._box.next_at(now=now)
         why = self._box.last_error if failed else None
-        return Told(delivered=delivered, failed=failed, why=why, again_in=None if next_at is None else max(0, next_at - now))
+        return Told(
+            delivered=delivered,
+            failed=failed,
+            why=why,
+            again_in=None if next_at is None else max(0, next_at - now),
+        )
 
     @contextmanager
     def _turn(self) -> Generator[None, None, None]:
@@ -100,7 +110,7 @@ class Courier:
         finally:
             held.close()
 
-    # --- what is to be told next -----------------------------------------------------------------------------------
+    # --- what is to be told next ------------------------------------------------------------------
 
     def _next(self) -> Happened | None:
         now = self._clock()
@@ -141,7 +151,7 @@ class Courier:
             self._box = self._box.past(page[-1].place)
         return count
 
-    # --- one try ---------------------------------------------------------------------------------------------------
+    # --- one try ----------------------------------------------------------------------------------
 
     def _remember(self, happened: Happened, why: str | None) -> None:
         """Take down what came of one try."""
@@ -149,7 +159,9 @@ class Courier:
         if why is None:
             self._box = self._box.delivered(happened.place)
         else:
-            self._box = self._box.failed(happened.place, task_id=happened.event.task_id, now=self._clock(), why=why)
+            self._box = self._box.failed(
+                happened.place, task_id=happened.event.task_id, now=self._clock(), why=why
+            )
         if why or time.monotonic() - self._saved_at > _RECORD_S:
             self._save()
 
@@ -174,7 +186,7 @@ class Courier:
             ask = view.ask(str(ask_id)) if ask_id else None
         return self._write(happened, scene, ask)
 
-    # --- what is remembered ----------------------------------------------------------------------------------------
+    # --- what is remembered -----------------------------------------------------------------------
 
     def _load(self) -> None:
         """Read how far we are: another courier may have been on its way meanwhile."""
@@ -197,7 +209,10 @@ class Courier:
 
 
 class Stop:
-    """Tells couriers to leave: at once if nothing is due, and at the latest when their time is over."""
+    """Tells couriers to leave.
+
+    At once if nothing is due, and at the latest when their time is over.
+    """
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe2(os.O_CLOEXEC)

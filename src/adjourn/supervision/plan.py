@@ -26,7 +26,10 @@ class Onlooker(Protocol):
         ...
 
     def reviews(self, task: Task, signals: Signals) -> bool:
-        """Have somebody review a task's work now, if somebody is there; say whether that was done."""
+        """Have somebody review a task's work now, if somebody is there.
+
+        Say whether that was done.
+        """
         ...
 
 
@@ -65,7 +68,9 @@ class Execution:
 
     def _goes_on(self, progress: Progress, signals: Signals) -> bool:
         """Take one step, and say whether another may follow; a review that is open comes first."""
-        reviewed = next((stand.task for stand in progress.stands if stand.in_review and stand.task), None)
+        reviewed = next(
+            (stand.task for stand in progress.stands if stand.in_review and stand.task), None
+        )
         if reviewed:
             return self._onlooker.reviews(reviewed, signals) and not self._says_stop(reviewed)
         stand = progress.next
@@ -76,7 +81,9 @@ class Execution:
 
     def _run(self, stand: Stand, signals: Signals) -> Task:
         if stand.state is ItemState.RUNNING and stand.task:
-            return self._supervisor.join(signals, stand.task, watcher=self._onlooker.begins(stand, stand.task))
+            return self._supervisor.join(
+                signals, stand.task, watcher=self._onlooker.begins(stand, stand.task)
+            )
         task = stand.task if stand.state is ItemState.QUEUED and stand.task else self._begin(stand)
         if not self._supervisor.may_run(task):
             return task
@@ -87,7 +94,11 @@ class Execution:
             raise
         except Conflict:
             return self._controller.find(task.id)  # a worker was faster
-        return self._supervisor.pause(ended) if ended.state is TaskState.QUEUED and signals.taken() else ended
+        return (
+            self._supervisor.pause(ended)
+            if ended.state is TaskState.QUEUED and signals.taken()
+            else ended
+        )
 
     def _begin(self, stand: Stand) -> Task:
         return self._controller.begin_item(

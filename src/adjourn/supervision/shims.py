@@ -1,4 +1,7 @@
-"""Starts the shims of one supervisor: each with an environment of its own, and nothing of an outer run."""
+"""Starts the shims of one supervisor.
+
+Each with an environment of its own, and nothing of an outer run.
+"""
 
 import os
 import select
@@ -18,7 +21,8 @@ from adjourn.system.files import private_directory
 from adjourn.system.user_state import state_directory
 from adjourn.workspace.files import search_path
 
-RUN_KEY = "ADJOURN_RUN_KEY"  # names the variable by which a process shows its database login of which task it is
+# Names the variable by which a process shows its database login of which task it is
+RUN_KEY = "ADJOURN_RUN_KEY"
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 _OWN = "adjourn"
 
@@ -67,7 +71,10 @@ class Shims:
         timeout: float | None = None,
         deadline: float | None = None,
     ) -> Shim:
-        """Start a shim that waits at its gate to run a claimed call; its environment has this on top of what every child has."""
+        """Start a shim that waits at its gate to run a claimed call.
+
+        Its environment has this on top of what every child has.
+        """
         grace = _grace(claimed.task, os.environ)
         first = directory_of_own(self._root, self._own) if self._own else None
         inherited = child_environment(claimed, os.environ, root=self._root, path=first, grace=grace)
@@ -97,7 +104,8 @@ def directory_of_own(root: str, own: str) -> str:
     names = os.listdir(place)
     for name in names:
         if name != _OWN:
-            with suppress(OSError):  # a directory is no program, and somebody else may have been faster
+            # A directory is no program, and somebody else may have been faster
+            with suppress(OSError):
                 os.unlink(os.path.join(place, name))
     if _OWN not in names or not os.path.islink(link) or os.readlink(link) != own:
         draft = os.path.join(root, f"bin.{os.getpid()}")
@@ -109,7 +117,10 @@ def directory_of_own(root: str, own: str) -> str:
 
 
 def _grace(task: Task, environment: Mapping[str, str]) -> float:
-    """Return how long a process has after its interrupt: inside a run less than the outer one, or it would be killed first."""
+    """Return how long a process has after its interrupt.
+
+    Inside a run less than the outer one, or it would be killed first.
+    """
     try:
         return min(task.spec.grace, float(environment["ADJOURN_GRACE"]) / 2)
     except (KeyError, ValueError):
@@ -119,7 +130,10 @@ def _grace(task: Task, environment: Mapping[str, str]) -> float:
 def child_environment(
     claimed: Claimed, inherited: Mapping[str, str], *, root: str, path: str | None, grace: float
 ) -> dict[str, str]:
-    """Return the environment of a run's process: nothing of an outer run, and no approval that was not given to this one."""
+    """Return the environment of a run's process.
+
+    Nothing of an outer run, and no approval that was not given to this one.
+    """
     environment = {
         name: value
         for name, value in inherited.items()
@@ -128,7 +142,12 @@ def child_environment(
     environment["PATH"] = search_path(path, environment)
     run = claimed.run
     ours = {"STORE": root, "STATE": state_directory(inherited)}
-    ours |= {"TASK_ID": run.task_id, "RUN_ID": run.id, "CALL_ID": claimed.call.id, "GRACE": f"{grace:g}"}
+    ours |= {
+        "TASK_ID": run.task_id,
+        "RUN_ID": run.id,
+        "CALL_ID": claimed.call.id,
+        "GRACE": f"{grace:g}",
+    }
     return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}
 
 
@@ -154,7 +173,10 @@ class UnderWay:
 
     @cached_property
     def stayed_out(self) -> bool:
-        """Whether the shim died with its gate open and never went through; it can be seen once, before we let go."""
+        """Whether the shim died with its gate open and never went through.
+
+        It can be seen once, before we let go.
+        """
         return self._shim.stayed_out()
 
     def heed(self, wanted: int) -> None:
@@ -187,7 +209,8 @@ class Active(UnderWay):
         self.run = run
         self.is_driven = is_driven
         self.execution: Execution | None = None
-        # A call beside it that could not be started is tried again at `retry_at`, and later each time.
+        # A call beside it that could not be started is tried again at `retry_at`, and later each
+        # time.
         self.retry_at, self.retry_pause = 0.0, FIRST_PAUSE
         self.failed_starts = 0
         self.is_in_doubt = False  # whether the store failed while a call beside it was to begin

@@ -23,7 +23,13 @@ from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import Heart
 from adjourn.ports.world import Ended, NeverStarted, NewId
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import About, LocalProcesses, run_directory, set_aside, supervisor_lock
+from adjourn.process.processes import (
+    About,
+    LocalProcesses,
+    run_directory,
+    set_aside,
+    supervisor_lock,
+)
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
 from adjourn.process.shortage import is_shortage
 from adjourn.supervision import workspace_notes
@@ -44,7 +50,8 @@ _AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 
-Watcher = Callable[[str, int], None]  # where the run keeps its files, and how often it was told to stop
+# Where the run keeps its files, and how often it was told to stop
+Watcher = Callable[[str, int], None]
 
 
 class Supervisor:
@@ -77,7 +84,10 @@ class Supervisor:
 
     @property
     def interval(self) -> float:
-        """How often to look for what others left: a run goes on if it is adopted before the lease of a dead one is over."""
+        """How often to look for what others left.
+
+        A run goes on if it is adopted before the lease of a dead one is over.
+        """
         return self._heart.interval if self._heart else math.inf
 
     @property
@@ -90,7 +100,10 @@ class Supervisor:
         self._shims.keep_warm(warmth)
 
     def close(self) -> None:
-        """Stop being a supervisor. A lock that nobody holds tells the others here that they may settle what was left."""
+        """Stop being a supervisor.
+
+        A lock that nobody holds tells the others here that they may settle what was left.
+        """
         if self._heart:
             self._heart.close()
         if not (self._heart and self._heart.has_runs):
@@ -120,12 +133,19 @@ class Supervisor:
         return ended
 
     def join(self, signals: Signals, task: Task, *, watcher: Watcher | None = None) -> Task:
-        """See a task through that runs already: as its supervisor if that one is gone, else until it has left or is gone."""
+        """See a task through that runs already.
+
+        As its supervisor if that one is gone, else until it has left or is gone.
+        """
         gc.enable()
         with self._controller.store.read() as view:
             run = view.run(task.id, task.runs)
         active = self._adopted(run)
-        return self._watch_to_the_end(active, signals, watcher) if active else self._see_through(task, run, signals)
+        return (
+            self._watch_to_the_end(active, signals, watcher)
+            if active
+            else self._see_through(task, run, signals)
+        )
 
     def _adopted(self, run: Run) -> Active | None:
         try:
@@ -174,15 +194,22 @@ class Supervisor:
             if signals.taken():
                 self.pause(task)
 
-        return wait_until(self._controller, task.id, lambda seen: seen.state not in _UNDER_WAY, look=look)
+        return wait_until(
+            self._controller, task.id, lambda seen: seen.state not in _UNDER_WAY, look=look
+        )
 
     def may_run(self, task: Task) -> bool:
         """Say whether a task is there to be run: queued, or claimed for this very supervisor."""
-        return task.state is TaskState.QUEUED or self._controller.claimed(task.id, supervisor=self.name) is not None
+        return (
+            task.state is TaskState.QUEUED
+            or self._controller.claimed(task.id, supervisor=self.name) is not None
+        )
 
     def _run_once(self, task: Task, signals: Signals, watcher: Watcher | None) -> Task:
         active = self.begin(task, may_start=lambda: not signals.taken())
-        return active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
+        return (
+            active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
+        )
 
     def _watch_to_the_end(self, active: Active, signals: Signals, watcher: Watcher | None) -> Task:
         try:
@@ -192,7 +219,10 @@ class Supervisor:
         return self._end_patiently(active)
 
     def _end_patiently(self, active: Active) -> Task:
-        """Report how a run ended, also where the database is away for a moment: the result is on disk, the lease is renewed."""
+        """Report how a run ended, also where the database is away for a moment.
+
+        The result is on disk, the lease is renewed.
+        """
         for pause in _PATIENCE if self._heart else ():
             with suppress(StoreProblem):
                 return self.end(active)
@@ -204,19 +234,31 @@ class Supervisor:
         if task.state is not TaskState.QUEUED:
             return False
         if task.tries:
-            return True  # what it would have started was not what was let through: the next claim finds out what changed
+            # What it would have started was not what was let through: the next claim finds out what
+            # changed
+            return True
         with self._controller.store.read() as view:
             return view.run(task.id, task.runs).state is RunState.WAITING
 
     def can_run(self, task: Task) -> bool:
-        """Say whether a task of a shared pool can run on this machine: where its workspace is missing, it is for another."""
+        """Say whether a task of a shared pool can run on this machine.
+
+        Where its workspace is missing, it is for another.
+        """
         return self._heart is None or os.path.isdir(task.spec.workspace)
 
     def begin(self, task: Task, *, may_start: Callable[[], bool]) -> Active | Task:
-        """Take a queued task and open the gate of its run. Return the task instead if that has ended already."""
+        """Take a queued task and open the gate of its run.
+
+        Return the task instead if that has ended already.
+        """
         require_workspace(self._controller, task)
         deadline = self._heart.deadline() if self._heart else None
-        mine = self._controller.claimed(task.id, supervisor=self.name) if task.state is TaskState.RUNNING else None
+        mine = (
+            self._controller.claimed(task.id, supervisor=self.name)
+            if task.state is TaskState.RUNNING
+            else None
+        )
         try:
             claimed = mine or self._controller.claim(task.id, supervisor=self.name)
         except OSError as error:
@@ -231,7 +273,9 @@ class Supervisor:
             self._unopened.append(claimed.run)
             raise
 
-    def _begin(self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]) -> Active | Task:
+    def _begin(
+        self, claimed: Claimed, *, deadline: float | None, may_start: Callable[[], bool]
+    ) -> Active | Task:
         try:
             workspace_notes.note_before(self._controller, claimed.task)
             shim = self._started(claimed, deadline=deadline)
@@ -256,7 +300,9 @@ class Supervisor:
         """Give back the runs whose gate stayed shut because the store failed."""
         while self._unopened:
             with suppress(Conflict):  # somebody else has done so
-                self._controller.release(self._unopened[-1], why="the store failed before the gate opened")
+                self._controller.release(
+                    self._unopened[-1], why="the store failed before the gate opened"
+                )
             self._unopened.pop()
 
     def _started(self, claimed: Claimed, *, deadline: float | None) -> Shim:
@@ -281,7 +327,9 @@ class Supervisor:
             deadline=deadline,
         )
 
-    def _through_the_gate(self, active: Active, shim: Shim, call: Call, *, may_start: Callable[[], bool]) -> Active | Task:
+    def _through_the_gate(
+        self, active: Active, shim: Shim, call: Call, *, may_start: Callable[[], bool]
+    ) -> Active | Task:
         if not may_start():
             shim.interrupt()  # at the gate it writes down that nothing was started
             shim.wait(None)
@@ -293,7 +341,8 @@ class Supervisor:
             active.leave()
             self.forget(active)
             return executing
-        self._keep_alive(active.run, deadline)  # its lease is a new one: where a database is slow, the first may be over by now
+        # Its lease is a new one: where a database is slow, the first may be over by now
+        self._keep_alive(active.run, deadline)
         try:
             self._controller.mark_start(call, active.run.id)
         except OSError as error:
@@ -307,7 +356,8 @@ class Supervisor:
         except GateShut:
             active.leave()
             return self._give_back_unstarted(active.run, why=_DIED)
-        with suppress(StoreProblem, OSError):  # it runs: from here on it is watched, whatever else fails
+        # It runs: from here on it is watched, whatever else fails
+        with suppress(StoreProblem, OSError):
             exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
@@ -345,7 +395,13 @@ class Supervisor:
         """What runs the calls of agents."""
         from adjourn.supervision.agent_calls import Beside
 
-        return Beside(self._controller, self._shims, root=self._root, processes=self._processes, heart=self._heart)
+        return Beside(
+            self._controller,
+            self._shims,
+            root=self._root,
+            processes=self._processes,
+            heart=self._heart,
+        )
 
     def _keep_alive(self, run: Run, deadline: float | None) -> None:
         if self._heart and deadline is not None:
@@ -359,7 +415,8 @@ class Supervisor:
             poll.register(source, select.POLLIN)
         try:
             if active.is_driven:
-                self._beside.begin(active)  # what a person has let through starts before the agent is up
+                # What a person has let through starts before the agent is up
+                self._beside.begin(active)
             while True:
                 active.heed(signals.taken() + wish)
                 ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
@@ -390,7 +447,10 @@ class Supervisor:
             return view.unwanted()
 
     def let_go(self, active: Active) -> None:
-        """Have nothing to do any more with a run that somebody else has, or soon will: what is left of it here is killed."""
+        """Have nothing to do any more with a run that somebody else has, or soon will.
+
+        What is left of it here is killed.
+        """
         active.heed(_AT_ONCE)
         active.leave()
         self.forget(active)
@@ -401,7 +461,10 @@ class Supervisor:
             self._heart.forget(active.run.id)
 
     def end(self, active: Active) -> Task:
-        """Report how a run ended whose shim is gone. Until that is in the store, nobody else may say what became of it."""
+        """Report how a run ended whose shim is gone.
+
+        Until that is in the store, nobody else may say what became of it.
+        """
         try:
             ended = self._end(active)
         except StoreProblem:

@@ -1,4 +1,7 @@
-"""What a command does that neither starts nor ends a run: it waits for one, or looks after one that was left alone."""
+"""What a command does that neither starts nor ends a run.
+
+It waits for one, or looks after one that was left alone.
+"""
 
 import gc
 import os
@@ -17,14 +20,23 @@ LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 
 
 def require_workspace(controller: Controller, task: Task) -> None:
-    """Refuse a task whose workspace is not where it was: the same work anywhere else is other work."""
+    """Refuse a task whose workspace is not where it was.
+
+    The same work anywhere else is other work.
+    """
     if os.path.isdir(task.spec.workspace):
         return
     with controller.store.read() as view:
         run = view.run(task.id, task.runs) if task.runs else None
-    known = [f"run {run.id}" if run else "", task.spec.runner, f"session {run.session_ref}" if run and run.session_ref else ""]
+    known = [
+        f"run {run.id}" if run else "",
+        task.spec.runner,
+        f"session {run.session_ref}" if run and run.session_ref else "",
+    ]
     why = f"its workspace {task.spec.workspace} is not there any more"
-    sentence = f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
+    sentence = (
+        f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
+    )
     raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
@@ -37,7 +49,10 @@ def wait_until(
     timeout: float | None = None,
     every_ms: int = LOOK_MS,
 ) -> Task:
-    """Wait for a task, by events and without work in between. `look` is called first and at every event."""
+    """Wait for a task, by events and without work in between.
+
+    `look` is called first and at every event.
+    """
     gc.enable()  # short commands go without; this one may last
     ear = controller.store.listen()
     poll = select.poll()

@@ -6,7 +6,14 @@ import time
 from collections.abc import Callable
 
 from adjourn.controller.controller import Controller
-from adjourn.core.errors import AdjournError, CannotResume, Conflict, NotStarted, StoreProblem, WorkspaceBusy
+from adjourn.core.errors import (
+    AdjournError,
+    CannotResume,
+    Conflict,
+    NotStarted,
+    StoreProblem,
+    WorkspaceBusy,
+)
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
@@ -53,8 +60,10 @@ class Worker:
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
         self._not_before: dict[str, tuple[float, float]] = {}
-        self._held_until, self._hold = 0.0, _BACKOFF / 2  # nothing is started before, because of the machine
-        self._shortages: set[str] = set()  # what the machine lacks, as far as it was logged since the last start
+        # Nothing is started before, because of the machine
+        self._held_until, self._hold = 0.0, _BACKOFF / 2
+        # What the machine lacks, as far as it was logged since the last start
+        self._shortages: set[str] = set()
         self._is_woken = False
         self._trouble: str | None = None
         self._silence: str | None = None
@@ -67,7 +76,10 @@ class Worker:
         return len(self._active)
 
     def work(self, signals: Signals, *, once: bool = False) -> None:
-        """Run ready tasks until told to stop and all runs have left; with `once`, until nothing is left to do."""
+        """Run ready tasks until told to stop and all runs have left.
+
+        With `once`, until nothing is left to do.
+        """
         gc.freeze()  # what a collection never touches stays shared with the fork server
         gc.enable()  # short commands go without; this one lasts
         ear = self._controller.store.listen()
@@ -86,7 +98,8 @@ class Worker:
             self._supervisor.give_back()
             self._report_again()
             if self._is_woken and not stops:
-                self._start_ready(signals)  # what was just decided does not wait for what the dead left
+                # What was just decided does not wait for what the dead left
+                self._start_ready(signals)
             self._settle()
             if not stops:
                 self._take_over()
@@ -105,12 +118,17 @@ class Worker:
             self._hold_back(error)
         self._on_look()
         self._leave_on_disk(stops)
-        return bool(self._active or self._unreported) or not (stops or (once and not self._not_before))
+        return bool(self._active or self._unreported) or not (
+            stops or (once and not self._not_before)
+        )
 
-    # --- what happens between two waits ----------------------------------------------------------------------------
+    # --- what happens between two waits -----------------------------------------------------------
 
     def _tell_of_leases(self) -> None:
-        """Say that our leases are not renewed, once for each reason: a database that can be read need not take them."""
+        """Say that our leases are not renewed, once for each reason.
+
+        A database that can be read need not take them.
+        """
         before, self._trouble = self._trouble, self._supervisor.trouble
         if self._trouble not in {None, before}:
             self._log("store_error", error=self._trouble)
@@ -119,7 +137,11 @@ class Worker:
         """Say that nobody wakes us, once for each reason: decisions then wait until we look."""
         before, self._silence = self._silence, ear.trouble
         if self._silence not in {None, before}:
-            self._log("cannot_listen", error=self._silence, way_out=f"it looks every {self._settings.poll_interval:g} s instead")
+            self._log(
+                "cannot_listen",
+                error=self._silence,
+                way_out=f"it looks every {self._settings.poll_interval:g} s instead",
+            )
 
     def _tell_of_store(self, error: StoreProblem, **facts: object) -> None:
         self._log("store_error", **facts, error=error.sentence, way_out=error.way_out)
@@ -131,7 +153,10 @@ class Worker:
         self._look_for_responses()
 
     def _take_over(self) -> None:
-        """Adopt the runs whose supervisor died and whose shim lives: nothing of them is started again."""
+        """Adopt the runs whose supervisor died and whose shim lives.
+
+        Nothing of them is started again.
+        """
         for run in self._controller.orphans():
             try:
                 active = self._supervisor.adopt(run)
@@ -157,18 +182,24 @@ class Worker:
             is_due = self._not_before.get(task.id, (0.0, 0.0))[0] <= now
             return is_due and tries.get(task.id, 0) < _TRIES and self._supervisor.can_run(task)
 
-        return self._controller.store.next_queued(self._pool, supervisor=self._supervisor.name, fits=fits)
+        return self._controller.store.next_queued(
+            self._pool, supervisor=self._supervisor.name, fits=fits
+        )
 
     def _forget_pauses(self) -> None:
         if self._not_before:
             with self._controller.store.read() as view:
-                self._not_before = {name: when for name, when in self._not_before.items() if _is_queued(view, name)}
+                self._not_before = {
+                    name: when for name, when in self._not_before.items() if _is_queued(view, name)
+                }
 
     def _start(self, task: Task, signals: Signals) -> None:
         try:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.taken())
         except CannotResume as error:
-            self._on_settled(self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}"))
+            self._on_settled(
+                self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}")
+            )
             self._log("given_up", task=task.id, error=error.sentence)
             return
         except WorkspaceBusy:
@@ -179,10 +210,13 @@ class Worker:
         except StoreProblem:
             raise
         except NotStarted:
-            self._delay(task.id, longest=_LONGEST_HOLD)  # should it be the task after all, the others are not kept by it
+            # Should it be the task after all, the others are not kept by it
+            self._delay(task.id, longest=_LONGEST_HOLD)
             raise
         except AdjournError as error:
-            self._log("not_started", task=task.id, error=error.sentence, again_in=self._delay(task.id))
+            self._log(
+                "not_started", task=task.id, error=error.sentence, again_in=self._delay(task.id)
+            )
             return
         if isinstance(begun, Active):
             self._held_until, self._hold = 0.0, _BACKOFF / 2
@@ -201,7 +235,10 @@ class Worker:
         return longer
 
     def _hold_back(self, error: NotStarted | OSError) -> None:
-        """Start nothing for a while, longer each time, and log each reason once: the machine lacks something."""
+        """Start nothing for a while, longer each time, and log each reason once.
+
+        The machine lacks something.
+        """
         self._hold = min(2 * self._hold, _LONGEST_HOLD)
         self._held_until = time.monotonic() + self._hold
         reason = error.reason if isinstance(error, NotStarted) else error.strerror or str(error)
@@ -215,7 +252,7 @@ class Worker:
         self._active[active.fileno()] = active
         self._poll.register(active.fileno(), select.POLLIN)
 
-    # --- the wait --------------------------------------------------------------------------------------------------
+    # --- the wait ---------------------------------------------------------------------------------
 
     def _wait(self, ear: Listener) -> None:
         ready = {fd for fd, _ in self._poll.poll(self._patience() * 1000)}
@@ -224,7 +261,10 @@ class Worker:
         self._tend(ready)
 
     def _tend(self, ready: set[int]) -> None:
-        """See to the runs that have left, and to what runs beside agents: a call may have been let through meanwhile."""
+        """See to the runs that have left, and to what runs beside agents.
+
+        A call may have been let through meanwhile.
+        """
         for fd, active in list(self._active.items()):
             if fd not in ready and not active.is_driven:
                 continue
@@ -253,7 +293,13 @@ class Worker:
             moments = [max(moment, self._held_until) for moment in moments]
         if self._drain_deadline is not None and self._drain_deadline > now:
             moments.append(self._drain_deadline)
-        return min([self._settings.poll_interval, self._supervisor.interval, *(max(moment - now, 0.01) for moment in moments)])
+        return min(
+            [
+                self._settings.poll_interval,
+                self._supervisor.interval,
+                *(max(moment - now, 0.01) for moment in moments),
+            ]
+        )
 
     def _end(self, fd: int) -> None:
         active = self._unwatched(fd)
@@ -289,10 +335,17 @@ class Worker:
             self._unreported.pop()
 
     def _leave_on_disk(self, stops: int) -> None:
-        """Give up telling how runs ended, once told to stop: their results are on disk, and the next worker here tells them."""
+        """Give up telling how runs ended, once told to stop.
+
+        Their results are on disk, and the next worker here tells them.
+        """
         if stops > 1 or (stops and self._is_drain_over()):
             for active in self._unreported:
-                self._log("unreported", run=active.run.id, way_out="start a worker on this machine once the store is there")
+                self._log(
+                    "unreported",
+                    run=active.run.id,
+                    way_out="start a worker on this machine once the store is there",
+                )
             self._unreported.clear()
 
     def _heed(self, stops: int) -> None:

@@ -1,4 +1,7 @@
-"""Notes how a task leaves its workspace: what is checked out at a pause, and what it changed, for whoever reviews it."""
+"""Notes how a task leaves its workspace.
+
+What is checked out at a pause, and what it changed, for whoever reviews it.
+"""
 
 import msgspec
 
@@ -55,7 +58,8 @@ def note_changes(controller: Controller, task: Task) -> None:
     before = controller.kept(task.id, BEFORE)
     if before is None or noted_changes(controller.kept(task.id, CHANGES), run=task.runs):
         return
-    from adjourn.workspace.sketch import compare, decoded, sketch_of  # seldom: most work is not reviewed
+    # Seldom: most work is not reviewed
+    from adjourn.workspace.sketch import compare, decoded, sketch_of
 
     stat = compare(decoded(before), sketch_of(task.spec.workspace))
     controller.keep(task.id, CHANGES, msgspec.json.encode(Noted(run=task.runs, stat=stat)))

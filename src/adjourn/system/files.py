@@ -8,7 +8,9 @@ from contextlib import suppress
 from adjourn.core.errors import StoreProblem
 
 # What `open` says of a path that leads to no file of ours: none, a link, a socket, somebody else's.
-_NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM})
+_NO_FILE = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM}
+)
 
 
 def private_directory(path: str) -> str:
@@ -64,7 +66,8 @@ def write_all(fd: int, content: bytes) -> None:
 def open_plain(path: str) -> int | None:
     """Open a plain file for reading, or return None where there is none.
 
-    A process of the same user can put anything in its place. A FIFO would block for ever and a link leads elsewhere.
+    A process of the same user can put anything in its place. A FIFO would block for ever and a link
+    leads elsewhere.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)

@@ -46,7 +46,10 @@ def hold_if_free(path: str) -> HeldLock | None:
 
 
 def is_held(path: str) -> bool:
-    """Say whether somebody holds the lock at `path`; asking never keeps others from asking or holding."""
+    """Say whether somebody holds the lock at `path`.
+
+    Asking never keeps others from asking or holding.
+    """
     fd = open_plain(path)
     if fd is None:
         return False

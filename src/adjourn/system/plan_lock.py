@@ -1,4 +1,7 @@
-"""Who executes a plan in a workspace: each holds a lock while it does, and says in it what it is."""
+"""Who executes a plan in a workspace.
+
+Each holds a lock while it does, and says in it what it is.
+"""
 
 import os
 
@@ -19,7 +22,10 @@ class Executor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hold(root: str, workspace: str, executor: Executor) -> lock.HeldLock | None:
-    """Take the lock of a workspace, and say in it who has it; or return None if somebody else has."""
+    """Take the lock of a workspace, and say in it who has it.
+
+    Or return None if somebody else has.
+    """
     private_directory(os.path.join(root, "plans"))
     held = lock.hold_if_free(_path(root, workspace))
     if held:

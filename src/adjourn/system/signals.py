@@ -32,7 +32,8 @@ class Signals:
 def deferred_signals(*, heeds_later: bool = True) -> Generator[Signals, None, None]:
     """Turn interrupts into something to poll, so that none ever breaks into a transaction.
 
-    A command that only has to say how a run ended heeds none later: the second Ctrl+C must not keep it from that.
+    A command that only has to say how a run ended heeds none later: the second Ctrl+C must not keep
+    it from that.
     """
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     before = {number: signal.getsignal(number) for number in _PAUSE_SIGNALS}
@@ -57,7 +58,8 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """Let the wake-up descriptor tell of the signal."""
 
 
-IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)  # each has an error in its stead, or no meaning to us
+# Each has an error in its stead, or no meaning to us
+IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def start_afresh() -> None:

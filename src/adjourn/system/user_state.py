@@ -12,7 +12,10 @@ _taken: dict[str, str] = {}
 
 
 def state_directory(environment: Mapping[str, str]) -> str:
-    """Return the user's state directory. A relative XDG_STATE_HOME or HOME is void: it would be the project's."""
+    """Return the user's state directory.
+
+    A relative XDG_STATE_HOME or HOME is void: it would be the project's.
+    """
     given = environment.get(STATE, "")
     if os.path.isabs(given):
         return given
@@ -48,13 +51,17 @@ def take_key_file(path: str) -> None:
             _taken[KEY] = file.read()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise Misuse(f"{path}: the key cannot be read: {why}", way_out="name a file that holds the key") from error
+        raise Misuse(
+            f"{path}: the key cannot be read: {why}", way_out="name a file that holds the key"
+        ) from error
 
 
 def store_key() -> str | None:
     """Return the key that was given for a store, if one was."""
     key = (_taken.get(KEY) or os.environ.get(KEY) or "").strip()
     if key and len(key) < _SHORTEST_KEY:
-        sentence = f"the key of the store has {len(key)} characters: it needs {_SHORTEST_KEY} or more"
+        sentence = (
+            f"the key of the store has {len(key)} characters: it needs {_SHORTEST_KEY} or more"
+        )
         raise Misuse(sentence, way_out="make one with: openssl rand -hex 32")
     return key or None

@@ -1,4 +1,7 @@
-"""YAML or JSON as texts, lists and mappings: nothing is constructed, no alias is followed, and no type is guessed."""
+"""YAML or JSON as texts, lists and mappings.
+
+Nothing is constructed, no alias is followed, and no type is guessed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -103,9 +106,13 @@ def _node(event: Any, events: Iterator[Any], *, depth: int) -> Tree:
         raise Misuse("it is nested too deeply", way_out="see docs/how-to/clarifications.md")
     match event:
         case yaml.ScalarEvent():
-            return str(event.value) if event.value or event.style else None  # nothing at all is not a text
+            # Nothing at all is not a text
+            return str(event.value) if event.value or event.style else None
         case yaml.SequenceStartEvent():
-            return [_node(item, events, depth=depth + 1) for item in _until(yaml.SequenceEndEvent, events)]
+            return [
+                _node(item, events, depth=depth + 1)
+                for item in _until(yaml.SequenceEndEvent, events)
+            ]
         case _:
             return _pairs(events, depth=depth + 1)
 

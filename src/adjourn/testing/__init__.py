@@ -1,1 +1,4 @@
-"""What people need who write a store, a runner or a notifier: a memory store and contract suites."""
+"""What people need who write a store, a runner or a notifier.
+
+A memory store and contract suites.
+"""

@@ -15,7 +15,15 @@ from adjourn.core.errors import NotFound, Outdated, StoreProblem
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
-from adjourn.core.trail.events import GENESIS, Event, Happened, Sealed, forgotten, link_after, seal_after
+from adjourn.core.trail.events import (
+    GENESIS,
+    Event,
+    Happened,
+    Sealed,
+    forgotten,
+    link_after,
+    seal_after,
+)
 from adjourn.ports.store import Turn
 from adjourn.stores.no_leases import NoLeases, oldest_fitting
 
@@ -23,7 +31,10 @@ _FEW = 3
 
 
 class MemoryStore:
-    """A store that lives as long as its process. Transactions are copies that replace what was there."""
+    """A store that lives as long as its process.
+
+    Transactions are copies that replace what was there.
+    """
 
     def __init__(self) -> None:
         self._rows = Rows()
@@ -45,7 +56,13 @@ class MemoryStore:
         for ear in self._ears:
             ear.wake()
 
-    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+    def next_queued(
+        self,
+        pool: str,
+        *,
+        supervisor: str,  # noqa: ARG002 -- a name of the port
+        fits: Callable[[Task], bool],
+    ) -> Task | None:
         """Return the oldest task of a pool that can be started and that fits."""
         with self.read() as view:
             return oldest_fitting(view, pool, fits)
@@ -125,10 +142,16 @@ class Rows(NoLeases):
     def tasks_like(self, prefix: str) -> list[str]:
         """Return a few ids of tasks that the prefix fits."""
         by_id = [task_id for task_id in self._tasks if task_id.startswith(prefix)]
-        by_checkpoint = [run.task_id for run in self._runs.values() if (run.checkpoint_id or "").startswith(prefix)]
+        by_checkpoint = [
+            run.task_id
+            for run in self._runs.values()
+            if (run.checkpoint_id or "").startswith(prefix)
+        ]
         return sorted({*by_id, *by_checkpoint})[:_FEW]
 
-    def tasks(self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None) -> list[Task]:
+    def tasks(
+        self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
+    ) -> list[Task]:
         """Return the newest tasks first."""
         newest = list(reversed(self._tasks.values()))
         if before:
@@ -145,7 +168,11 @@ class Rows(NoLeases):
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:
         """Return the tasks of a pool that can be started, oldest first."""
-        fitting = (task for task in self._tasks.values() if task.state is TaskState.QUEUED and task.spec.pool == pool)
+        fitting = (
+            task
+            for task in self._tasks.values()
+            if task.state is TaskState.QUEUED and task.spec.pool == pool
+        )
         return list(fitting)[:limit]
 
     def run(self, task_id: str, number: int) -> Run:
@@ -199,23 +226,34 @@ class Rows(NoLeases):
 
     def ask_in_slot(self, slot: str) -> Ask | None:
         """Return the newest ask in that slot that was not withdrawn."""
-        fitting = [ask for ask in self._asks.values() if ask.slot == slot and ask.state is not AskState.WITHDRAWN]
+        fitting = [
+            ask
+            for ask in self._asks.values()
+            if ask.slot == slot and ask.state is not AskState.WITHDRAWN
+        ]
         return fitting[-1] if fitting else None
 
     def ask_numbered(self, task_id: str, number: int) -> Ask | None:
         """Return the n-th ask of a task, if there is one."""
         return next((ask for ask in self.asks(task_id) if ask.number == number), None)
 
-    def open_asks(self, *, limit: int, after: str | None = None, awake_at: int | None = None) -> list[Ask]:
+    def open_asks(
+        self, *, limit: int, after: str | None = None, awake_at: int | None = None
+    ) -> list[Ask]:
         """Return open asks of all tasks, oldest first."""
         place = self._place(self.ask(after)) if after else ()
-        rest = sorted((ask for ask in self._asks.values() if ask.is_open and self._place(ask) > place), key=self._place)
+        rest = sorted(
+            (ask for ask in self._asks.values() if ask.is_open and self._place(ask) > place),
+            key=self._place,
+        )
         return [ask for ask in rest if awake_at is None or not ask.is_snoozed(awake_at)][:limit]
 
     def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
         """Return the open asks that are snoozed, those first that come back first."""
         snoozed = [ask for ask in self._asks.values() if ask.is_open and ask.is_snoozed(now)]
-        return sorted(snoozed, key=lambda ask: (ask.snoozed_until or 0, *self._place(ask)[1:]))[:limit]
+        return sorted(snoozed, key=lambda ask: (ask.snoozed_until or 0, *self._place(ask)[1:]))[
+            :limit
+        ]
 
     def count_snoozed_asks(self, *, now: int) -> int:
         """Return how many open asks are snoozed."""
@@ -226,7 +264,11 @@ class Rows(NoLeases):
 
     def expired_asks(self, *, now: int) -> list[Ask]:
         """Return the open asks whose time is over."""
-        over = [ask for ask in self._asks.values() if ask.is_open and ask.expires_at is not None and ask.expires_at <= now]
+        over = [
+            ask
+            for ask in self._asks.values()
+            if ask.is_open and ask.expires_at is not None and ask.expires_at <= now
+        ]
         return sorted(over, key=lambda ask: self._place(ask)[1:])
 
     def count_open_asks(self) -> int:
@@ -256,7 +298,9 @@ class Rows(NoLeases):
     def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
         """Return a transcript, or so much of it after a message."""
         name = self.task(task_id).id
-        found = sorted((number, body) for (owner, number), body in self._messages.items() if owner == name)
+        found = sorted(
+            (number, body) for (owner, number), body in self._messages.items() if owner == name
+        )
         return [body for number, body in found if number > after]
 
     def count_messages(self, task_id: str) -> int:
@@ -288,8 +332,12 @@ class Rows(NoLeases):
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
         """Return what happened to a task last, newest first."""
         name = self.task(task_id).id
-        rows = [row for row in reversed(self._trail) if row.event and row.event.task_id == name][:limit]
-        return [Happened(place=row.place, event=row.event, seal=row.seal) for row in rows if row.event]
+        rows = [row for row in reversed(self._trail) if row.event and row.event.task_id == name][
+            :limit
+        ]
+        return [
+            Happened(place=row.place, event=row.event, seal=row.seal) for row in rows if row.event
+        ]
 
     def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         """Return the audit trail of the whole store."""
@@ -306,11 +354,19 @@ class Rows(NoLeases):
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         """Return what happened after a place of the trail."""
         rows = enumerate(self._trail[after:], start=after + 1)
-        return [Happened(place=place, event=row.event, seal=row.seal) for place, row in rows if row.event][:limit]
+        return [
+            Happened(place=place, event=row.event, seal=row.seal)
+            for place, row in rows
+            if row.event
+        ][:limit]
 
     def place_before(self, moment: int) -> int:
         """Return the place after which everything happened at that moment or later."""
-        earlier = (row.place for row in reversed(self.happened(after=0, limit=len(self._trail))) if row.event.at < moment)
+        earlier = (
+            row.place
+            for row in reversed(self.happened(after=0, limit=len(self._trail)))
+            if row.event.at < moment
+        )
         return next(earlier, 0)
 
     def outbox(self, notifier: str) -> Outbox | None:
@@ -365,7 +421,8 @@ class Rows(NoLeases):
     def close_turn(self, run_id: str, thing: str) -> None:
         """Remember that a run got what it had asked for."""
         self._turns = [
-            replace(turn, left_open=False) if (turn.run_id, turn.thing) == (run_id, thing) else turn for turn in self._turns
+            replace(turn, left_open=False) if (turn.run_id, turn.thing) == (run_id, thing) else turn
+            for turn in self._turns
         ]
 
     def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:

@@ -1,4 +1,7 @@
-"""What is said of a task that an agent works on: whether it can still be resumed, and what it used."""
+"""What is said of a task that an agent works on.
+
+Whether it can still be resumed, and what it used.
+"""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -7,7 +10,17 @@ import msgspec
 
 from adjourn.cli.session import Session
 from adjourn.core.agent.calls import Spent
-from adjourn.core.agent.transcript import BEGAN, Assistant, Message, Tally, ToolCall, ToolResult, Usage, User, decoded
+from adjourn.core.agent.transcript import (
+    BEGAN,
+    Assistant,
+    Message,
+    Tally,
+    ToolCall,
+    ToolResult,
+    Usage,
+    User,
+    decoded,
+)
 from adjourn.core.documents import ResumabilityDoc, resumability_doc
 from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
@@ -22,13 +35,22 @@ def resumability_of(session: Session, task: Task) -> ResumabilityDoc | None:
         return None
     from adjourn.wiring.runners import looks_at  # seldom needed
 
-    return resumability_doc(looks_at(session.controller, task), restart=command(session, "restart", task.id))
+    return resumability_doc(
+        looks_at(session.controller, task), restart=command(session, "restart", task.id)
+    )
 
 
 def resumability_lines(found: ResumabilityDoc) -> Iterator[str]:
     """Say whether an agent can go on where it left, and what stands in the way."""
-    yield "it can be resumed" if found.can_be_resumed else f"it cannot be resumed: {found.way_out} begins anew"
-    yield from (f"  {look.thing:<9}  {'' if look.fine else 'NO: '}{prose(look.says)}" for look in found.looks)
+    yield (
+        "it can be resumed"
+        if found.can_be_resumed
+        else f"it cannot be resumed: {found.way_out} begins anew"
+    )
+    yield from (
+        f"  {look.thing:<9}  {'' if look.fine else 'NO: '}{prose(look.says)}"
+        for look in found.looks
+    )
 
 
 def usage_words(spent: Spent) -> str:
@@ -55,7 +77,9 @@ def show_transcript(session: Session, task: Task) -> None:
     messages = _messages(session, task)
     tally = Tally(messages)
     if session.wants_json:
-        doc = TranscriptDoc(task_id=task.id, messages=tuple(messages), steps=tally.steps, usage=tally.usage)
+        doc = TranscriptDoc(
+            task_id=task.id, messages=tuple(messages), steps=tally.steps, usage=tally.usage
+        )
         session.document(doc)
         return
     cut = cut_for(session, task.id)
@@ -78,7 +102,11 @@ def _lines(session: Session, message: Message, cut: Cut) -> Iterator[str]:
             yield from _indented(block(text), cut)
         case Assistant():
             yield f"model ({prose(message.model)})" if message.model else "model"
-            words = agent_words(message.text, columns=session.columns_for_words - len(_INDENT), cut=cut) if message.text else []
+            words = (
+                agent_words(message.text, columns=session.columns_for_words - len(_INDENT), cut=cut)
+                if message.text
+                else []
+            )
             yield from (f"{_INDENT}{line}" for line in words)
             for call in message.tool_calls:
                 yield from _call(call, cut)

@@ -4,7 +4,17 @@ from collections.abc import Sequence
 
 from adjourn.cli.session import Session
 from adjourn.core.call import COMMAND, Call, arguments_of, canonical, command_of
-from adjourn.core.text.render import WHOLE, Cut, argv_lines, call_lines, clipped, fit, shortened, visible, width
+from adjourn.core.text.render import (
+    WHOLE,
+    Cut,
+    argv_lines,
+    call_lines,
+    clipped,
+    fit,
+    shortened,
+    visible,
+    width,
+)
 from adjourn.views.next_step import command
 
 SHORT = 8
@@ -28,11 +38,18 @@ _COLOURS = {
 
 def coloured(session: Session, text: str, word: str) -> str:
     """Colour a text for a state or a kind, where colour helps."""
-    return f"\x1b[{_COLOURS[word]}m{text}\x1b[0m" if session.has_colour and word in _COLOURS else text
+    return (
+        f"\x1b[{_COLOURS[word]}m{text}\x1b[0m" if session.has_colour and word in _COLOURS else text
+    )
 
 
 def table(
-    session: Session, head: Sequence[str], rows: Sequence[Sequence[str]], *, colour_by: int | None = None, least: int = 16
+    session: Session,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    colour_by: int | None = None,
+    least: int = 16,
 ) -> str:
     """Align columns; the last takes what room is left, and so many columns at least."""
     widths = [max(width(cell) for cell in column) for column in zip(head, *rows, strict=True)]
@@ -70,8 +87,12 @@ def call_block(session: Session, call: Call) -> list[str]:
     lines = [f"  {call.tool_call_id} {call.tool}, sha256 {call.digest[:16]}"]
     lines += [f"    {line}" for line in argv_lines(whole.argv, cut=cut)]
     lines.append(f"    in   {visible(whole.cwd)}")
-    lines += [f"    with {visible(name)}={shortened(value, cut=cut)}" for name, value in whole.env.items()]
-    lines += [f"    file {visible(path)} {visible(found)}" for path, found in sorted(whole.files.items())]
+    lines += [
+        f"    with {visible(name)}={shortened(value, cut=cut)}" for name, value in whole.env.items()
+    ]
+    lines += [
+        f"    file {visible(path)} {visible(found)}" for path, found in sorted(whole.files.items())
+    ]
     return lines
 
 
@@ -80,10 +101,17 @@ def _tool_block(session: Session, call: Call) -> list[str]:
     from adjourn.core.agent.calls import files_of  # a listing shows no call whole
 
     lines = call_lines(call.tool, arguments_of(call.body), cut=cut_for(session, call.task_id))
-    lines += [f"file {visible(path)} {visible(found)}" for path, found in sorted(files_of(call.body).items())]
+    lines += [
+        f"file {visible(path)} {visible(found)}"
+        for path, found in sorted(files_of(call.body).items())
+    ]
     return [f"  {call.tool_call_id} sha256 {call.digest[:16]}", *(f"    {line}" for line in lines)]
 
 
 def cut_for(session: Session, task_id: str) -> Cut:
     """Say how much of a value is shown, and how to see the rest."""
-    return Cut(limit=2_000, rest=command(session, "show", task_id, "--full")) if session.cuts else WHOLE
+    return (
+        Cut(limit=2_000, rest=command(session, "show", task_id, "--full"))
+        if session.cuts
+        else WHOLE
+    )

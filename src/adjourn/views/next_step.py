@@ -16,7 +16,9 @@ def command(session: Session, *words: str) -> str:
     """Return a command line of this very program on this very store."""
     store = ["--store", session.root] if session.given_store else []
     at = words.index("--") if "--" in words else len(words)
-    return command_line([_program(sys.argv[0], os.environ.get("PATH", "")), *words[:at], *store, *words[at:]])
+    return command_line(
+        [_program(sys.argv[0], os.environ.get("PATH", "")), *words[:at], *store, *words[at:]]
+    )
 
 
 @cache
@@ -26,7 +28,11 @@ def _program(called: str, path: str) -> str:
     for place in path.split(os.pathsep):
         found = os.path.join(place, "adjourn")
         if os.access(found, os.X_OK):
-            return "adjourn" if os.path.realpath(found) == os.path.realpath(called) else _path_of(called)
+            return (
+                "adjourn"
+                if os.path.realpath(found) == os.path.realpath(called)
+                else _path_of(called)
+            )
     return _path_of(called)
 
 
@@ -40,7 +46,11 @@ def resume_hint(session: Session, scene: Scene) -> str:
     checkpoint = (run.checkpoint_id if run else None) or task.id
     match task.state:
         case TaskState.PAUSED:
-            return command(session, "-c", checkpoint) if _can_go_on(scene) else command(session, "restart", task.id)
+            return (
+                command(session, "-c", checkpoint)
+                if _can_go_on(scene)
+                else command(session, "restart", task.id)
+            )
         case TaskState.WAITING:
             return _reply_hint(session, scene, checkpoint)
         case TaskState.QUEUED:
@@ -56,7 +66,12 @@ def _reply_hint(session: Session, scene: Scene, checkpoint: str) -> str:
     uncertain = next((ask for ask in asks if ask.kind is AskKind.UNCERTAIN), None)
     if uncertain:
         return command(session, "show", scene.task.id)  # what became of it is for a person to say
-    approvals = [word for ask in asks if ask.kind is AskKind.APPROVAL for word in ("--approve", ask.tool_call_id)]
+    approvals = [
+        word
+        for ask in asks
+        if ask.kind is AskKind.APPROVAL
+        for word in ("--approve", ask.tool_call_id)
+    ]
     if approvals:
         return command(session, "-c", checkpoint, *approvals)
     if len(asks) == 1:
@@ -85,10 +100,18 @@ def next_step(session: Session, scene: Scene) -> list[str]:
             for child in scene.waiting_on:
                 lines += _way(session, "Look at it:   ", command(session, "show", child))
             is_known = all(ask.kind is not AskKind.UNCERTAIN for ask in scene.open_asks)
-            return [*lines, *_way(session, "Then:         ", _going_on(session, scene))] if lines and is_known else lines
+            return (
+                [*lines, *_way(session, "Then:         ", _going_on(session, scene))]
+                if lines and is_known
+                else lines
+            )
         case TaskState.PAUSED:
             resume = _way(session, "Resume with: ", command(session, "resume", task.id))
-            first = resume if _can_go_on(scene) else ["It cannot be resumed: its agent had saved nothing yet."]
+            first = (
+                resume
+                if _can_go_on(scene)
+                else ["It cannot be resumed: its agent had saved nothing yet."]
+            )
             return [*first, *_way(session, "Restart with: ", command(session, "restart", task.id))]
         case TaskState.QUEUED:
             return _way(session, "Start with:   ", command(session, "resume", task.id))
@@ -110,7 +133,10 @@ def _can_go_on(scene: Scene) -> bool:
 
 
 def _going_on(session: Session, scene: Scene) -> str:
-    """Return what goes on once all is settled: with the task, or with its plan where its own work is done."""
+    """Return what goes on once all is settled.
+
+    With the task, or with its plan where its own work is done.
+    """
     task = scene.task
     if task.spec.plan and any(ask.review for ask in scene.open_asks):
         return command(session, "execute", task.spec.plan)
@@ -129,4 +155,8 @@ def _ways_to_settle(session: Session, ask: Ask) -> list[str]:
             return _way(session, "Answer with:  ", answer)
         case AskKind.UNCERTAIN:
             call = f"{ask.task_id}.{ask.tool_call_id}"
-            return _way(session, "Settle with:  ", f"{command(session, 'settle', call)} it-ran|it-did-not|run-again")
+            return _way(
+                session,
+                "Settle with:  ",
+                f"{command(session, 'settle', call)} it-ran|it-did-not|run-again",
+            )

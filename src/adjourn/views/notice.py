@@ -12,7 +12,16 @@ from adjourn.core.documents import Manifest, manifest_of
 from adjourn.core.policy.locations import links_in
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.core.text.render import Cut, agent_words, argv_lines, call_lines, prose, title, visible, wrap
+from adjourn.core.text.render import (
+    Cut,
+    agent_words,
+    argv_lines,
+    call_lines,
+    prose,
+    title,
+    visible,
+    wrap,
+)
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Event, Happened
 
@@ -52,7 +61,10 @@ OCCASIONS = {
 
 
 class Notice(Manifest, frozen=True, kw_only=True, omit_defaults=True):
-    """What a notifier is told: how a task stands as this is sent, and the event that it is sent for."""
+    """What a notifier is told.
+
+    How a task stands as this is sent, and the event that it is sent for.
+    """
 
     id: str
     event: Occasion
@@ -71,7 +83,10 @@ def occasion_of(event: Event) -> Occasion | None:
 
 
 def notice_of(happened: Happened, scene: Scene, *, ask: Ask | None, hint: str) -> Notice:
-    """Make the copy that leaves the store. What must not leave it is to be taken out here, and nowhere else."""
+    """Make the copy that leaves the store.
+
+    What must not leave it is to be taken out here, and nowhere else.
+    """
     event = happened.event
     occasion = occasion_of(event) or Occasion.PAUSE
     manifest = manifest_of(scene, hint=hint)
@@ -87,10 +102,12 @@ def notice_of(happened: Happened, scene: Scene, *, ask: Ask | None, hint: str) -
     )
 
 
-# --- the text for people: all of it has gone through the renderer ---------------------------------------------------------
+# --- the text for people: all of it has gone through the renderer ---------------------------------
 
 
-def _lines(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None, hint: str) -> Iterator[str]:
+def _lines(
+    occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None, hint: str
+) -> Iterator[str]:
     yield f"{_headline(occasion, event, scene, ask=ask)}  (task {scene.task.id})"
     yield f"  {title(scene.task.spec, columns=_TITLE)}"
     if not _still_stands(occasion, event, scene):
@@ -108,7 +125,9 @@ def _lines(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None, h
 
 def _text(lines: Iterator[str]) -> str:
     """Break long lines as for a terminal, but for the command, which a person pastes."""
-    return "\n".join(line if line.startswith(_GO_ON) else wrap(line, columns=_COLUMNS) for line in lines)
+    return "\n".join(
+        line if line.startswith(_GO_ON) else wrap(line, columns=_COLUMNS) for line in lines
+    )
 
 
 def _headline(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None) -> str:
@@ -148,7 +167,10 @@ _STANDS = {
 
 def _still_stands(occasion: Occasion, event: Event, scene: Scene) -> bool:
     """Say whether the task is where the event left it."""
-    return scene.task.state in _STANDS[occasion] and event.facts.get("run") in {None, scene.task.runs}
+    return scene.task.state in _STANDS[occasion] and event.facts.get("run") in {
+        None,
+        scene.task.runs,
+    }
 
 
 def _asked(ask: Ask, call: Call | None) -> Iterator[str]:
@@ -166,7 +188,9 @@ def _call(call: Call, cut: Cut) -> Iterator[str]:
     if call.tool != COMMAND:
         yield from call_lines(call.tool, arguments_of(call.body), cut=cut)
         links = links_in(files_of(call.body))
-        yield from (f"file {visible(path)} {visible(found)}" for path, found in sorted(links.items()))
+        yield from (
+            f"file {visible(path)} {visible(found)}" for path, found in sorted(links.items())
+        )
         return
     command = command_of(call.body)
     yield from argv_lines(command.argv, cut=cut)

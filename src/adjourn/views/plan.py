@@ -19,7 +19,8 @@ from adjourn.supervision.workspace_notes import note_left
 from adjourn.views.call import short, table
 from adjourn.views.next_step import command, resume_hint
 
-_LINES = {True: ("├─ ", "└─ ", "│  ", "   "), False: ("|- ", "`- ", "|  ", "   ")}  # by whether the terminal has them
+# By whether the terminal has them
+_LINES = {True: ("├─ ", "└─ ", "│  ", "   "), False: ("|- ", "`- ", "|  ", "   ")}
 _MESSAGE = 200
 _DEEPEST = 20  # steps to the right; whoever is further down is told by number
 _FEWEST = 2  # of them, however narrow the terminal is
@@ -38,7 +39,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 def drawn(session: Session, progress: Progress) -> str:
     """Return the graph of a plan, aligned, in characters that the terminal has."""
     drawing = _rows(progress, deepest=_deepest(session, progress))
-    rows = [(f"{row.stem}{row.stand.item.id}", row.stand.state, _task(row.stand), _note(session, row)) for row in drawing]
+    rows = [
+        (f"{row.stem}{row.stand.item.id}", row.stand.state, _task(row.stand), _note(session, row))
+        for row in drawing
+    ]
     return table(session, ("ID", "STATE", "TASK", "NOTE"), rows, colour_by=1, least=_NOTE)
 
 
@@ -49,17 +53,28 @@ def _deepest(session: Session, progress: Progress) -> int:
 
 
 def _rows(progress: Progress, *, deepest: int) -> list[Row]:
-    """Put every task below the one of its needs that comes last, which makes a tree of the graph; the others are noted."""
+    """Put every task below the one of its needs that comes last, which makes a tree of the graph.
+
+    The others are noted.
+    """
     place = {item.id: number for number, item in enumerate(in_order(progress.plan))}
-    above = {item.id: max(item.needs, key=place.__getitem__, default=None) for item in progress.plan.items}
+    above = {
+        item.id: max(item.needs, key=place.__getitem__, default=None)
+        for item in progress.plan.items
+    }
     children: dict[str | None, list[Stand]] = {}
     for stand in progress.stands:
         children.setdefault(above[stand.item.id], []).append(stand)
     return list(_walked(children, above, deepest=deepest))
 
 
-def _walked(children: dict[str | None, list[Stand]], above: dict[str, str | None], *, deepest: int) -> Iterator[Row]:
-    """Walk the tree from top to bottom; without recursion, for a plan may be a thousand tasks deep."""
+def _walked(
+    children: dict[str | None, list[Stand]], above: dict[str, str | None], *, deepest: int
+) -> Iterator[Row]:
+    """Walk the tree from top to bottom.
+
+    Without recursion, for a plan may be a thousand tasks deep.
+    """
     middle, last, goes_on, is_over = _LINES[_has_lines()]
     waiting = [("", stand, 0) for stand in reversed(children.get(None, []))]
     while waiting:
@@ -67,9 +82,15 @@ def _walked(children: dict[str | None, list[Stand]], above: dict[str, str | None
         parent = above[stand.item.id]
         is_last = stand is children[parent][-1]
         joint = (last if is_last else middle) if parent else ""
-        yield Row(stem=stem + joint if depth <= deepest else f"{_elided()}{depth} deep: ", stand=stand, below=parent)
+        yield Row(
+            stem=stem + joint if depth <= deepest else f"{_elided()}{depth} deep: ",
+            stand=stand,
+            below=parent,
+        )
         deeper = stem + ((is_over if is_last else goes_on) if parent and depth <= deepest else "")
-        waiting += [(deeper, child, depth + 1) for child in reversed(children.get(stand.item.id, []))]
+        waiting += [
+            (deeper, child, depth + 1) for child in reversed(children.get(stand.item.id, []))
+        ]
 
 
 def _has_lines() -> bool:
@@ -121,7 +142,9 @@ def report_plan(session: Session, controller: Controller, progress: Progress, *,
         for scene in scenes:
             head = f"[{scene.task.spec.item}]\n" if len(scenes) > 1 else ""
             session.say(f"{head}{told(session, scene)}\n")
-        session.say("\n".join([drawn(session, progress), "", *_next_lines(session, progress, named=named)]))
+        session.say(
+            "\n".join([drawn(session, progress), "", *_next_lines(session, progress, named=named)])
+        )
     return _EXIT_CODES[progress.outcome]
 
 
@@ -132,10 +155,18 @@ def _left_open(controller: Controller, progress: Progress) -> Iterator[Scene]:
             yield controller.scene(stand.task.id)
 
 
-def say_plan(session: Session, controller: Controller | None, progress: Progress, *, named: str) -> None:
+def say_plan(
+    session: Session, controller: Controller | None, progress: Progress, *, named: str
+) -> None:
     """Print how a plan stands as one document."""
-    tasks = [stand.task for stand in progress.stands if stand.task and stand.task.state not in ENDED]
-    hints = {task.id: resume_hint(session, controller.scene(task.id)) for task in tasks} if controller else {}
+    tasks = [
+        stand.task for stand in progress.stands if stand.task and stand.task.state not in ENDED
+    ]
+    hints = (
+        {task.id: resume_hint(session, controller.scene(task.id)) for task in tasks}
+        if controller
+        else {}
+    )
     session.document(plan_doc(progress, hint=command(session, "execute", named), hints=hints))
 
 
@@ -147,7 +178,13 @@ def _next_lines(session: Session, progress: Progress, *, named: str) -> Iterator
         case "paused":
             yield f"Then: {command(session, 'execute', named)}"
         case "failed":
-            came_to_nothing = [stand for stand in progress.stands if stand.task and stand.state in _CAME_TO_NOTHING]
+            came_to_nothing = [
+                stand for stand in progress.stands if stand.task and stand.state in _CAME_TO_NOTHING
+            ]
             yield f"Failed: {', '.join(stand.item.id for stand in came_to_nothing)}"
-            yield from (f"Restart with: {command(session, 'restart', stand.task.id)}" for stand in came_to_nothing if stand.task)
+            yield from (
+                f"Restart with: {command(session, 'restart', stand.task.id)}"
+                for stand in came_to_nothing
+                if stand.task
+            )
             yield f"Then: {command(session, 'execute', named)}"

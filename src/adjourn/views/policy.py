@@ -33,9 +33,17 @@ def _lines(found: Explained) -> Iterator[str]:
     for finding in explanation.findings:
         yield f"  {'  ' * finding.depth}{_what(finding, found.tool)}"
         yield from (f"  {'  ' * finding.depth}  {line}" for line in _about(finding))
-    others = [rule for rule in matched(found) if f"{rule_place(rule)}: {rule_gist(rule)}" not in judgement.why]
+    others = [
+        rule
+        for rule in matched(found)
+        if f"{rule_place(rule)}: {rule_gist(rule)}" not in judgement.why
+    ]
     if others:
-        yield from ("", "other rules that match", *(f"  {rule_place(rule)}: {rule_gist(rule)}" for rule in others))
+        yield from (
+            "",
+            "other rules that match",
+            *(f"  {rule_place(rule)}: {rule_gist(rule)}" for rule in others),
+        )
     yield from ("", "terms", *(f"  {line}" for line in _terms(judgement)))
     yield from ("", "files", *(f"  {line}" for line in _files(found)))
 
@@ -85,11 +93,14 @@ def _count(source: Source) -> str:
 
 def matched(found: Explained) -> list[Rule]:
     """Return every rule that matches, whether it decides or not."""
-    rules = [*found.explanation.tightening, *(rule for finding in found.explanation.findings for rule in finding.loosening)]
+    rules = [
+        *found.explanation.tightening,
+        *(rule for finding in found.explanation.findings for rule in finding.loosening),
+    ]
     return list({id(rule): rule for rule in rules}.values())
 
 
-# --- for machines ---------------------------------------------------------------------------------------------------------
+# --- for machines ---------------------------------------------------------------------------------
 
 
 def as_document(found: Explained) -> dict[str, object]:

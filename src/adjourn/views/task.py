@@ -40,7 +40,11 @@ def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list
             "  in its own words:",
             *(
                 f"  {line}"
-                for line in agent_words(ask.manifest, columns=session.columns_for_words - 4, cut=cut_for(session, ask.task_id))
+                for line in agent_words(
+                    ask.manifest,
+                    columns=session.columns_for_words - 4,
+                    cut=cut_for(session, ask.task_id),
+                )
             ),
         ]
     return lines
@@ -49,8 +53,14 @@ def what_is_asked(session: Session, ask: Ask, scene: Scene, *, now: int) -> list
 def _question_lines(session: Session, ask: Ask) -> list[str]:
     words = [prose(ask.prompt)]  # a review is asked by adjourn itself
     if not ask.review:
-        words = agent_words(ask.prompt, columns=session.columns_for_words - 4, cut=cut_for(session, ask.task_id))
-    choices = [f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"] if ask.choices else []
+        words = agent_words(
+            ask.prompt, columns=session.columns_for_words - 4, cut=cut_for(session, ask.task_id)
+        )
+    choices = (
+        [f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"]
+        if ask.choices
+        else []
+    )
     return [f"  {line}" for line in words] + choices
 
 
@@ -58,8 +68,18 @@ def standing(session: Session, scene: Scene, *, now: int) -> str:
     """Say how a task stands, and what to do next."""
     task = scene.task
     if task.state is TaskState.PAUSED:
-        why = [f"It cannot go on for now: {prose(scene.run.message)}"] if scene.run and scene.run.message else []
-        return "\n".join([*why, f"{coloured(session, 'Paused.', task.state)} " + "\n".join(next_step(session, scene))])
+        why = (
+            [f"It cannot go on for now: {prose(scene.run.message)}"]
+            if scene.run and scene.run.message
+            else []
+        )
+        return "\n".join(
+            [
+                *why,
+                f"{coloured(session, 'Paused.', task.state)} "
+                + "\n".join(next_step(session, scene)),
+            ]
+        )
     lines = [f"{coloured(session, _headline(scene), task.state)}  (task {task.id})"]
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:
@@ -83,7 +103,11 @@ def _headline(scene: Scene) -> str:
     if scene.task.state is not TaskState.WAITING:
         return _HEADLINES[scene.task.state]
     count = len(scene.open_asks)
-    return f"Paused: {count} {'thing' if count == 1 else 'things'} to settle" if count else "Paused: waits for another task."
+    return (
+        f"Paused: {count} {'thing' if count == 1 else 'things'} to settle"
+        if count
+        else "Paused: waits for another task."
+    )
 
 
 _MOST_LINES = 40
@@ -96,7 +120,10 @@ def details(session: Session, ask: Ask, scene: Scene, *, now: int) -> list[str]:
         from adjourn.controller.restored import LATER  # seldom: most asks replace none
 
         lines += [LATER] if ask.prompt.startswith(LATER) else []
-        lines += [f"replaces ask {visible(ask.replaces)}, which was withdrawn", *_replaced_lines(session, ask, scene)]
+        lines += [
+            f"replaces ask {visible(ask.replaces)}, which was withdrawn",
+            *_replaced_lines(session, ask, scene),
+        ]
     return [f"  {line}" for line in lines]
 
 
@@ -115,7 +142,12 @@ def _start_lines(ask: Ask, scene: Scene) -> Iterator[str]:
         )
     missing = uncovered(call.tool, arguments, workspace=scene.task.spec.workspace)
     if missing or (files and steps_of(call.tool, arguments)):
-        always = ("files that its program opens itself", "directory contents", "its environment", "the network")
+        always = (
+            "files that its program opens itself",
+            "directory contents",
+            "its environment",
+            "the network",
+        )
         yield f"Not covered by this approval: {', '.join((*missing, *always))}"
 
 
@@ -149,32 +181,49 @@ def _replaced_lines(session: Session, ask: Ask, scene: Scene) -> list[str]:
         return []
     if old.tool != new.tool:
         return [f"  the tool was {visible(old.tool)}"]
-    return _limited(session, difference(new.tool, old.body, new.body), new) or ["  the call is the same; its terms are stricter"]
+    return _limited(session, difference(new.tool, old.body, new.body), new) or [
+        "  the call is the same; its terms are stricter"
+    ]
 
 
 def _limited(session: Session, lines: list[str], call: Call) -> list[str]:
     """Indent lines, and cut them where somebody does not want them all."""
     shown = lines[:_MOST_LINES] if session.cuts else lines
     rest = len(lines) - len(shown)
-    more = [f"  … {rest:,} more lines; {command(session, 'show', call.task_id, '--full')}"] if rest else []
+    more = (
+        [f"  … {rest:,} more lines; {command(session, 'show', call.task_id, '--full')}"]
+        if rest
+        else []
+    )
     return [f"  {line}" for line in shown] + more
 
 
 def edit_block(session: Session, call: Call, original: bytes) -> list[str]:
     """Show how a call differs from what was asked for."""
     head = f"    edited from sha256 {digest_of(original)[:16]}:"
-    return [head, *(f"    {line}" for line in _limited(session, difference(call.tool, original, call.body), call))]
+    return [
+        head,
+        *(
+            f"    {line}"
+            for line in _limited(session, difference(call.tool, original, call.body), call)
+        ),
+    ]
 
 
 def settled_block(session: Session, scene: Scene) -> list[str]:
-    """Show how the asks of the last run were settled: by whom, how far that is to be trusted, and what was changed."""
+    """Show how the asks of the last run were settled.
+
+    By whom, how far that is to be trusted, and what was changed.
+    """
     lines: list[str] = []
     for ask in scene.asks:
         if ask.is_open:
             continue
         level = f" ({ask.level})" if ask.level else ""
         said = f": {prose(ask.reply)}" if ask.reply else ""
-        lines.append(f"  {ask.kind} {ask.id} was {ask.state} by {prose(ask.settled_by or 'adjourn')}{level}{said}")
+        lines.append(
+            f"  {ask.kind} {ask.id} was {ask.state} by {prose(ask.settled_by or 'adjourn')}{level}{said}"
+        )
         call = scene.calls.get(ask.call or 0)
         original = scene.originals.get(ask.call or 0)
         if call and original:

@@ -15,9 +15,16 @@ _SHORT = 12
 
 
 def since_the_pause(session: Session, scene: Scene) -> WorkspaceDoc | None:
-    """Return what changed, of a task that waits or is paused; nothing of the repository is run for it."""
+    """Return what changed, of a task that waits or is paused.
+
+    Nothing of the repository is run for it.
+    """
     run, workspace = scene.run, scene.task.spec.workspace
-    if scene.task.state not in {TaskState.WAITING, TaskState.PAUSED} or run is None or run.paused_at is None:
+    if (
+        scene.task.state not in {TaskState.WAITING, TaskState.PAUSED}
+        or run is None
+        or run.paused_at is None
+    ):
         return None
     then, now = head_at_pause(session.controller, scene.task), head_of(workspace)
     changes = changed_since(workspace, run.paused_at)
@@ -26,7 +33,10 @@ def since_the_pause(session: Session, scene: Scene) -> WorkspaceDoc | None:
         head_now=now.commit if now else None,
         ref_then=then.ref if then else None,
         ref_now=now.ref if now else None,
-        changed=tuple(spelled(path) for path in (changes.paths if not session.cuts else changes.paths[:_SHOWN])),
+        changed=tuple(
+            spelled(path)
+            for path in (changes.paths if not session.cuts else changes.paths[:_SHOWN])
+        ),
         changed_count=len(changes.paths),
         looked_at=changes.looked_at,
         is_whole=changes.is_whole,

@@ -1,4 +1,7 @@
-"""Puts the parts together; the only package that knows them all. What every verb needs is here, the rest one file each."""
+"""Puts the parts together; the only package that knows them all.
+
+What every verb needs is here, the rest one file each.
+"""
 
 import os
 import time
@@ -21,10 +24,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # a shared store does without
     from adjourn.stores.sqlite.store import SqliteStore
 
-__all__ = ["STORE", "About", "find_root", "has_responses", "has_worker", "is_shared", "living", "new_id", "now", "open_desk"]
+__all__ = [
+    "STORE",
+    "About",
+    "find_root",
+    "has_responses",
+    "has_worker",
+    "is_shared",
+    "living",
+    "new_id",
+    "now",
+    "open_desk",
+]
 
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
-_CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")  # how a database is named elsewhere
+# How a database is named elsewhere
+_CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
 ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -75,7 +90,8 @@ def postgres_is_there() -> Generator[None, None, None]:
         yield
     except ImportError as error:
         raise StoreProblem(
-            f"PostgreSQL needs what is not installed: {error.name}", way_out="pip install 'adjourn[postgres]'"
+            f"PostgreSQL needs what is not installed: {error.name}",
+            way_out="pip install 'adjourn[postgres]'",
         ) from error
 
 
@@ -118,7 +134,9 @@ def open_desk(root: str) -> Desk:
     )
 
 
-def open_sqlite(root: str, *, for_asking: bool = False, bound_as: str | None = None) -> "SqliteStore":
+def open_sqlite(
+    root: str, *, for_asking: bool = False, bound_as: str | None = None
+) -> "SqliteStore":
     """Open the store of a directory. It changes only if it is bound to this machine and user."""
     from adjourn.stores.sqlite.binding import Home
     from adjourn.stores.sqlite.store import SqliteStore
@@ -152,6 +170,9 @@ def _look(command: Command) -> Surroundings:
 def has_responses(root: str) -> bool:
     """Say whether a response file may lie in the store; nothing is read for it."""
     try:
-        return any(name.endswith(".response.yaml") for name in os.listdir(os.path.join(root, "clarifications")))
+        return any(
+            name.endswith(".response.yaml")
+            for name in os.listdir(os.path.join(root, "clarifications"))
+        )
     except OSError:
         return False

@@ -1,4 +1,7 @@
-"""How the built-in agent is set up: by flag, environment, the user's config, or as it comes; and which of them it was."""
+"""How the built-in agent is set up.
+
+By flag, environment, the user's config, or as it comes; and which of them it was.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -32,7 +35,9 @@ def settings(given: Mapping[str, str]) -> list[Setting]:
     unknown = sorted(given.keys() - {*Setup.__struct_fields__, _MCP})
     if unknown:
         known = ", ".join(sorted({*Setup.__struct_fields__, _MCP} - {"servers"}))
-        raise Misuse(f"the agent has no setting {unknown[0]}; it has {known}", way_out="adjourn config")
+        raise Misuse(
+            f"the agent has no setting {unknown[0]}; it has {known}", way_out="adjourn config"
+        )
     config = read_config()
     return [*_values(given, config), *_servers(given, config)]
 
@@ -65,7 +70,9 @@ def _servers(given: Mapping[str, str], config: Config) -> Iterator[Setting]:
         listed = _read_servers(path)
         found |= listed
         origins |= dict.fromkeys(listed, path)
-    yield from (Setting(key=f"servers.{name}", value=found[name], origin=origins[name]) for name in found)
+    yield from (
+        Setting(key=f"servers.{name}", value=found[name], origin=origins[name]) for name in found
+    )
 
 
 def table_of(config: Config) -> dict[str, Any]:
@@ -74,7 +81,9 @@ def table_of(config: Config) -> dict[str, Any]:
     try:
         table = msgspec.convert(config.content.get(TABLE, {}), dict[str, Any])
     except msgspec.ValidationError:
-        raise Misuse(f"{config.path}: `{TABLE}` must be a table: write [{TABLE}]", way_out="adjourn config") from None
+        raise Misuse(
+            f"{config.path}: `{TABLE}` must be a table: write [{TABLE}]", way_out="adjourn config"
+        ) from None
     unknown = sorted(table.keys() - known)
     if unknown:
         sentence = f"{config.path}: `[{TABLE}] {unknown[0]}` is unknown; known are {', '.join(sorted(known))}"
@@ -89,13 +98,23 @@ def _read_servers(path: str) -> dict[str, Any]:
     except OSError as error:
         raise Misuse(f"{path}: {error.strerror}", way_out="adjourn config") from error
     except msgspec.DecodeError as error:
-        raise Misuse(f"{path}: {error}", way_out='write {"mcpServers": {"NAME": {"command": "…"}}}') from error
+        raise Misuse(
+            f"{path}: {error}", way_out='write {"mcpServers": {"NAME": {"command": "…"}}}'
+        ) from error
     return {name: msgspec.to_builtins(server) for name, server in listed.items()}
 
 
 def agent_setup(given: Mapping[str, str]) -> Setup:
     """Return the setup that a new task gets, or say what is wrong with it."""
     found = settings(given)
-    servers = {each.key.removeprefix("servers."): each.value for each in found if each.key.startswith("servers.")}
-    values = {each.key: each.value for each in found if each.value is not None and not each.key.startswith("servers.")}
+    servers = {
+        each.key.removeprefix("servers."): each.value
+        for each in found
+        if each.key.startswith("servers.")
+    }
+    values = {
+        each.key: each.value
+        for each in found
+        if each.value is not None and not each.key.startswith("servers.")
+    }
     return convert({**values, "servers": servers})

@@ -1,4 +1,7 @@
-"""Puts together who may decide: the owner of the store, whom the owner's config names, and whose signatures count."""
+"""Puts together who may decide.
+
+The owner of the store, whom the owner's config names, and whose signatures count.
+"""
 
 import os
 
@@ -56,11 +59,16 @@ class FileSignatures:
         try:
             allowed, revoked = self._files()
         except Misuse as error:
-            raise NotAllowed(f"whose signatures count cannot be told: {error.sentence}", way_out=error.way_out) from error
+            raise NotAllowed(
+                f"whose signatures count cannot be told: {error.sentence}", way_out=error.way_out
+            ) from error
         return SshSignatures(allowed, revoked=revoked).signer(document, signature)
 
     def _files(self) -> tuple[str, str | None]:
-        """Return the files that say whose signatures count, and whose no more; who could write them could sign."""
+        """Return the files that say whose signatures count, and whose no more.
+
+        Who could write them could sign.
+        """
         from adjourn.settings.config import read_config, require_trust
 
         owner = os.stat(self._root).st_uid

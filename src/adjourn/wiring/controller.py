@@ -1,4 +1,7 @@
-"""Puts the whole controller together: what runs commands, and settles what dead supervisors left."""
+"""Puts the whole controller together.
+
+What runs commands, and settles what dead supervisors left.
+"""
 
 import os
 
@@ -14,9 +17,12 @@ DRIVERS = ("agent", "claude", "codex")
 
 
 def open_controller(root: str, *, as_worker: bool = False, for_asking: bool = False) -> Controller:
-    """Open the store and return what applies the rules. A part of adjourn inside a run speaks for the worker that runs it.
+    """Open the store and return what applies the rules.
 
-    Whoever only asks, inside a run, needs not see the user's state directory: it may be hidden by a sandbox.
+    A part of adjourn inside a run speaks for the worker that runs it.
+
+    Whoever only asks, inside a run, needs not see the user's state directory: it may be hidden by a
+    sandbox.
     """
     if is_shared(root):
         return _open_shared_controller(root, as_worker=as_worker)

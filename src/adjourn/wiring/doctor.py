@@ -1,4 +1,7 @@
-"""Looks at a store and all around it for what could go wrong, and says what helps. It changes nothing."""
+"""Looks at a store and all around it for what could go wrong, and says what helps.
+
+It changes nothing.
+"""
 
 import os
 import stat
@@ -45,11 +48,15 @@ Findings = Iterator[Finding]
 
 def examine(root: str, *, inside_run: str | None) -> list[Finding]:
     """Look at everything; what cannot even be looked at is a finding, too."""
-    found = [finding for name, look in _BESIDE.items() for finding in _looked(name, partial(look, root))]
+    found = [
+        finding for name, look in _BESIDE.items() for finding in _looked(name, partial(look, root))
+    ]
     found += _looked("run", partial(_inside, inside_run))
     if not os.path.lexists(root):
         return [*found, _fine("store", f"there is none at {root} yet; `adjourn run` makes one")]
-    found += _looked("permissions", partial(_permissions, root)) + _looked("policy", partial(_policy, root))
+    found += _looked("permissions", partial(_permissions, root)) + _looked(
+        "policy", partial(_policy, root)
+    )
     return found + _looked("store", partial(_in_the_store, root))
 
 
@@ -60,7 +67,13 @@ def _looked(name: str, look: Callable[[], Findings]) -> list[Finding]:
     except AdjournError as error:
         found.append(_bad(name, error.sentence, error.way_out or "see to it and say it again"))
     except OSError as error:
-        found.append(_bad(name, f"{error.filename or f'the {name}'}: {error.strerror}", "see to it and say it again"))
+        found.append(
+            _bad(
+                name,
+                f"{error.filename or f'the {name}'}: {error.strerror}",
+                "see to it and say it again",
+            )
+        )
     return found
 
 
@@ -72,14 +85,18 @@ def _bad(check: str, says: str, remedy: str) -> Finding:
     return Finding(check=check, fine=False, says=says, remedy=remedy)
 
 
-# --- beside the store ------------------------------------------------------------------------------------------------------
+# --- beside the store -----------------------------------------------------------------------------
 
 
 def _platform(_: str) -> Findings:
     if sys.platform == "linux":
         yield _fine("platform", f"Linux, Python {sys.version.split()[0]}")
     else:
-        yield _bad("platform", f"{sys.platform} has no pidfds and no subreapers: what a run leaves may live on", "use Linux")
+        yield _bad(
+            "platform",
+            f"{sys.platform} has no pidfds and no subreapers: what a run leaves may live on",
+            "use Linux",
+        )
 
 
 def _control_groups(_: str) -> Findings:
@@ -91,7 +108,10 @@ def _control_groups(_: str) -> Findings:
         yield _fine("cgroups", f"each run gets a control group below {folder}")
         return
     says = "no control groups can be made here: if a shim and its fork server are both killed, a daemon of their run"
-    yield _fine("cgroups", f"{says} that cleared its environment may live on; see docs/how-to/recover-after-a-crash.md")
+    yield _fine(
+        "cgroups",
+        f"{says} that cleared its environment may live on; see docs/how-to/recover-after-a-crash.md",
+    )
 
 
 def _config(_: str) -> Findings:
@@ -99,8 +119,12 @@ def _config(_: str) -> Findings:
     if not os.path.lexists(config.path):
         yield _fine("config", f"there is none at {config.path}: nobody else is told or may decide")
         return
-    names = [table.name for table in principals(config)] + [f"webhook:{table.name}" for table in webhooks(config)]
-    yield _fine("config", f"{config.path} names {', '.join(names) or 'nobody'} beside the owner of a store")
+    names = [table.name for table in principals(config)] + [
+        f"webhook:{table.name}" for table in webhooks(config)
+    ]
+    yield _fine(
+        "config", f"{config.path} names {', '.join(names) or 'nobody'} beside the owner of a store"
+    )
     yield from _writable("config", config.path)
 
 
@@ -118,10 +142,15 @@ def _signers(_: str) -> Findings:
     require_keygen()
     with open(path, encoding="utf-8", errors="replace") as file:
         names = [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
-    yield _fine("signers", f"{path} names {', '.join(names[:_FEW]) or 'nobody'}{' and more' if len(names) > _FEW else ''}")
+    yield _fine(
+        "signers",
+        f"{path} names {', '.join(names[:_FEW]) or 'nobody'}{' and more' if len(names) > _FEW else ''}",
+    )
     yield from _writable("signers", path)
     if os.access(path, os.W_OK) or os.access(os.path.dirname(path), os.W_OK):
-        says = f"whatever runs as uid {os.geteuid()} can write {path}, and so name a signer of its own"
+        says = (
+            f"whatever runs as uid {os.geteuid()} can write {path}, and so name a signer of its own"
+        )
         yield _bad("signers", says, "adjourn run -- sudo -u AGENT COMMAND")
 
 
@@ -139,7 +168,11 @@ def _ignored(root: str) -> Findings:
 
 def _inside(run: str | None) -> Findings:
     if run:
-        yield _bad("run", f"this is inside the run {run}: nothing can be decided from here", "look from a terminal of your own")
+        yield _bad(
+            "run",
+            f"this is inside the run {run}: nothing can be decided from here",
+            "look from a terminal of your own",
+        )
 
 
 def _claude(_: str) -> Findings:
@@ -148,7 +181,9 @@ def _claude(_: str) -> Findings:
     from adjourn.runners.installed import find_program
 
     here = os.getcwd()
-    program = os.environ.get(PROGRAM) or find_program("claude", path=os.environ.get("PATH", os.defpath), workspace=here)
+    program = os.environ.get(PROGRAM) or find_program(
+        "claude", path=os.environ.get("PATH", os.defpath), workspace=here
+    )
     if program is None:
         yield _fine("claude", "there is none; `adjourn run --runner claude` would need it")
     else:
@@ -159,7 +194,10 @@ def _codex(_: str) -> Findings:
     from adjourn.runners.codex.check import diagnosis
 
     found = diagnosis(os.environ, workspace=os.getcwd())
-    yield _fine("codex", found.says if found else "there is none; `adjourn run --runner codex` would need it")
+    yield _fine(
+        "codex",
+        found.says if found else "there is none; `adjourn run --runner codex` would need it",
+    )
 
 
 _BESIDE = {
@@ -174,7 +212,7 @@ _BESIDE = {
 }
 
 
-# --- the store -------------------------------------------------------------------------------------------------------------
+# --- the store ------------------------------------------------------------------------------------
 
 
 def _permissions(root: str) -> Findings:
@@ -203,7 +241,9 @@ def _database(root: str) -> Findings:
 def _wake_ups(controller: Controller) -> Findings:
     ear = controller.store.listen()
     if ear.trouble:
-        sentence = f"nobody here hears of decisions, and workers look for them instead: {ear.trouble}"
+        sentence = (
+            f"nobody here hears of decisions, and workers look for them instead: {ear.trouble}"
+        )
         yield _bad("wake-ups", sentence, "name the server itself in ADJOURN_LISTEN, or off")
     ear.close()
 
@@ -214,7 +254,10 @@ def _ownership(store: SqliteStore) -> Findings:
     except StoreRefused as error:
         yield _bad("ownership", error.sentence, error.way_out)
     else:
-        yield _fine("ownership", "the store is bound to this machine and user, and has all that was seen of it here")
+        yield _fine(
+            "ownership",
+            "the store is bound to this machine and user, and has all that was seen of it here",
+        )
 
 
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
@@ -241,14 +284,19 @@ def _in_the_store(root: str) -> Findings:
 
 
 def _place(root: str, store: SqliteStore) -> Findings:
-    """Say that nothing can be decided from here just now; that it is inside a run is a finding of its own."""
+    """Say that nothing can be decided from here just now.
+
+    That it is inside a run is a finding of its own.
+    """
     from adjourn.wiring.outside_runs import require_outside
 
     if enclosing_run():
         return
     try:
         with store.read() as view:
-            require_outside(root, view, Principal(name=f"uid:{os.getuid()}"), "a decision from here")
+            require_outside(
+                root, view, Principal(name=f"uid:{os.getuid()}"), "a decision from here"
+            )
     except NotAllowed as error:
         yield _bad("place", error.sentence, error.way_out or "adjourn tasks")
 
@@ -259,13 +307,18 @@ def _sqlite(store: SqliteStore) -> Findings:
     if about.journal != "wal" or about.synchronous != "FULL":
         yield _bad("sqlite", f"{says}: it should be wal and FULL", "restore a backup of adjourn.db")
     elif about.damage:
-        yield _bad("sqlite", f"the database is damaged: {about.damage}", "restore a backup of adjourn.db")
+        yield _bad(
+            "sqlite", f"the database is damaged: {about.damage}", "restore a backup of adjourn.db"
+        )
     else:
         yield _fine("sqlite", says)
 
 
 def _queue(root: str) -> Findings:
-    """Name a process that keeps all other writers waiting. One that is stopped will do so until somebody wakes it."""
+    """Name a process that keeps all other writers waiting.
+
+    One that is stopped will do so until somebody wakes it.
+    """
     from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 
     descriptor = os.open(os.path.join(root, directory.LOCK), os.O_RDONLY | os.O_CLOEXEC)
@@ -290,21 +343,41 @@ def _policy(root: str) -> Findings:
     places = [*(origin.path for origin in origins(root, os.getcwd())), rules_path()]
     found = [path for path in places if os.path.lexists(path)]
     FilePolicies(root).current(os.getcwd())
-    yield _fine("policy", f"from {', '.join(found)}" if found else "there is none: every call is prompted for")
+    yield _fine(
+        "policy",
+        f"from {', '.join(found)}" if found else "there is none: every call is prompted for",
+    )
 
 
 def _leftovers(root: str, controller: Controller) -> Findings:
     orphans = controller.orphans()
     for run in orphans[:_FEW]:
-        yield _bad("runs", f"run {run.id} has no supervisor any more", f"adjourn show {run.task_id}")
+        yield _bad(
+            "runs", f"run {run.id} has no supervisor any more", f"adjourn show {run.task_id}"
+        )
     with controller.store.read() as view:
         running = {f"{task.id}.{task.runs}" for task in view.running()}
-    held = [name for name in _names(root, "runs") if lock.is_held(os.path.join(root, "runs", name, "shim.lock"))]
+    held = [
+        name
+        for name in _names(root, "runs")
+        if lock.is_held(os.path.join(root, "runs", name, "shim.lock"))
+    ]
     for name in sorted(set(held) - running)[:_FEW]:
-        yield _bad("shims", f"a shim of run {name} lives, and the run has ended", f"adjourn show {name.partition('.')[0]}")
-    dead = [name for name in _names(root, "supervisors") if not lock.is_held(os.path.join(root, "supervisors", name))]
+        yield _bad(
+            "shims",
+            f"a shim of run {name} lives, and the run has ended",
+            f"adjourn show {name.partition('.')[0]}",
+        )
+    dead = [
+        name
+        for name in _names(root, "supervisors")
+        if not lock.is_held(os.path.join(root, "supervisors", name))
+    ]
     if not orphans and set(held) <= running:
-        yield _fine("runs", f"{len(running)} under way, none left over; {len(dead)} locks of supervisors that are gone")
+        yield _fine(
+            "runs",
+            f"{len(running)} under way, none left over; {len(dead)} locks of supervisors that are gone",
+        )
 
 
 def _names(root: str, folder: str) -> list[str]:
@@ -320,12 +393,23 @@ def _waiting(root: str, controller: Controller) -> Findings:
         uncertain = [ask for ask in view.open_asks(limit=_MANY) if ask.kind is AskKind.UNCERTAIN]
     pools = {about.pool for about in living(root).values() if about.pool}
     stuck = [task for task in queued if task.spec.pool not in pools]
-    yield _fine("worker", f"workers of {', '.join(sorted(pools))} are alive" if pools else "none is alive; `resume` does without")
+    yield _fine(
+        "worker",
+        f"workers of {', '.join(sorted(pools))} are alive"
+        if pools
+        else "none is alive; `resume` does without",
+    )
     if stuck:
-        yield _bad("queue", f"{len(stuck)} queued, and no worker to start them", f"adjourn resume {stuck[0].id}")
+        yield _bad(
+            "queue",
+            f"{len(stuck)} queued, and no worker to start them",
+            f"adjourn resume {stuck[0].id}",
+        )
     for ask in uncertain[:_FEW]:
         way_out = f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"
-        yield _bad("uncertain", f"nobody knows whether {ask.task_id}.{ask.tool_call_id} ran", way_out)
+        yield _bad(
+            "uncertain", f"nobody knows whether {ask.task_id}.{ask.tool_call_id} ran", way_out
+        )
 
 
 def _outboxes(controller: Controller) -> Findings:

@@ -36,7 +36,9 @@ class Driver:
         with controller.store.read() as view:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
-        self.feedback: Sequence[str] = controller.feedback(self.run) if self.task.spec.review else ()
+        self.feedback: Sequence[str] = (
+            controller.feedback(self.run) if self.task.spec.review else ()
+        )
         self._looks_alone = 0
         self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
 
@@ -84,9 +86,14 @@ class Driver:
         return None
 
     def _leave_if_adrift(self) -> None:
-        """Leave when nobody supervises the run any more: what was approved stays approved, and a person can resume."""
+        """Leave when nobody supervises the run any more.
+
+        What was approved stays approved, and a person can resume.
+        """
         with suppress(StoreProblem):
-            self._looks_alone = 0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
+            self._looks_alone = (
+                0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
+            )
         if self._looks_alone >= _LOOKS_ALONE:
             raise SystemExit(FOR_NOW)
 
@@ -137,9 +144,16 @@ class Driver:
 
 
 def _moves(held: Sequence[Held]) -> bool:
-    """Say whether a call may still end without a person; while one of the batch is asked about, none of it runs."""
+    """Say whether a call may still end without a person.
+
+    While one of the batch is asked about, none of it runs.
+    """
     states = {each.call.state for each in held if each.call}
-    return CallState.PENDING not in states and CallState.UNCERTAIN not in states and not states.isdisjoint(_MOVING)
+    return (
+        CallState.PENDING not in states
+        and CallState.UNCERTAIN not in states
+        and not states.isdisjoint(_MOVING)
+    )
 
 
 @contextmanager
@@ -147,7 +161,9 @@ def driving() -> Generator[Driver, None, None]:
     """Open the store of the run that this process drives."""
     run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
     if not run_id or not store:
-        raise NotInsideARun("nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"')
+        raise NotInsideARun(
+            "nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"'
+        )
     root = find_root(store)
     controller = open_controller(root, as_worker=True)
     try:
@@ -166,11 +182,16 @@ def go_on() -> int:
 
 
 def carry_out(call_id: str) -> int:
-    """Carry out the call that this process was started for, and no other: the gate was opened for that one."""
+    """Carry out the call that this process was started for, and no other.
+
+    The gate was opened for that one.
+    """
     root = os.environ.get("ADJOURN_STORE")
     task_id, _, label = call_id.partition(".")
     if not root or os.environ.get("ADJOURN_CALL_ID") != call_id:
-        raise NotInsideARun("nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"')
+        raise NotInsideARun(
+            "nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"'
+        )
     store, gate = open_desk(root).store, open_gate(root)
     with store.read() as view:
         task, call = view.task(task_of_run(task_id)), view.call_labelled(task_id, label)

@@ -17,7 +17,10 @@ def nearest_store(start: str) -> str | None:
 
 
 def place_for_a_new_store(start: str) -> str:
-    """Return where a new store for `start` belongs: at the root of its git repository, else in `start`."""
+    """Return where a new store for `start` belongs.
+
+    At the root of its git repository, else in `start`.
+    """
     owners = _trusted_owners(start)
     repositories = (place for place in _places_for_a_store(start) if _is_repository(place, owners))
     return os.path.join(next(repositories, start), STORE)
@@ -26,8 +29,8 @@ def place_for_a_new_store(start: str) -> str:
 def nearest_policy(name: str, workspace: str) -> str | None:
     """Return the nearest policy file of a project, in a workspace or above.
 
-    It can only tighten, so the walk goes up to the root of the file system. A policy that another user put
-    above the workspace is passed over: it could stop all work below it.
+    It can only tighten, so the walk goes up to the root of the file system. A policy that another
+    user put above the workspace is passed over: it could stop all work below it.
     """
     owners = _trusted_owners(workspace)
     for place in _upwards(workspace):
@@ -48,9 +51,9 @@ def ignored_above(start: str) -> Iterator[tuple[str, str]]:
 def _places_for_a_store(start: str) -> Iterator[str]:
     """Yield the directories in which a store for `start` may lie: `start` itself, then upwards.
 
-    The walk ends with the root of a git repository and with the home directory. It does not enter another
-    file system, another user's directory, or one that everybody can write, such as /tmp: what lies there
-    was not put there for this project.
+    The walk ends with the root of a git repository and with the home directory. It does not enter
+    another file system, another user's directory, or one that everybody can write, such as /tmp:
+    what lies there was not put there for this project.
     """
     yield start  # mostly it is here, and nothing else has to be read
     owners = _trusted_owners(start)
@@ -90,7 +93,10 @@ def _why_ignored(path: str) -> str:
 
 
 def _trusted_owners(start: str) -> Collection[int]:
-    """Return whose directories count around `start`: this user's, root's, and those of its owner."""
+    """Return whose directories count around `start`.
+
+    This user's, root's, and those of its owner.
+    """
     try:
         return {os.geteuid(), 0, os.stat(start).st_uid}
     except OSError:  # a workspace that is gone, or is on another machine
@@ -98,7 +104,10 @@ def _trusted_owners(start: str) -> Collection[int]:
 
 
 def _is_repository(place: str, owners: Collection[int]) -> bool:
-    """Say whether git would take it for one. Sandboxes leave an empty .git behind, in /tmp for one."""
+    """Say whether git would take it for one.
+
+    Sandboxes leave an empty .git behind, in /tmp for one.
+    """
     path = os.path.join(place, ".git")
     if not os.path.lexists(path) or os.lstat(path).st_uid not in owners:
         return False

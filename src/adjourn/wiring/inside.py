@@ -15,7 +15,15 @@ from adjourn.controller.asks import SAVED
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Ask, Proposal, Question
-from adjourn.core.call import DEFAULT_VALUE, Approved, Call, arguments_of, canonical, digest_of, tool_body
+from adjourn.core.call import (
+    DEFAULT_VALUE,
+    Approved,
+    Call,
+    arguments_of,
+    canonical,
+    digest_of,
+    tool_body,
+)
 from adjourn.core.clarification import (
     PHASE,
     Checkpoint,
@@ -41,7 +49,8 @@ from adjourn.wiring.controller import open_controller
 TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
 
-Sleep = Callable[[float], bool]  # sleeps at most so many seconds; says whether something changed in the store
+# Sleeps at most so many seconds; says whether something changed in the store
+Sleep = Callable[[float], bool]
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +94,10 @@ class Inside:
         """Open the store of the run that this process is part of."""
         run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
         if not run_id or not store:
-            raise NotInsideARun("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-COMMAND")
+            raise NotInsideARun(
+                "nobody is there to ask: this is not inside a run",
+                way_out="adjourn run -- YOUR-COMMAND",
+            )
         root = find_root(store)
         controller = open_controller(root, for_asking=True)
         try:
@@ -93,14 +105,16 @@ class Inside:
         finally:
             controller.store.close()
 
-    # --- questions -------------------------------------------------------------------------------------------------
+    # --- questions --------------------------------------------------------------------------------
 
     def ask(self, question: Question, *, linger: float) -> str:
         """Return the answer, or leave."""
         found = self._controller.ask(self._run_id, question)
         if found.is_open and linger:
             self._say(log.WAITING)
-            (found,) = self._linger([found], looks(_checked(linger)), start=self._clock()) or [found]
+            (found,) = self._linger([found], looks(_checked(linger)), start=self._clock()) or [
+                found
+            ]
         if found.is_open:
             self._say(log.SAVING)
             _leave()
@@ -114,16 +128,28 @@ class Inside:
         linger: float | None = None,
         meanwhile: Iterable[Callable[[], object]] = (),
     ) -> dict[str, str]:
-        """Return the answers, or leave with a checkpoint; it lingers as long as the store says, unless the caller does."""
-        request = _request(questions, draft, linger=read_settings(self._root).linger if linger is None else _checked(linger))
+        """Return the answers, or leave with a checkpoint.
+
+        It lingers as long as the store says, unless the caller does.
+        """
+        request = _request(
+            questions,
+            draft,
+            linger=read_settings(self._root).linger if linger is None else _checked(linger),
+        )
         exchange.clear_taken(self._controller, self._root, self._task_id)
         clarification, asks = self._controller.clarify(self._run_id, request)
         if any(ask.is_open for ask in asks):
-            asks = self._wait_for(clarification, asks, meanwhile) or self._leave_with(clarification, draft)
+            asks = self._wait_for(clarification, asks, meanwhile) or self._leave_with(
+                clarification, draft
+            )
         return {ask.key or ask.id: _answer(ask) for ask in asks}
 
     def _wait_for(
-        self, clarification: Clarification, asks: Sequence[Ask], meanwhile: Iterable[Callable[[], object]]
+        self,
+        clarification: Clarification,
+        asks: Sequence[Ask],
+        meanwhile: Iterable[Callable[[], object]],
     ) -> list[Ask]:
         files.write_request(self._root, self._task_id, open_redactor().copied(clarification))
         self._say(log.POLLING)
@@ -136,7 +162,10 @@ class Inside:
         return settled
 
     def _linger(self, asks: Sequence[Ask], moments: Sequence[float], *, start: float) -> list[Ask]:
-        """Wait for answers: by events, and by a few looks at the response file. Return nothing if they did not come."""
+        """Wait for answers: by events, and by a few looks at the response file.
+
+        Return nothing if they did not come.
+        """
         ask_ids = [ask.id for ask in asks]
         ear = self._controller.store.listen()
         sleep = self._sleep or _until_heard(ear.fileno(), ear.drain)
@@ -144,13 +173,16 @@ class Inside:
             for moment in moments:
                 if settled := self._settled_before(start + moment, ask_ids, sleep):
                     return settled
-                exchange.take_response(self._controller, self._root, self._task_id, refuse=self._refuse)
+                exchange.take_response(
+                    self._controller, self._root, self._task_id, refuse=self._refuse
+                )
             return self._controller.collect(self._run_id, ask_ids)
         finally:
             ear.close()
 
     def _refuse(self, refusal: Refusal) -> None:
-        self._say(refusal.sentence)  # for its own ears: whoever wrote the response is told by others
+        # For its own ears: whoever wrote the response is told by others
+        self._say(refusal.sentence)
 
     def _settled_before(self, deadline: float, ask_ids: Sequence[str], sleep: Sleep) -> list[Ask]:
         while not (settled := self._controller.collect(self._run_id, ask_ids)):
@@ -171,7 +203,9 @@ class Inside:
             ),
             metadata=Metadata(tokens_burned=draft.tokens_burned),
         )
-        exchange.write_checkpoint(self._controller, self._root, task, clarification, checkpoint, now=self._now())
+        exchange.write_checkpoint(
+            self._controller, self._root, task, clarification, checkpoint, now=self._now()
+        )
         self._say(log.SAVED.format(phase=PHASE))
         self._say(log.EXIT)
         _leave()
@@ -179,7 +213,7 @@ class Inside:
     def _say(self, line: str) -> None:
         log.say(line, wanted=self._verbose)
 
-    # --- approvals -------------------------------------------------------------------------------------------------
+    # --- approvals --------------------------------------------------------------------------------
 
     @contextmanager
     def approval(self, proposal: Proposal) -> Generator[Approved, None, None]:
@@ -190,7 +224,9 @@ class Inside:
         if found.state is not AskState.APPROVED:
             raise Rejected(_refusal(found))
         is_edited = call.digest != digest_of(proposal.body)
-        approved = Approved(found.reply or DEFAULT_VALUE, arguments_of(call.body), is_edited=is_edited)
+        approved = Approved(
+            found.reply or DEFAULT_VALUE, arguments_of(call.body), is_edited=is_edited
+        )
         try:
             yield approved
             _require_look(approved, call)
@@ -202,7 +238,7 @@ class Inside:
     def _close(self, call: Call, move: CallMove) -> None:
         self._controller.close_call(self._run_id, call, move)
 
-    # --- what a process keeps --------------------------------------------------------------------------------------
+    # --- what a process keeps ---------------------------------------------------------------------
 
     def save(self, value: Any) -> None:
         """Keep a JSON value for the next run."""
@@ -210,7 +246,8 @@ class Inside:
             body = msgspec.json.encode(value)
         except (TypeError, ValueError) as error:
             raise Misuse(
-                f"what is to be saved is not JSON: {error}", way_out="save texts, numbers, lists and mappings"
+                f"what is to be saved is not JSON: {error}",
+                way_out="save texts, numbers, lists and mappings",
             ) from error
         self._controller.keep(self._task_id, SAVED, body)
 
@@ -230,21 +267,36 @@ def proposal_of(
     schema: Mapping[str, Any] | None = None,
     editable: bool = False,
 ) -> Proposal:
-    """Return what a process puts before a person; arguments that break their own schema are refused at once."""
+    """Return what a process puts before a person.
+
+    Arguments that break their own schema are refused at once.
+    """
     body = tool_body(tool, arguments)
     if schema is not None:
         from adjourn.core.edit.schema import problems, require_schema
 
         require_schema(schema)
         for problem in problems(arguments_of(body), schema):
-            raise Misuse(f"the arguments of {tool} break their schema: {problem}", way_out="give others, or another schema")
+            raise Misuse(
+                f"the arguments of {tool} break their schema: {problem}",
+                way_out="give others, or another schema",
+            )
     kept = canonical(schema or {}) if editable else None
-    return Proposal(prompt=prompt, tool=tool, body=body, key=key or digest_of(body), expires_after=expires_after, editable=kept)
+    return Proposal(
+        prompt=prompt,
+        tool=tool,
+        body=body,
+        key=key or digest_of(body),
+        expires_after=expires_after,
+        editable=kept,
+    )
 
 
 def _require_look(approved: Approved, call: Call) -> None:
     if approved.is_ignored:
-        sentence = f"call {call.id} was approved with other arguments, and the block did not look at them"
+        sentence = (
+            f"call {call.id} was approved with other arguments, and the block did not look at them"
+        )
         raise EditIgnored(sentence, way_out="make the call with approved.arguments")
 
 
@@ -268,7 +320,9 @@ def draft_of(request: Request, checkpoint: bytes | None) -> Draft:
     try:
         kept = read_checkpoint(checkpoint) if checkpoint else Checkpoint(agent_id="")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Misuse(f"the checkpoint: {error}", way_out="see docs/how-to/clarifications.md") from error
+        raise Misuse(
+            f"the checkpoint: {error}", way_out="see docs/how-to/clarifications.md"
+        ) from error
     work = kept.work_state
     if not work.parallel_work_available:
         work = msgspec.structs.replace(work, parallel_work_available=request.parallel_work)
@@ -286,7 +340,10 @@ def draft_of(request: Request, checkpoint: bytes | None) -> Draft:
 def _request(questions: Sequence[Question], draft: Draft, *, linger: float) -> Request:
     keys = [question.key for question in questions]
     if not keys or len(set(keys)) < len(keys):
-        raise Misuse("a clarification has at least one question, and each a key of its own", way_out="name each question once")
+        raise Misuse(
+            "a clarification has at least one question, and each a key of its own",
+            way_out="name each question once",
+        )
     return Request(
         questions=tuple(questions),
         blocked_at=draft.blocked_at,
@@ -298,7 +355,10 @@ def _request(questions: Sequence[Question], draft: Draft, *, linger: float) -> R
 
 def _checked(linger: float) -> float:
     if not 0 <= linger <= _LONGEST:
-        raise Misuse(f"linger is {linger}, not a number of seconds within a day", way_out="linger 30, 60 or 300 seconds")
+        raise Misuse(
+            f"linger is {linger}, not a number of seconds within a day",
+            way_out="linger 30, 60 or 300 seconds",
+        )
     return linger
 
 

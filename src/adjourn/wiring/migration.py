@@ -25,7 +25,10 @@ _FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
 
 class _Move(msgspec.Struct, frozen=True):
-    """A move that has begun: its id, and the place of the database that the directory is moved into."""
+    """A move that has begun.
+
+    Its id, and the place of the database that the directory is moved into.
+    """
 
     id: str
     target: str
@@ -40,7 +43,10 @@ def migrate(source: str, target: str) -> Everything:
     again, which goes on where the first one stopped.
     """
     if source.startswith(URLS):  # which may hold a password
-        raise Misuse("what is moved is a directory", way_out="adjourn store backup FILE --store postgresql://…, then --from it")
+        raise Misuse(
+            "what is moved is a directory",
+            way_out="adjourn store backup FILE --store postgresql://…, then --from it",
+        )
     source = os.path.abspath(source)
     with _one_mover(source):
         begun = _begun_move(source)
@@ -76,7 +82,8 @@ def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
         with old.everything() as found:
             content = found  # what starts fast does not know its type
             _require_rest(content, source)
-            # From here on nobody can use the old store: who waits for its lock finds that it is gone.
+            # From here on nobody can use the old store: who waits for its lock finds that it is
+            # gone.
             write_whole(os.path.join(source, MOVING), msgspec.json.encode(move))
             _rename_files(source, fenced)
             try:
@@ -94,7 +101,10 @@ def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
 
 
 def _lead_to(source: str, target: str) -> None:
-    """Have a directory name the database of another place from now on; we write the address, so it is followed."""
+    """Have a directory name the database of another place from now on.
+
+    We write the address, so it is followed.
+    """
     from adjourn.wiring.shared import address_of, trust_address
 
     address = msgspec.json.encode(address_of(target))
@@ -105,8 +115,8 @@ def _lead_to(source: str, target: str) -> None:
 def _rename_files(source: str, target: str, *, names: Iterable[str] = _FILES) -> None:
     """Move the files of a database from one directory into another.
 
-    The database goes first into the directory that nobody uses, and comes last out of it: there is never a database in
-    use whose log is elsewhere.
+    The database goes first into the directory that nobody uses, and comes last out of it: there is
+    never a database in use whose log is elsewhere.
     """
     private_directory(target)
     for name in names:
@@ -120,7 +130,9 @@ def _put_aside(source: str, fenced: str) -> None:
     """Keep the old database under another name, now that the directory leads to the new one."""
     for name in _FILES:
         with suppress(FileNotFoundError):
-            os.rename(os.path.join(fenced, name), os.path.join(source, name.replace(DATABASE, MOVED)))
+            os.rename(
+                os.path.join(fenced, name), os.path.join(source, name.replace(DATABASE, MOVED))
+            )
     with suppress(FileNotFoundError):  # an earlier command got this far
         shutil.rmtree(fenced)
     os.unlink(os.path.join(source, MOVING))
@@ -139,7 +151,9 @@ def _one_mover(source: str) -> Generator[None, None, None]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             sentence = f"somebody else is moving {source}"
-            raise Conflict(sentence, way_out="wait until that command has ended, then: adjourn tasks") from None
+            raise Conflict(
+                sentence, way_out="wait until that command has ended, then: adjourn tasks"
+            ) from None
         yield
     finally:
         os.close(fd)
@@ -163,13 +177,18 @@ def _begun_move(source: str) -> _Move | None:
 def _require_movable(source: str, target: str) -> None:
     """Refuse a directory that cannot be moved."""
     if not is_shared(target):
-        raise Misuse("a store is moved into a database", way_out="adjourn store migrate --from DIR --store postgresql://…")
+        raise Misuse(
+            "a store is moved into a database",
+            way_out="adjourn store migrate --from DIR --store postgresql://…",
+        )
     if is_shared(source):
         raise Conflict(f"{source} leads to a database already", way_out="adjourn tasks")
     if not os.path.lexists(os.path.join(source, DATABASE)):
         raise _no_store(source)
     if living(source):
-        raise Conflict(f"somebody works on {source}", way_out=f"adjourn worker --status --store {source}")
+        raise Conflict(
+            f"somebody works on {source}", way_out=f"adjourn worker --status --store {source}"
+        )
 
 
 def _no_store(source: str) -> NotFound:
@@ -190,12 +209,16 @@ def _settle_the_dead(source: str) -> None:
 def _require_rest(content: Everything, source: str) -> None:
     for kept in content.tasks:
         if kept.task.state is TaskState.RUNNING:
-            raise Conflict(f"task {kept.task.id} is running", way_out=f"adjourn wait {kept.task.id} --store {source}")
+            raise Conflict(
+                f"task {kept.task.id} is running",
+                way_out=f"adjourn wait {kept.task.id} --store {source}",
+            )
 
 
 def make_roles(controller: Controller) -> None:
     """Make the roles of a shared store."""
-    if isinstance(controller.store, SqliteStore):  # and where there is no PostgreSQL, this is the store
+    # And where there is no PostgreSQL, this is the store
+    if isinstance(controller.store, SqliteStore):
         raise Misuse("roles are a database's", way_out="adjourn store roles --store postgresql://…")
     from adjourn.stores.postgres.store import PostgresStore
 

@@ -28,7 +28,8 @@ from adjourn.wiring.controller import open_controller
 
 LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do
 HURRIED = 1.0  # the same when a worker is told to stop; what is not told then stays in the outbox
-_EARLIER: Milliseconds = 86_400_000  # a notifier that is new to a store is told of the last day, if it was configured then
+# A notifier that is new to a store is told of the last day, if it was configured then
+_EARLIER: Milliseconds = 86_400_000
 _NOT_AGAIN_BEFORE = 5.0  # seconds between two starts of the process that delivers
 _TO_BEGIN = 2.0  # seconds for one that has only just been started
 
@@ -44,17 +45,26 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configured() -> list[Configured]:
-    """Return the notifiers of the user's config; what is wrong with it is said with its file, table and key."""
+    """Return the notifiers of the user's config.
+
+    What is wrong with it is said with its file, table and key.
+    """
     config = read_config()
     return _notifiers(config.path, config.tables("notify"), since=config.since)
 
 
 def _notifiers(path: str, tables: list[Any], *, since: Milliseconds) -> list[Configured]:
-    found = [_notifier(path, number, table, since=since) for number, table in enumerate(tables, start=1)]
+    found = [
+        _notifier(path, number, table, since=since) for number, table in enumerate(tables, start=1)
+    ]
     names = [each.name for each in found]
     for number, name in enumerate(names, start=1):
         if name in names[: number - 1]:
-            raise _wrong(path, number, f"`name`: another is called {name} already; give each a name of its own")
+            raise _wrong(
+                path,
+                number,
+                f"`name`: another is called {name} already; give each a name of its own",
+            )
     return found
 
 
@@ -64,7 +74,9 @@ def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> C
         notifier, way = _way(table, directory=os.path.dirname(path))
     except BadTable as error:
         raise _wrong(path, number, str(error)) from error
-    return Configured(name=table.name, on=frozenset(table.on), way=way, notifier=notifier, since=since)
+    return Configured(
+        name=table.name, on=frozenset(table.on), way=way, notifier=notifier, since=since
+    )
 
 
 def _way(table: Table, *, directory: str) -> tuple[Notifier, str]:
@@ -79,14 +91,18 @@ def _way(table: Table, *, directory: str) -> tuple[Notifier, str]:
 
     key = key_of(table, directory=directory)
     url = urlsplit(table.webhook)
-    return WebhookNotifier(table.webhook, key=key, timeout=table.timeout), f"{url.scheme}://{url.netloc}/…"
+    return WebhookNotifier(
+        table.webhook, key=key, timeout=table.timeout
+    ), f"{url.scheme}://{url.netloc}/…"
 
 
 def _wrong(path: str, number: int, what: str) -> Misuse:
-    return Misuse(f"{path}: [[notify]] number {number}: {what}", way_out="see docs/how-to/notifications.md")
+    return Misuse(
+        f"{path}: [[notify]] number {number}: {what}", way_out="see docs/how-to/notifications.md"
+    )
 
 
-# --- delivering -----------------------------------------------------------------------------------------------------------
+# --- delivering -----------------------------------------------------------------------------------
 
 
 def courier_for(each: Configured, root: str, *, hint: Hint) -> Courier:
@@ -175,7 +191,10 @@ def _signature() -> tuple[int, ...] | None:
 
 
 class Messenger:
-    """Keeps, beside a worker, the one process that delivers. It starts none as long as nobody wants to be told."""
+    """Keeps, beside a worker, the one process that delivers.
+
+    It starts none as long as nobody wants to be told.
+    """
 
     def __init__(self, root: str, *, log: Callable[..., None], log_format: str = "text") -> None:
         self._root = root
@@ -207,9 +226,12 @@ class Messenger:
             return False
 
     def _start(self) -> None:
-        from adjourn.wiring.policies import own_environment, own_python  # only where somebody wants to be told
+        # Only where somebody wants to be told
+        from adjourn.wiring.policies import own_environment, own_python
 
-        command = own_python("notify", "--follow", "--output", self._log_format, "--store", self._root)
+        command = own_python(
+            "notify", "--follow", "--output", self._log_format, "--store", self._root
+        )
         try:
             self._process = subprocess.Popen(
                 command,

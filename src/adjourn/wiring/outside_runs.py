@@ -1,4 +1,7 @@
-"""Whether whoever calls is outside of every run of a store; what cannot be known counts as inside."""
+"""Whether whoever calls is outside of every run of a store.
+
+What cannot be known counts as inside.
+"""
 
 import os
 
@@ -21,13 +24,16 @@ from adjourn.process.ancestry import (
 )
 from adjourn.system import lock
 
-_DECIDE_ELSEWHERE = "decide from the terminal where you started the task, or sign the decision with --sign KEY"
+_DECIDE_ELSEWHERE = (
+    "decide from the terminal where you started the task, or sign the decision with --sign KEY"
+)
 
 
 def require_outside(root: str, view: View, by: Principal, verb: str) -> None:
     """Refuse a decision on a store of one machine from what is, or may be, part of one of its runs.
 
-    A response file tells who owns it and not which process reads it, so it is not looked at here: it never decides.
+    A response file tells who owns it and not which process reads it, so it is not looked at here:
+    it never decides.
     """
     if by.name.startswith("file:"):
         return
@@ -41,7 +47,9 @@ def require_outside(root: str, view: View, by: Principal, verb: str) -> None:
         run = view.run(task.id, task.runs)
         if _is_lost(root, view, task, run):
             sentence = f"{verb} is refused: run {run.id} has just lost its shim, and this may be a part of it"
-            raise NotAllowed(sentence, way_out=f"adjourn show {task.id}, then run the command again")
+            raise NotAllowed(
+                sentence, way_out=f"adjourn show {task.id}, then run the command again"
+            )
     if by.name.startswith("uid:"):
         _require_known_place(root, view, verb, ancestors, running)
 
@@ -53,11 +61,17 @@ def require_outside_here(root: str, by: Principal, verb: str) -> None:
     """
     if not by.name.startswith("file:") and _ancestors(verb) is None and _runs_here(root):
         sentence = f"{verb} is refused: the processes above this one cannot be read in /proc, so it may be part of a run"
-        raise NotAllowed(sentence, way_out="decide from another machine, or from a terminal where /proc can be read")
+        raise NotAllowed(
+            sentence,
+            way_out="decide from another machine, or from a terminal where /proc can be read",
+        )
 
 
 def note_place(tx: Change, by: Principal) -> None:
-    """Remember that the store is used from here. While a run is alive nothing is noted: it could be the run that calls."""
+    """Remember that the store is used from here.
+
+    While a run is alive nothing is noted: it could be the run that calls.
+    """
     if not by.name.startswith("uid:") or by.inside_run or tx.running():
         return
     place, places = place_if_any(), known_places(tx.shared_document(PLACES))
@@ -74,7 +88,10 @@ def place_if_any() -> Place | None:
 
 
 def _ancestors(verb: str) -> list[Ancestor] | None:
-    """Return the processes above this one, or None if they cannot be read. Refuse what is known to be part of a run."""
+    """Return the processes above this one, or None if they cannot be read.
+
+    Refuse what is known to be part of a run.
+    """
     try:
         ancestors = read_ancestors()
     except Unreadable:
@@ -90,18 +107,23 @@ def _is_lost(root: str, view: View, task: Task, run: Run) -> bool:
 
     A shim that ends as it should kills all that it started before it writes its result.
     """
-    from adjourn.process.processes import run_directory  # only while something runs: most who decide need neither
+    # Only while something runs: most who decide need neither
+    from adjourn.process.processes import run_directory
     from adjourn.process.shim import LOCK, RESULT
 
     places = [run.id] if run.shim else []
     places += [call.place for call in view.calls_in(task.id, CallState.EXECUTING) if call.shim]
     folders = [run_directory(root, place) for place in places]
     return any(
-        not lock.is_held(os.path.join(folder, LOCK)) and not os.path.lexists(os.path.join(folder, RESULT)) for folder in folders
+        not lock.is_held(os.path.join(folder, LOCK))
+        and not os.path.lexists(os.path.join(folder, RESULT))
+        for folder in folders
     )
 
 
-def _require_known_place(root: str, view: View, verb: str, ancestors: list[Ancestor], running: list[Task]) -> None:
+def _require_known_place(
+    root: str, view: View, verb: str, ancestors: list[Ancestor], running: list[Task]
+) -> None:
     """Refuse a local user outside of the places from which the store was used while nothing ran."""
     try:
         place = read_place()
@@ -112,23 +134,34 @@ def _require_known_place(root: str, view: View, verb: str, ancestors: list[Ances
         why = f"{differs} is not one from which this store was used while nothing ran"
         raise _refused(verb, why, running[0])
     if came_from_outside(ancestors) and not _all_run_in(root, view, place, running):
-        raise _refused(verb, "the process that started this one is outside of its pid namespace", running[0])
+        raise _refused(
+            verb, "the process that started this one is outside of its pid namespace", running[0]
+        )
 
 
 def _all_run_in(root: str, view: View, place: Place, running: list[Task]) -> bool:
-    """Whether all runs are in this pid namespace: then none of them can have entered it from outside."""
+    """Whether all runs are in this pid namespace.
+
+    Then none of them can have entered it from outside.
+    """
     if is_initial(place):
         return False
     for task in running:
         about = processes.about_of(root, view.run(task.id, task.runs).supervisor)
         theirs = about.place if about else None
-        if theirs is None or (theirs.pid_namespace, theirs.first_process) != (place.pid_namespace, place.first_process):
+        if theirs is None or (theirs.pid_namespace, theirs.first_process) != (
+            place.pid_namespace,
+            place.first_process,
+        ):
             return False
     return True
 
 
 def _runs_here(root: str) -> bool:
-    """Whether this machine may have a run of a shared store: a supervisor or a shim holds its lock."""
+    """Whether this machine may have a run of a shared store.
+
+    A supervisor or a shim holds its lock.
+    """
     from adjourn.process.shim import LOCK  # seldom needed: only where /proc hides what is above
 
     if processes.living(root):

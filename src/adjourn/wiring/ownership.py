@@ -1,4 +1,7 @@
-"""Takes a store for this machine and user: one that is a copy, or one that lacks what was acknowledged here."""
+"""Takes a store for this machine and user.
+
+One that is a copy, or one that lacks what was acknowledged here.
+"""
 
 from collections import Counter
 
@@ -62,7 +65,12 @@ def _holding(store: SqliteStore, root: str) -> Holding:
     with store.read() as view:
         everything = view.tasks(limit=-1)
         unfinished = [task for task in everything if task.state in _UNFINISHED]
-        calls = [call for task in unfinished for state in _LET_THROUGH for call in view.calls_in(task.id, state)]
+        calls = [
+            call
+            for task in unfinished
+            for state in _LET_THROUGH
+            for call in view.calls_in(task.id, state)
+        ]
         return Holding(
             root=root,
             identity=identity_in(view),
@@ -77,9 +85,15 @@ def _holding(store: SqliteStore, root: str) -> Holding:
 
 
 def take(root: str, *, adopts: bool) -> Taken:
-    """Make a store that is refused one of ours as it is. What may have run elsewhere, or since, becomes a question."""
+    """Make a store that is refused one of ours as it is.
+
+    What may have run elsewhere, or since, becomes a question.
+    """
     if living(root):
-        raise Conflict(f"somebody works on {root}", way_out=command_line(["adjourn", "worker", "--status", "--store", root]))
+        raise Conflict(
+            f"somebody works on {root}",
+            way_out=command_line(["adjourn", "worker", "--status", "--store", root]),
+        )
     store = open_sqlite(root)
     try:
         holding = _holding(store, root)
@@ -102,7 +116,10 @@ def _require_rest(root: str, running: list[Run]) -> None:
 
 
 def unfollowed_address(root: str) -> str | None:
-    """Return the database to which an address leads that is not followed, without its password; None if there is none."""
+    """Return the database to which an address leads that is not followed, without its password.
+
+    None if there is none.
+    """
     if not is_shared(root):
         return None
     from adjourn.wiring.shared import untrusted_url

@@ -20,21 +20,31 @@ _HELP = "see docs/how-to/plans.md"
 
 
 def open_plan(path: str) -> Plan:
-    """Return the plan in a file, or raise BadPlan with the lines of what is wrong. Its absolute path is what it is known by."""
+    """Return the plan in a file, or raise BadPlan with the lines of what is wrong.
+
+    Its absolute path is what it is known by.
+    """
     content = read_plan(_text(path), source=visible(path))
     if content.problems:
         raise BadPlan(_told(content), way_out=_HELP)
     whole = os.path.realpath(path)
-    workspace = os.path.realpath(os.path.join(os.path.dirname(whole), os.path.expanduser(content.workspace)))
+    workspace = os.path.realpath(
+        os.path.join(os.path.dirname(whole), os.path.expanduser(content.workspace))
+    )
     if not os.path.isdir(workspace):
-        raise BadPlan(f"{visible(path)}: its workspace {visible(workspace)} is not a directory", way_out=_HELP)
+        raise BadPlan(
+            f"{visible(path)}: its workspace {visible(workspace)} is not a directory", way_out=_HELP
+        )
     return Plan(path=_utf8(whole), workspace=workspace, items=content.items)
 
 
 def _text(path: str) -> str:
     try:
         if not os.path.isfile(path) and os.path.exists(path):
-            raise Misuse(f"{visible(path)} is not a plain file, and so no plan that could be found again", way_out=_HELP)
+            raise Misuse(
+                f"{visible(path)} is not a plain file, and so no plan that could be found again",
+                way_out=_HELP,
+            )
         with open(path, "rb") as file:
             content = file.read(_LARGEST + 1)
     except FileNotFoundError as error:
@@ -57,7 +67,9 @@ def _no_plan(path: str) -> NotFound:
     if not others:
         return NotFound(f"there is no plan {visible(path)}", way_out="adjourn execute --help")
     there = f"there is {', '.join(others[:_TOLD])}"
-    return NotFound(f"there is no plan {visible(path)}, but {there}", way_out=f"adjourn plan show {others[0]}")
+    return NotFound(
+        f"there is no plan {visible(path)}, but {there}", way_out=f"adjourn plan show {others[0]}"
+    )
 
 
 def _plans_in(place: str) -> Iterator[str]:
@@ -76,7 +88,9 @@ def _utf8(path: str) -> str:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise Misuse(f"the path of a plan must be UTF-8: {visible(path)}", way_out="give it another name") from None
+        raise Misuse(
+            f"the path of a plan must be UTF-8: {visible(path)}", way_out="give it another name"
+        ) from None
     return path
 
 
@@ -86,7 +100,9 @@ def _told(content: Content) -> str:
     return "; ".join([*told, f"and {rest} more"] if rest else told)
 
 
-def specs_of(plan: Plan, *, review: bool = False, parent_run: str | None = None) -> Mapping[str, Spec]:
+def specs_of(
+    plan: Plan, *, review: bool = False, parent_run: str | None = None
+) -> Mapping[str, Spec]:
     """Return what each item of a plan would begin as now."""
     return {item.id: _spec(plan, item, review=review, parent_run=parent_run) for item in plan.items}
 
@@ -105,15 +121,24 @@ def _spec(plan: Plan, item: Item, *, review: bool, parent_run: str | None) -> Sp
 
 
 def _work(plan: Plan, item: Item) -> Work:
-    """Return what an item has to do; what its runner does not take is told with the line of the task."""
+    """Return what an item has to do.
+
+    What its runner does not take is told with the line of the task.
+    """
     if item.prompt is None:
         return command_work(item.command)
     try:
-        return prompt_work(item.runner, item.prompt, [f"{key}={value}" for key, value in item.options.items()])
+        return prompt_work(
+            item.runner, item.prompt, [f"{key}={value}" for key, value in item.options.items()]
+        )
     except Misuse as error:
-        raise BadPlan(f"{visible(plan.path)}:{item.line}: {error.sentence}", way_out=error.way_out) from error
+        raise BadPlan(
+            f"{visible(plan.path)}:{item.line}: {error.sentence}", way_out=error.way_out
+        ) from error
     except ModuleNotFoundError as error:
-        sentence = f"{visible(plan.path)}:{item.line}: the runner `{item.runner}` is not installed here"
+        sentence = (
+            f"{visible(plan.path)}:{item.line}: the runner `{item.runner}` is not installed here"
+        )
         raise BadPlan(sentence, way_out="adjourn doctor") from error
 
 
@@ -132,6 +157,8 @@ def executing(root: str, plan: Plan) -> Generator[None, None, None]:
 def _who(root: str, plan: Plan) -> str:
     other = holder(root, plan.workspace)
     who = (
-        f"process {other.pid} executes {visible(other.plan)} since {stamp(other.since)}" if other else "somebody executes a plan"
+        f"process {other.pid} executes {visible(other.plan)} since {stamp(other.since)}"
+        if other
+        else "somebody executes a plan"
     )
     return f"{who} in {visible(plan.workspace)}: one at a time"

@@ -39,16 +39,22 @@ def observe(command: Command, workspace: str | None = None) -> Surroundings:
 
     The `workspace` of its task is the directory that it would run in, unless it is given.
     """
-    return look_at(command, path=search_path(None, os.environ), own=own_program() or "", workspace=workspace)
+    return look_at(
+        command, path=search_path(None, os.environ), own=own_program() or "", workspace=workspace
+    )
 
 
 def resolve(path: str) -> str:
-    """Return where a path really leads: links are followed as the kernel does, and what is not there yet is kept."""
+    """Return where a path really leads.
+
+    Links are followed as the kernel does, and what is not there yet is kept.
+    """
     if "\0" in path:  # no such path can be opened
         return path
     try:
         real = os.path.realpath(path)
-    except OSError:  # somebody changes links on its way at this very moment; no rule names what comes of it
+    except OSError:
+        # Somebody changes links on its way at this very moment; no rule names what comes of it
         real = f"{path} (it changes while it is looked at)"
     return real.encode("utf-8", "backslashreplace").decode()
 
@@ -60,7 +66,9 @@ def own_python(*words: str) -> list[str]:
 
 def own_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """Return an environment whose PYTHONPATH leads nowhere that depends on the directory."""
-    kept = [entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    kept = [
+        entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)
+    ]
     rest = {name: value for name, value in inherited.items() if name != "PYTHONPATH"}
     return {**rest, "PYTHONPATH": os.pathsep.join(kept)} if kept else rest
 
@@ -68,10 +76,15 @@ def own_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 @cache
 def own_program() -> str | None:
     """Return where this very adjourn is installed as a command, if it is."""
-    # A word without a directory says nothing: a fork of a warm parent has one, and the workspace may hold such a file.
+    # A word without a directory says nothing: a fork of a warm parent has one, and the workspace
+    # may hold such a file.
     called = os.path.realpath(sys.argv[0]) if "/" in sys.argv[0] else ""
     for candidate in (called, os.path.join(os.path.dirname(sys.executable), "adjourn")):
-        if os.path.basename(candidate) == "adjourn" and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+        if (
+            os.path.basename(candidate) == "adjourn"
+            and os.path.isfile(candidate)
+            and os.access(candidate, os.X_OK)
+        ):
             return candidate
     return None
 
@@ -86,13 +99,23 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explained(
-    root: str, workspace: str, tool: str, arguments: Mapping[str, Any], *, task: str | None = None, now: Milliseconds
+    root: str,
+    workspace: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    task: str | None = None,
+    now: Milliseconds,
 ) -> Explained:
     """Judge a call in a workspace, and say what led to it."""
     policy = FilePolicies(root).current(workspace)
     seen = look_around(tool, arguments, workspace)
-    explanation = explain(policy, tool, arguments, surroundings=seen, workspace=workspace, task=task, now=now)
-    return Explained(tool=tool, explanation=explanation, policy=policy, origins=tuple(origins(root, workspace)))
+    explanation = explain(
+        policy, tool, arguments, surroundings=seen, workspace=workspace, task=task, now=now
+    )
+    return Explained(
+        tool=tool, explanation=explanation, policy=policy, origins=tuple(origins(root, workspace))
+    )
 
 
 def look_around(tool: str, arguments: Mapping[str, Json], workspace: str) -> Surroundings:
@@ -143,18 +166,27 @@ def wanted_of_command(argv: Sequence[str], *, workspace: str | None, task: Task 
     """Return what a command line means, in a workspace or in a task."""
     place = task.spec.workspace if task else workspace or os.path.realpath(os.getcwd())
     words = [msgspec.to_builtins(portable(word)) for word in argv]
-    return Wanted(tool=COMMAND, arguments={"argv": words}, workspace=place, task=task.id if task else None)
+    return Wanted(
+        tool=COMMAND, arguments={"argv": words}, workspace=place, task=task.id if task else None
+    )
 
 
-def wanted_of_ask(controller: Controller, text: str, *, workspace: str | None, task: Task | None) -> Wanted:
+def wanted_of_ask(
+    controller: Controller, text: str, *, workspace: str | None, task: Task | None
+) -> Wanted:
     """Return what an ask is about; only what stands before a gate can ever run by itself."""
     ask = controller.find_ask(text)
     if not ask.gate or ask.call is None:
-        raise Misuse(f"ask {ask.id} is a process's own question, which no rule answers", way_out=f"adjourn show {ask.task_id}")
+        raise Misuse(
+            f"ask {ask.id} is a process's own question, which no rule answers",
+            way_out=f"adjourn show {ask.task_id}",
+        )
     with controller.store.read() as view:
         call, owner = view.call(ask.task_id, ask.call), view.task(ask.task_id)
     place = (task or owner).spec.workspace if task or not workspace else workspace
-    return Wanted(tool=call.tool, arguments=_deciding(call), workspace=place, task=task.id if task else None)
+    return Wanted(
+        tool=call.tool, arguments=_deciding(call), workspace=place, task=task.id if task else None
+    )
 
 
 def _deciding(call: Call) -> dict[str, Json]:
@@ -183,9 +215,16 @@ def allow(wanted: Wanted, *, until: Milliseconds, by: str) -> Allowance:
 
 
 def operands_of(wanted: Wanted) -> list[str]:
-    """Return the files that a call names and whose content no rule pins: what they hold may change, and the rule still holds."""
+    """Return the files that a call names and whose content no rule pins.
+
+    What they hold may change, and the rule still holds.
+    """
     seen = look_around(wanted.tool, wanted.arguments, wanted.workspace)
-    known = {*seen.content, *seen.programs.values(), *(each for found in seen.readers.values() for each in found)}
+    known = {
+        *seen.content,
+        *seen.programs.values(),
+        *(each for found in seen.readers.values() for each in found),
+    }
     known.update(each for found in seen.searched.values() for each in found)
     return [path for path in seen.files if os.path.realpath(path) not in known]
 
@@ -195,36 +234,52 @@ def _seen(wanted: Wanted) -> Surroundings:
     step = steps_of(wanted.tool, wanted.arguments)
     unread = [why for each in all_steps(step) for why in each.unread] if step else []
     if unread:
-        raise Misuse(f"no rule can make this run by itself: {unread[0]}", way_out="put it into a script, and allow that")
+        raise Misuse(
+            f"no rule can make this run by itself: {unread[0]}",
+            way_out="put it into a script, and allow that",
+        )
     seen = look_around(wanted.tool, wanted.arguments, wanted.workspace)
     for name in programs_of(wanted.tool, wanted.arguments):
         if name not in seen.programs:
-            raise Misuse(f"there is no program {visible(name)}", way_out="say it where the command would run")
+            raise Misuse(
+                f"there is no program {visible(name)}", way_out="say it where the command would run"
+            )
     return seen
 
 
 def judged_now(root: str, wanted: Wanted) -> Judgement:
     """Say what the policies make of a call now that there is a rule for it."""
-    found = explained(root, wanted.workspace, wanted.tool, wanted.arguments, task=wanted.task, now=now())
+    found = explained(
+        root, wanted.workspace, wanted.tool, wanted.arguments, task=wanted.task, now=now()
+    )
     return found.explanation.judgement
 
 
 def refuse_ended(task: Task) -> None:
     """Refuse a rule for a task that is over."""
     if task.state in ENDED:
-        raise Conflict(f"task {task.id} is {task.state}: a rule for it would match nothing", way_out=_HELP)
+        raise Conflict(
+            f"task {task.id} is {task.state}: a rule for it would match nothing", way_out=_HELP
+        )
 
 
 def calls_of_late(controller: Controller) -> list[LateCall]:
     """Return the newest calls of a store."""
     with controller.store.read() as view:
-        newest = ((task, call) for task in view.tasks(limit=_OF_LATE) for call in reversed(view.calls(task.id)))
+        newest = (
+            (task, call)
+            for task in view.tasks(limit=_OF_LATE)
+            for call in reversed(view.calls(task.id))
+        )
         return [_late_call(task, call) for task, call in islice(newest, _OF_LATE)]
 
 
 def _late_call(task: Task, call: Call) -> LateCall:
     return LateCall(
-        id=call.id, task=task.id, workspace=task.spec.workspace, call=allowed_call(call.tool, arguments_of(call.body))
+        id=call.id,
+        task=task.id,
+        workspace=task.spec.workspace,
+        call=allowed_call(call.tool, arguments_of(call.body)),
     )
 
 
@@ -233,5 +288,6 @@ def matched(rule: Allowance, calls: Sequence[LateCall]) -> list[str]:
     return [
         each.id
         for each in calls
-        if each.call == rule.call and (rule.task == each.task if rule.task else rule.workspace == each.workspace)
+        if each.call == rule.call
+        and (rule.task == each.task if rule.task else rule.workspace == each.workspace)
     ]

@@ -34,12 +34,21 @@ def command_work(argv: Sequence[str]) -> Work:
 
 
 def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
-    """Return the work of having an agent work on a prompt; a runner's settings are checked before anything is recorded."""
+    """Return the work of having an agent work on a prompt.
+
+    A runner's settings are checked before anything is recorded.
+    """
     if not prompt.strip():
         raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
     given = options_of(options)
     setup = msgspec.json.encode(_setup(runner, given)).decode()
-    return Work(runner=runner, argv=("adjourn", f"_{runner}"), prompt=prompt, setup=setup, on_rejection=OnRejection.TELL)
+    return Work(
+        runner=runner,
+        argv=("adjourn", f"_{runner}"),
+        prompt=prompt,
+        setup=setup,
+        on_rejection=OnRejection.TELL,
+    )
 
 
 def _setup(runner: str, given: dict[str, str]) -> object:
@@ -74,10 +83,22 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
     Who is about to start the agent `starts` its program to ask for its version. Nobody else starts anything.
     """
     run = _last_run(controller, task)
-    if task.spec.runner not in _WITH_SESSIONS or task.state not in _LEFT or run is None or run.session_id != task.session_id:
+    if (
+        task.spec.runner not in _WITH_SESSIONS
+        or task.state not in _LEFT
+        or run is None
+        or run.session_id != task.session_id
+    ):
         return []
     if task.state is TaskState.PAUSED and not is_resumable(task, run):
-        return [Look(thing="session", fine=False, says="it was not saved yet when the task was interrupted"), _workspace(task)]
+        return [
+            Look(
+                thing="session",
+                fine=False,
+                says="it was not saved yet when the task was interrupted",
+            ),
+            _workspace(task),
+        ]
     look: Any = import_module(f"adjourn.runners.{task.spec.runner}.check").looks
     found: Iterator[Look] = look(
         task.spec,
@@ -87,11 +108,18 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
         environment=os.environ,
         starts=starts,
     )
-    return [*found, _workspace(task), *_commit(head_at_pause(controller, task), head_of(task.spec.workspace))]
+    return [
+        *found,
+        _workspace(task),
+        *_commit(head_at_pause(controller, task), head_of(task.spec.workspace)),
+    ]
 
 
 def require_resumable(controller: Controller, task: Task) -> None:
-    """Refuse to go on where it cannot be, before anything is recorded or started; nothing is begun anew in its place."""
+    """Refuse to go on where it cannot be, before anything is recorded or started.
+
+    Nothing is begun anew in its place.
+    """
     broken = [look for look in looks_at(controller, task, starts=True) if not look.fine]
     run = _last_run(controller, task)
     if not broken or run is None:
@@ -114,12 +142,23 @@ def _workspace(task: Task) -> Look:
 
 
 def _commit(then: Head | None, now: Head | None) -> Iterator[Look]:
-    """Say how far the workspace has moved under the agent: it may go on all the same, but its model knows only what was there."""
+    """Say how far the workspace has moved under the agent.
+
+    It may go on all the same, but its model knows only what was there.
+    """
     if then is None and now is None:
         return
-    before = f"it was {_named(then)} when the task left" if then else "nobody noted it when the task left"
+    before = (
+        f"it was {_named(then)} when the task left"
+        if then
+        else "nobody noted it when the task left"
+    )
     since = "as when the task left" if then == now else before
-    yield Look(thing="commit", fine=True, says=f"{_named(now) if now else 'no repository any more'}; {since}")
+    yield Look(
+        thing="commit",
+        fine=True,
+        says=f"{_named(now) if now else 'no repository any more'}; {since}",
+    )
 
 
 def _named(head: Head) -> str:

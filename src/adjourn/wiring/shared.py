@@ -1,4 +1,7 @@
-"""Puts together what machines need that share a store: the database's address, a place for files, processes, leases."""
+"""Puts together what machines need that share a store.
+
+The database's address, a place for files, processes, leases.
+"""
 
 import os
 import socket
@@ -50,18 +53,29 @@ class Address(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 def place_for(url: str) -> str:
-    """Return where this machine keeps the files of a shared store: one directory for each database and user of it."""
-    place = os.path.join(state_directory(os.environ), sha256(_identity(url).encode("utf-8", "surrogateescape")).hex()[:16])
+    """Return where this machine keeps the files of a shared store.
+
+    One directory for each database and user of it.
+    """
+    place = os.path.join(
+        state_directory(os.environ),
+        sha256(_identity(url).encode("utf-8", "surrogateescape")).hex()[:16],
+    )
     _keep_address(place, _address(url, _former(place) or Address(url=url)))
     return place
 
 
 def _identity(url: str) -> str:
-    """Return what tells databases and their users apart. Passwords change, and are no part of it."""
+    """Return what tells databases and their users apart.
+
+    Passwords change, and are no part of it.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise Misuse("the URL of the store is none", way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE") from None
+        raise Misuse(
+            "the URL of the store is none", way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE"
+        ) from None
     user, _, hosts = parts.netloc.rpartition("@")
     query = [word for word in parts.query.split("&") if not word.startswith(_SECRET)]
     return f"{user.partition(':')[0]}@{hosts}{parts.path}?{'&'.join(query)}"
@@ -77,10 +91,16 @@ def _former(place: str) -> Address | None:
 
 
 def _address(url: str, former: Address) -> Address:
-    """Return what the environment says. What it does not mention stays: a short command takes nothing from a worker."""
+    """Return what the environment says.
+
+    What it does not mention stays: a short command takes nothing from a worker.
+    """
     listen = os.environ.get("ADJOURN_LISTEN")
     inside = os.environ.get("ADJOURN_INSIDE")
-    for name, value in (("ADJOURN_LISTEN", listen if listen != NOWHERE else ""), ("ADJOURN_INSIDE", inside)):
+    for name, value in (
+        ("ADJOURN_LISTEN", listen if listen != NOWHERE else ""),
+        ("ADJOURN_INSIDE", inside),
+    ):
         if value and not value.startswith(URLS):
             raise Misuse(f"{name} is a postgresql:// URL", way_out=f"unset {name}")
     return Address(
@@ -97,12 +117,18 @@ def _lease(former: float) -> float:
     except ValueError:
         length = 0.0
     if not 3 <= length <= 3600:  # noqa: PLR2004 -- from what a slow network allows to what anybody waits for
-        raise Misuse("ADJOURN_LEASE is a number of seconds from 3 to 3600", way_out="unset ADJOURN_LEASE")
-    return float(int(length))  # the engine counts whole seconds: no shim may count on more than it does
+        raise Misuse(
+            "ADJOURN_LEASE is a number of seconds from 3 to 3600", way_out="unset ADJOURN_LEASE"
+        )
+    # The engine counts whole seconds: no shim may count on more than it does
+    return float(int(length))
 
 
 def _keep_address(place: str, address: Address) -> None:
-    """Write down where the database is, for the processes of its runs: they are told the place, and no password."""
+    """Write down where the database is, for the processes of its runs.
+
+    They are told the place, and no password.
+    """
     content = msgspec.json.encode(address)
     path = os.path.join(place, ADDRESS)
     try:
@@ -112,7 +138,8 @@ def _keep_address(place: str, address: Address) -> None:
             write_whole(path, content)
     except OSError as error:
         raise StoreProblem(
-            f"{place} cannot be used: {error.strerror}", way_out="set XDG_STATE_HOME to a directory of yours"
+            f"{place} cannot be used: {error.strerror}",
+            way_out="set XDG_STATE_HOME to a directory of yours",
         ) from error
 
 
@@ -122,12 +149,22 @@ def _content(path: str) -> bytes:
 
 
 def address_of(place: str) -> Address:
-    """Return where the database of a place is. What others could have written leads nowhere: it could lead to their database."""
+    """Return where the database of a place is.
+
+    What others could have written leads nowhere: it could lead to their database.
+    """
     path = os.path.join(place, ADDRESS)
     try:
         found = os.lstat(path)
-        if found.st_uid != os.geteuid() or found.st_mode & _OTHERS or not stat.S_ISREG(found.st_mode):
-            raise StoreRefused(f"{path} is not yours alone: it is not followed", way_out=f"look at it, then: chmod 600 {path}")
+        if (
+            found.st_uid != os.geteuid()
+            or found.st_mode & _OTHERS
+            or not stat.S_ISREG(found.st_mode)
+        ):
+            raise StoreRefused(
+                f"{path} is not yours alone: it is not followed",
+                way_out=f"look at it, then: chmod 600 {path}",
+            )
         content = _content(path)
         if not _is_own_place(place) and not os.path.lexists(_trust_mark(place, content)):
             raise StoreNotBound(
@@ -136,7 +173,9 @@ def address_of(place: str) -> Address:
             )
         return msgspec.json.decode(content, type=Address)
     except (OSError, msgspec.DecodeError) as error:
-        raise StoreProblem(f"{place}/{ADDRESS} cannot be read: {error}", way_out="name the store by its URL once") from error
+        raise StoreProblem(
+            f"{place}/{ADDRESS} cannot be read: {error}", way_out="name the store by its URL once"
+        ) from error
 
 
 def _is_own_place(place: str) -> bool:
@@ -154,14 +193,19 @@ def _trust_mark(place: str, content: bytes) -> str:
 
 
 def trust_address(place: str, content: bytes | None = None) -> None:
-    """Follow from now on the address that a directory has, or is about to get: we write it, or a person said so."""
+    """Follow from now on the address that a directory has, or is about to get.
+
+    We write it, or a person said so.
+    """
     mark = _trust_mark(place, content or _content(os.path.join(place, ADDRESS)))
     try:
         os.makedirs(os.path.dirname(mark), mode=0o700, exist_ok=True)
         write_whole(mark, b"")
     except OSError as error:
         sentence = f"{mark} cannot be written: {error.strerror}"
-        raise StoreProblem(sentence, way_out="set XDG_STATE_HOME to a directory of yours") from error
+        raise StoreProblem(
+            sentence, way_out="set XDG_STATE_HOME to a directory of yours"
+        ) from error
 
 
 def untrusted_url(place: str) -> str | None:
@@ -169,20 +213,30 @@ def untrusted_url(place: str) -> str | None:
     try:
         address_of(place)
     except StoreNotBound:
-        return str(shown(msgspec.json.decode(_content(os.path.join(place, ADDRESS)), type=Address).url))
+        return str(
+            shown(msgspec.json.decode(_content(os.path.join(place, ADDRESS)), type=Address).url)
+        )
     return None
 
 
 def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
-    """Open the database of a place; inside a run with the URL that is meant for that, unless a part of adjourn asks."""
+    """Open the database of a place.
+
+    Inside a run with the URL that is meant for that, unless a part of adjourn asks.
+    """
     address = address_of(place)
     seen = os.path.join(place, SEEN)
     if address.inside and not as_worker and enclosing_run():
-        # The URL to listen at is the worker's: where a pooler made that necessary, whoever is inside looks instead.
+        # The URL to listen at is the worker's: where a pooler made that necessary, whoever is
+        # inside looks instead.
         listen = None if address.listen is None else ""
-        store = PostgresStore(address.inside, listen_url=listen, lease=address.lease, seen=seen, say=_say)
+        store = PostgresStore(
+            address.inside, listen_url=listen, lease=address.lease, seen=seen, say=_say
+        )
     else:
-        store = PostgresStore(address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say)
+        store = PostgresStore(
+            address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say
+        )
     key = os.environ.get("ADJOURN_RUN_KEY", "")
     if not as_worker and len(key) == _KEY_DIGITS and not set(key) - set("0123456789abcdef"):
         store.key = key
@@ -218,11 +272,22 @@ class DatabaseAuthoriser(FileAuthoriser):
         return f"{LOGIN}{self._store.login[0]}"
 
     def rights(self, by: Principal) -> Rights:
-        """Return what somebody may do: what a login may is for its roles to say, where there are roles."""
+        """Return what somebody may do.
+
+        What a login may is for its roles to say, where there are roles.
+        """
         if not by.name.startswith(LOGIN):
             return super().rights(by)
-        roles = self._store.login[1] if by.name == self.caller() else self._store.roles_of(by.name.removeprefix(LOGIN))
-        return Rights(scopes=ALL if roles is None else frozenset(scope for role in roles for scope in SCOPES_OF.get(role, ())))
+        roles = (
+            self._store.login[1]
+            if by.name == self.caller()
+            else self._store.roles_of(by.name.removeprefix(LOGIN))
+        )
+        return Rights(
+            scopes=ALL
+            if roles is None
+            else frozenset(scope for role in roles for scope in SCOPES_OF.get(role, ()))
+        )
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of this machine."""
@@ -273,7 +338,11 @@ def start_heart(place: str, about: About, *, supervisor: str) -> Heart:
 
     address = address_of(place)
     leases = PostgresLeases(
-        address.url, length=address.lease, machine=boot_id(), host=socket.gethostname(), about=msgspec.json.encode(about)
+        address.url,
+        length=address.lease,
+        machine=boot_id(),
+        host=socket.gethostname(),
+        about=msgspec.json.encode(about),
     )
     return Pulse(leases, supervisor=supervisor)
 
@@ -285,4 +354,7 @@ def living_everywhere(place: str) -> dict[str, About]:
         rows = store.supervisors()
     finally:
         store.close()
-    return {name: msgspec.structs.replace(msgspec.json.decode(body, type=About), host=host) for name, host, body in rows}
+    return {
+        name: msgspec.structs.replace(msgspec.json.decode(body, type=About), host=host)
+        for name, host, body in rows
+    }

@@ -32,7 +32,12 @@ _SLOW = (
         "adjourn.wiring.drivers",
         "adjourn.wiring.drivers",
     ),
-    *("adjourn.wiring.policies", "adjourn.runners.agent.model", "pydantic_ai.models.openai", "pydantic_ai.models.anthropic"),
+    *(
+        "adjourn.wiring.policies",
+        "adjourn.runners.agent.model",
+        "pydantic_ai.models.openai",
+        "pydantic_ai.models.anthropic",
+    ),
     *("openai.resources.chat.completions", "anthropic.resources.beta.messages", "asyncio"),
 )
 _STORE = "adjourn.stores.sqlite.store"
@@ -43,10 +48,14 @@ _ENTRY = "adjourn.cli.app:run"
 
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
     """Fork the fork server, then open the store: what is forked must not hold it."""
-    return open_supervising(root, About(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES)
+    return open_supervising(
+        root, About(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES
+    )
 
 
-def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = False) -> tuple[Controller, Supervisor]:
+def open_supervising(
+    root: str, about: About, *, tries: int, is_worker: bool = False
+) -> tuple[Controller, Supervisor]:
     """Make a supervisor that says this about itself."""
     forks = ForkServer.start()
     try:
@@ -63,7 +72,9 @@ def open_supervising(root: str, about: About, *, tries: int, is_worker: bool = F
         own=own_program(),
         about=about,
         tries=tries,
-        start_heart=partial(_start_heart, root, _as_all_know(about, controller)) if is_shared(root) else None,
+        start_heart=partial(_start_heart, root, _as_all_know(about, controller))
+        if is_shared(root)
+        else None,
     )
     if is_worker:
         _keep_warm(supervisor, forks, root=root)
@@ -75,16 +86,26 @@ def _keep_warm(supervisor: Supervisor, forks: ForkServer, *, root: str) -> None:
     from adjourn.process.forks.warm import Warmth
 
     modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
-    supervisor.keep_warm(Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code))
+    supervisor.keep_warm(
+        Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code)
+    )
 
 
 def _code() -> list[str]:
-    """Return the files that change whenever the code does: ours, or one of the packages behind it."""
+    """Return the files that change whenever the code does.
+
+    Ours, or one of the packages behind it.
+    """
     from importlib.util import find_spec  # seldom needed
 
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     beside = [spec.origin for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
-    return beside + [os.path.join(folder, name) for folder, _, names in os.walk(ours) for name in names if name.endswith(".py")]
+    return beside + [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(ours)
+        for name in names
+        if name.endswith(".py")
+    ]
 
 
 def _as_all_know(about: About, controller: Controller) -> About:
@@ -99,7 +120,10 @@ def _start_heart(root: str, about: About, supervisor: str) -> Heart:
 
 
 def _require_ours(controller: Controller) -> None:
-    """Refuse to start anything out of a store that is a copy, or lacks what happened here: its approvals may be anybody's."""
+    """Refuse to start anything out of a store that is a copy, or lacks what happened here.
+
+    Its approvals may be anybody's.
+    """
     from adjourn.stores.sqlite.store import SqliteStore
 
     if isinstance(controller.store, SqliteStore):
@@ -116,7 +140,13 @@ def open_worker(
     on_look: Callable[[Controller, int], None],
 ) -> tuple[Supervisor, Worker]:
     """Make a worker for a pool of the store."""
-    about = About(pid=os.getpid(), started_at=now(), pool=pool, max_active=settings.max_active, place=place_if_any())
+    about = About(
+        pid=os.getpid(),
+        started_at=now(),
+        pool=pool,
+        max_active=settings.max_active,
+        place=place_if_any(),
+    )
     controller, supervisor = open_supervising(root, about, tries=settings.retries, is_worker=True)
     known = _identity(root)
     if is_shared(root):
@@ -124,7 +154,9 @@ def open_worker(
 
         log_waits(controller.store, log)
     elif isinstance(controller.store, SqliteStore):
-        controller.store.say = lambda sentence, way_out: log("store_slow", error=sentence, way_out=way_out)
+        controller.store.say = lambda sentence, way_out: log(
+            "store_slow", error=sentence, way_out=way_out
+        )
 
     def look() -> None:
         if _identity(root) != known:
@@ -158,7 +190,10 @@ def open_worker(
 
 
 def _identity(root: str) -> tuple[int, int] | None:
-    """Return which file the store's database is: one that was removed can be read on for ever, and nobody writes to it."""
+    """Return which file the store's database is.
+
+    One that was removed can be read on for ever, and nobody writes to it.
+    """
     try:
         found = os.stat(os.path.join(root, DATABASE))
     except OSError:

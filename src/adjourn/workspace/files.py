@@ -1,4 +1,7 @@
-"""Looks at what a command depends on: the program that PATH finds, and the files that its words name."""
+"""Looks at what a command depends on.
+
+The program that PATH finds, and the files that its words name.
+"""
 
 import os
 import re
@@ -37,18 +40,24 @@ _known: dict[tuple[int, ...], str] = {}
 
 
 def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
-    """Return the PATH of a run's process: that of its supervisor, behind the directory with this very adjourn in it."""
+    """Return the PATH of a run's process.
+
+    That of its supervisor, behind the directory with this very adjourn in it.
+    """
     path = inherited.get("PATH", os.defpath)
     return os.pathsep.join([first, path]) if first else path
 
 
-def look_at(command: Command, *, path: str, own: str = "", workspace: str | None = None) -> Surroundings:
+def look_at(
+    command: Command, *, path: str, own: str = "", workspace: str | None = None
+) -> Surroundings:
     """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given.
 
     `own` is this very adjourn, which the word `adjourn` means wherever else one may lie.
     A call may run elsewhere than in the `workspace` of its task. The project is that of the workspace.
     """
-    from adjourn.core.policy.commands import all_steps, named_programs, steps_of  # seldom needed: most commands only decide
+    # Seldom needed: most commands only decide
+    from adjourn.core.policy.commands import all_steps, named_programs, steps_of
 
     step = steps_of(COMMAND, {"argv": argv_of(command)})
     steps = [each for each in all_steps(step) if each.words] if step else []
@@ -69,7 +78,8 @@ def look_at(command: Command, *, path: str, own: str = "", workspace: str | None
         found += operands
         code += operands if _INTERPRETER.fullmatch(os.path.basename(each.words[0])) else []
 
-    # The same file may be named in several ways; it is opened as it was written, which is how the program will open it.
+    # The same file may be named in several ways; it is opened as it was written, which is how the
+    # program will open it.
     files: dict[str, str] = {}
     for file in found:
         files.setdefault(spelled(name_of(place.whole(file))), place.whole(file))
@@ -84,22 +94,37 @@ def look_at(command: Command, *, path: str, own: str = "", workspace: str | None
     outermost = programs.get(command.argv[0])
     return Surroundings(
         program=outermost and spelled(name_of(place.whole(outermost))),
-        programs={word: spelled(os.path.realpath(place.whole(program))) for word, program in programs.items()},
+        programs={
+            word: spelled(os.path.realpath(place.whole(program)))
+            for word, program in programs.items()
+        },
         files=states,
         pinned=frozenset(name for name in pinned if states.get(name, "").startswith(DIGEST)),
         root=root,
         content=_content(code, states, place, root=root),
         readers={word: _places(each.named, place) for word, each in readers.items() if each.named},
-        searched={word: _places(each.searched, place) for word, each in readers.items() if each.searched},
-        near=frozenset(word for word, program in programs.items() if is_elsewhere and not os.path.isabs(program)),
-        doubts={word: doubt for word, each in readers.items() if (doubt := _doubt(each, is_elsewhere=is_elsewhere))},
+        searched={
+            word: _places(each.searched, place) for word, each in readers.items() if each.searched
+        },
+        near=frozenset(
+            word
+            for word, program in programs.items()
+            if is_elsewhere and not os.path.isabs(program)
+        ),
+        doubts={
+            word: doubt
+            for word, each in readers.items()
+            if (doubt := _doubt(each, is_elsewhere=is_elsewhere))
+        },
     )
 
 
 def _doubt(readers: Readers, *, is_elsewhere: bool) -> str:
     """Return why the interpreters of a script may be others, if so."""
     near = [each for each in readers.searched if is_elsewhere and not os.path.isabs(each)]
-    return readers.doubt or (f"PATH finds {near[0]} in the directory that it would run in" if near else "")
+    return readers.doubt or (
+        f"PATH finds {near[0]} in the directory that it would run in" if near else ""
+    )
 
 
 def _is_below(path: str, directory: str) -> bool:
@@ -111,7 +136,9 @@ def _places(files: Iterable[str], place: Place) -> tuple[str, ...]:
     return tuple(spelled(os.path.realpath(place.whole(file))) for file in files)
 
 
-def _content(code: Iterable[str], states: Mapping[str, str], place: Place, *, root: str) -> dict[str, str]:
+def _content(
+    code: Iterable[str], states: Mapping[str, str], place: Place, *, root: str
+) -> dict[str, str]:
     """Return the digests of those of the files that belong to the repository."""
     found: dict[str, str] = {}
     for file in code:
@@ -123,12 +150,16 @@ def _content(code: Iterable[str], states: Mapping[str, str], place: Place, *, ro
 
 
 def project_of(workspace: str) -> str:
-    """Return the root of the repository that a workspace is in: the outermost one below the home directory, else itself."""
+    """Return the root of the repository that a workspace is in.
+
+    The outermost one below the home directory, else itself.
+    """
     root = place = os.path.realpath(workspace)
     home = os.path.realpath(os.path.expanduser("~"))
     while place not in {home, os.path.dirname(place)}:
         git = os.path.join(place, ".git")
-        if os.path.isfile(git) or os.path.lexists(os.path.join(git, "HEAD")):  # Codex's sandbox leaves an empty one in /tmp
+        # Codex's sandbox leaves an empty one in /tmp
+        if os.path.isfile(git) or os.path.lexists(os.path.join(git, "HEAD")):
             root = place
         place = os.path.dirname(place)
     return root
@@ -158,7 +189,10 @@ def _pinned(argv: tuple[str, ...], place: Place) -> set[str]:
 
 
 def _state(file: str, *, is_pinned: bool) -> str:
-    """Return a file's digest, or why it has none. What is no file is not even opened: that alone may have an effect."""
+    """Return a file's digest, or why it has none.
+
+    What is no file is not even opened: that alone may have an effect.
+    """
     try:
         about = os.stat(file)
         if stat.S_ISDIR(about.st_mode):
@@ -187,7 +221,11 @@ def _kept_digest_of(fd: int) -> str:
     if known:
         return known
     digest = digest_of(fd)
-    if _version(fd) == before and time.time_ns() - before[-1] > _AT_REST and len(_known) < _MOST_KNOWN:
+    if (
+        _version(fd) == before
+        and time.time_ns() - before[-1] > _AT_REST
+        and len(_known) < _MOST_KNOWN
+    ):
         _known[before] = digest
     return digest
 

@@ -24,21 +24,27 @@ _SKIPPED = frozenset({".git", ".adjourn"})
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a repository has checked out: a branch, and the commit it is at, as far as that can be read."""
+    """What a repository has checked out.
+
+    A branch, and the commit it is at, as far as that can be read.
+    """
 
     ref: str | None
     commit: str | None
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed in a workspace, by path from there; a directory ends in a slash: something came, went or was renamed in it."""
+    """What changed in a workspace, by path from there.
+
+    A directory ends in a slash: something came, went or was renamed in it.
+    """
 
     paths: tuple[str, ...]
     looked_at: int
     is_whole: bool
 
 
-# --- the commit ------------------------------------------------------------------------------------------------------------
+# --- the commit -----------------------------------------------------------------------------------
 
 
 def head_of(workspace: str) -> Head | None:
@@ -78,7 +84,9 @@ def _linked(path: str) -> str | None:
 
 def _commit_of(place: str, ref: str) -> str | None:
     shared = (_read(os.path.join(place, "commondir")) or "").strip()
-    common = os.path.normpath(os.path.join(place, shared)) if shared and "\0" not in shared else place
+    common = (
+        os.path.normpath(os.path.join(place, shared)) if shared and "\0" not in shared else place
+    )
     for directory in dict.fromkeys((place, common)):
         if commit := _hash(_read(os.path.join(directory, ref)) or ""):
             return commit
@@ -94,7 +102,12 @@ def _packed(path: str, ref: str) -> str | None:
 
 
 def _is_ref(ref: str) -> bool:
-    return ref.startswith("refs/") and ref.isprintable() and not {"", ".", ".."} & set(ref.split("/")) and len(ref) < _SMALL
+    return (
+        ref.startswith("refs/")
+        and ref.isprintable()
+        and not {"", ".", ".."} & set(ref.split("/"))
+        and len(ref) < _SMALL
+    )
 
 
 def _hash(text: str) -> str | None:
@@ -115,7 +128,10 @@ def _read(path: str, *, most: int = _SMALL) -> str | None:
 
 
 def content_of(path: str, *, most: int) -> bytes | None:
-    """Read a plain file, no more than so much of it; whatever else is there is as good as nothing."""
+    """Read a plain file, no more than so much of it.
+
+    Whatever else is there is as good as nothing.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError):
@@ -127,10 +143,12 @@ def content_of(path: str, *, most: int) -> bytes | None:
             return None
 
 
-# --- the files -------------------------------------------------------------------------------------------------------------
+# --- the files ------------------------------------------------------------------------------------
 
 
-def changed_since(workspace: str, moment: Milliseconds, *, most: int = MOST_ENTRIES, seconds: float = LONGEST) -> Changes:
+def changed_since(
+    workspace: str, moment: Milliseconds, *, most: int = MOST_ENTRIES, seconds: float = LONGEST
+) -> Changes:
     """Return what was written, made or removed after a moment, as far as a short look finds it."""
     deadline = time.monotonic() + seconds
     paths: list[str] = []
@@ -140,7 +158,9 @@ def changed_since(workspace: str, moment: Milliseconds, *, most: int = MOST_ENTR
             return Changes(paths=tuple(paths), looked_at=looked_at, is_whole=False)
         looked_at += 1
         if max(found.st_mtime_ns, found.st_ctime_ns) > moment * 1_000_000:
-            paths.append(os.path.relpath(path, workspace) + ("/" if stat.S_ISDIR(found.st_mode) else ""))
+            paths.append(
+                os.path.relpath(path, workspace) + ("/" if stat.S_ISDIR(found.st_mode) else "")
+            )
     return Changes(paths=tuple(sorted(paths)), looked_at=looked_at, is_whole=True)
 
 
@@ -155,10 +175,15 @@ def entries(workspace: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _listed(place: str) -> list[tuple[str, os.stat_result]]:
-    """Return what lies in a directory, no more than a look would cover; what went away or is not ours to read is not there."""
+    """Return what lies in a directory, no more than a look would cover.
+
+    What went away or is not ours to read is not there.
+    """
     try:
         with os.scandir(place) as entries:
-            named = [entry for entry in islice(entries, MOST_ENTRIES + 1) if entry.name not in _SKIPPED]
+            named = [
+                entry for entry in islice(entries, MOST_ENTRIES + 1) if entry.name not in _SKIPPED
+            ]
     except OSError:
         return []
     return [(entry.path, found) for entry in named if (found := _about(entry))]

@@ -64,7 +64,9 @@ def compare(before: Sketches, now: Sketches) -> Diffstat:
         if old is None or _differ(old, new):
             changes.append(_change(path, old, new))
     if now.is_whole:
-        changes += [_change(path, old, None) for path, old in before.files.items() if path not in now.files]
+        changes += [
+            _change(path, old, None) for path, old in before.files.items() if path not in now.files
+        ]
     return Diffstat(files=by_path(changes), is_whole=before.is_whole and now.is_whole)
 
 
@@ -78,8 +80,15 @@ def _change(path: str, old: Sketch | None, new: Sketch | None) -> FileChange:
     before, after = _lines(old), _lines(new)
     counts: dict[str, int] = {}
     if before is not None and after is not None:
-        counts = {"lines_added": (after - before).total(), "lines_removed": (before - after).total()}
-    return FileChange(path=path, what="added" if old is None else "removed" if new is None else "changed", **counts)
+        counts = {
+            "lines_added": (after - before).total(),
+            "lines_removed": (before - after).total(),
+        }
+    return FileChange(
+        path=path,
+        what="added" if old is None else "removed" if new is None else "changed",
+        **counts,
+    )
 
 
 def _lines(sketch: Sketch | None) -> Counter[int] | None:
@@ -107,7 +116,9 @@ class _Look:
         if len(self._files) >= MOST_ENTRIES or time.monotonic() > self._deadline:
             return False
         if stat.S_ISREG(found.st_mode):
-            name = os.path.relpath(path, self._workspace).encode("utf-8", "backslashreplace").decode()
+            name = (
+                os.path.relpath(path, self._workspace).encode("utf-8", "backslashreplace").decode()
+            )
             self._files[name] = self._sketch(path, found)
         return True
 

@@ -37,10 +37,23 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     schema: Schema | None
 
 
-def edited_reply(session: Session, asks: Sequence[str], *, value: str | None, in_editor: bool, sets: Sequence[str]) -> Reply:
-    """Return an approval of the call as the person changed it; on a terminal they see the whole of it and say yes first."""
+def edited_reply(
+    session: Session,
+    asks: Sequence[str],
+    *,
+    value: str | None,
+    in_editor: bool,
+    sets: Sequence[str],
+) -> Reply:
+    """Return an approval of the call as the person changed it.
+
+    On a terminal they see the whole of it and say yes first.
+    """
     if len(asks) != 1 or (in_editor and sets):
-        raise Misuse("one call is edited at a time, with --edit or with --set", way_out="adjourn approve ASK --edit")
+        raise Misuse(
+            "one call is edited at a time, with --edit or with --set",
+            way_out="adjourn approve ASK --edit",
+        )
     draft = _draft(session, asks[0])
     arguments = _edited_in_editor(session, draft) if in_editor else _with_arguments(draft, sets)
     call = session.controller.edited(draft.ask.id, canonical(arguments))
@@ -72,7 +85,8 @@ def _draft(session: Session, ask_id: str) -> Draft:
             refuse_settled(ask)
         if ask.kind is not AskKind.APPROVAL or ask.call is None:
             raise Misuse(
-                f"ask {ask.id} is of the kind {ask.kind}: there is no call to edit", way_out=f"adjourn show {ask.task_id}"
+                f"ask {ask.id} is of the kind {ask.kind}: there is no call to edit",
+                way_out=f"adjourn show {ask.task_id}",
             )
         call = view.call(ask.task_id, ask.call)
         return Draft(ask=ask, task=view.task(ask.task_id), call=call, schema=schema_of(view, call))
@@ -85,13 +99,16 @@ def _with_arguments(draft: Draft, sets: Sequence[str]) -> Mapping[str, Json]:
     return arguments
 
 
-# --- in an editor ----------------------------------------------------------------------------------------------------------
+# --- in an editor ---------------------------------------------------------------------------------
 
 
 def _edited_in_editor(session: Session, draft: Draft) -> Mapping[str, Json]:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise Misuse("neither VISUAL nor EDITOR names an editor", way_out=f"EDITOR=vi adjourn approve {draft.ask.id} --edit")
+        raise Misuse(
+            "neither VISUAL nor EDITOR names an editor",
+            way_out=f"EDITOR=vi adjourn approve {draft.ask.id} --edit",
+        )
     text = written(editable(draft.call, draft.task.spec), _remarks(draft))
     with _private_file(session, text) as path:
         _run_editor(editor, path)
@@ -108,7 +125,9 @@ def _remarks(draft: Draft) -> list[str]:
         "Lines that begin with # do not count. Leave it as it is, or empty, to record nothing.",
     ]
     if draft.call.tool == COMMAND:
-        remarks.append("What adjourn adds for the decision, AUTO_APPROVAL say, is not here and cannot be edited.")
+        remarks.append(
+            "What adjourn adds for the decision, AUTO_APPROVAL say, is not here and cannot be edited."
+        )
     if draft.schema:
         remarks.append(f"They must fit: {visible(canonical(draft.schema).decode())}")
     return remarks
@@ -116,8 +135,13 @@ def _remarks(draft: Draft) -> list[str]:
 
 @contextmanager
 def _private_file(session: Session, text: str) -> Generator[str, None, None]:
-    """Keep the text inside the store while it is edited: it may hold secrets, and so may what an editor puts beside it."""
-    place = private_directory(os.path.join(private_directory(os.path.join(session.root, "edits")), f"{os.getpid()}"))
+    """Keep the text inside the store while it is edited.
+
+    It may hold secrets, and so may what an editor puts beside it.
+    """
+    place = private_directory(
+        os.path.join(private_directory(os.path.join(session.root, "edits")), f"{os.getpid()}")
+    )
     path = os.path.join(place, "call.json")
     try:
         write_whole(path, text.encode())
@@ -127,13 +151,24 @@ def _private_file(session: Session, text: str) -> Generator[str, None, None]:
 
 
 def _run_editor(editor: str, path: str) -> None:
-    """Run the editor as git does: its words go through a shell, so that `EDITOR='sed -i …'` means what it says."""
+    """Run the editor as git does.
+
+    Its words go through a shell, so that `EDITOR='sed -i …'` means what it says.
+    """
     try:
-        code = subprocess.run(["/bin/sh", "-c", f'{editor} "$@"', editor, path], check=False).returncode
+        code = subprocess.run(
+            ["/bin/sh", "-c", f'{editor} "$@"', editor, path], check=False
+        ).returncode
     except (OSError, ValueError) as error:
-        raise Misuse(f"the editor could not be started: {error}", way_out="set EDITOR to a command that edits a file") from error
+        raise Misuse(
+            f"the editor could not be started: {error}",
+            way_out="set EDITOR to a command that edits a file",
+        ) from error
     if code:
-        raise Misuse(f"the editor left with {code}: {_NOTHING}", way_out="set EDITOR to a command that edits a file")
+        raise Misuse(
+            f"the editor left with {code}: {_NOTHING}",
+            way_out="set EDITOR to a command that edits a file",
+        )
 
 
 def _read(path: str) -> str:
@@ -146,18 +181,26 @@ def _read(path: str) -> str:
         raise Misuse("what the editor left is not UTF-8", way_out=_HELP) from error
 
 
-# --- before it is recorded -------------------------------------------------------------------------------------------------
+# --- before it is recorded ------------------------------------------------------------------------
 
 
 def _confirm(session: Session, draft: Draft, call: Call, *, value: str | None) -> None:
-    """Show the whole call and how it differs, and take only a yes for a yes. Where nobody is looking, nobody is asked."""
+    """Show the whole call and how it differs, and take only a yes for a yes.
+
+    Where nobody is looking, nobody is asked.
+    """
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     session.cuts = False
-    lines = ["what changes:", *(f"    {line}" for line in difference(call.tool, draft.call.body, call.body))]
+    lines = [
+        "what changes:",
+        *(f"    {line}" for line in difference(call.tool, draft.call.body, call.body)),
+    ]
     lines += ["what would run:", *call_block(session, call)]
     session.say("\n".join([*lines, *([f"    approved with {visible(value)}"] if value else [])]))
     session.flush()
     wait_for_silence()
     if not click.confirm("Approve it so?", default=False) or is_pasted():
-        raise Misuse(f"it was not confirmed: {_NOTHING}", way_out=f"adjourn show {draft.ask.task_id}")
+        raise Misuse(
+            f"it was not confirmed: {_NOTHING}", way_out=f"adjourn show {draft.ask.task_id}"
+        )

@@ -1,4 +1,7 @@
-"""adjourn _hook: ask the driver of this run whether a call may be made; adjourn itself has Claude Code start it."""
+"""adjourn _hook: ask the driver of this run whether a call may be made.
+
+Adjourn itself has Claude Code start it.
+"""
 
 import sys
 
@@ -24,6 +27,8 @@ def command(session: Session) -> int:
         sys.stderr.write(f"{block(no.sentence)}\n")
         return BLOCKS
     except BaseException as error:  # noqa: BLE001 -- silence is never consent, and neither is a defect
-        sys.stderr.write(f"Not run: adjourn could not be asked: {block(str(error)) or type(error).__name__}\n")
+        sys.stderr.write(
+            f"Not run: adjourn could not be asked: {block(str(error)) or type(error).__name__}\n"
+        )
         return BLOCKS
     return 0

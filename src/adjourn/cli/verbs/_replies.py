@@ -24,8 +24,13 @@ from adjourn.wiring import has_worker
 from adjourn.wiring.authority import sign
 
 
-def record(session: Session, replies: Sequence[Reply], *, sign: str | None = None, save: str | None = None) -> int:
-    """Record replies, all or none, and print a receipt for each; with a key they are signed, or only signed and saved."""
+def record(
+    session: Session, replies: Sequence[Reply], *, sign: str | None = None, save: str | None = None
+) -> int:
+    """Record replies, all or none, and print a receipt for each.
+
+    With a key they are signed, or only signed and saved.
+    """
     if sign or save:
         return record_signed(session, replies, key=sign, save=save)
     return tell(session, session.desk.decide(replies, by=session.principal))
@@ -38,7 +43,8 @@ def tell(session: Session, settled: Sequence[Ask]) -> int:
     except StoreProblem as error:  # whoever reads of it must not think that nothing was decided
         what = "it was" if len(settled) == 1 else "they were"
         raise StoreProblem(
-            f"{what} recorded, and then {error.why}", way_out=command(session, "show", settled[0].task_id)
+            f"{what} recorded, and then {error.why}",
+            way_out=command(session, "show", settled[0].task_id),
         ) from error
     return 0
 
@@ -50,9 +56,20 @@ def _tell(session: Session, settled: Sequence[Ask]) -> None:
         calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
     if session.wants_json:
-        _say_json(session, zip(settled, calls, strict=True), tasks, receipts, original=_original(session, calls))
+        _say_json(
+            session,
+            zip(settled, calls, strict=True),
+            tasks,
+            receipts,
+            original=_original(session, calls),
+        )
     else:
-        _say_text(session, zip(settled, calls, strict=True), tasks, {receipt.ask: receipt for receipt in receipts})
+        _say_text(
+            session,
+            zip(settled, calls, strict=True),
+            tasks,
+            {receipt.ask: receipt for receipt in receipts},
+        )
 
 
 def _original(session: Session, calls: Sequence[Call | None]) -> bytes | None:
@@ -71,23 +88,40 @@ def _say_json(
 ) -> None:
     docs = ask_docs(settled, original=original)
     states = {task.id: task.state for task in tasks.values()}
-    session.document({"schema_version": 1, "outcome": "recorded", "asks": docs, "tasks": states, "receipts": receipts})
+    session.document(
+        {
+            "schema_version": 1,
+            "outcome": "recorded",
+            "asks": docs,
+            "tasks": states,
+            "receipts": receipts,
+        }
+    )
 
 
-def ask_docs(asks: Iterable[tuple[Ask, Call | None]], *, original: bytes | None = None) -> list[object]:
+def ask_docs(
+    asks: Iterable[tuple[Ask, Call | None]], *, original: bytes | None = None
+) -> list[object]:
     """Describe asks, each with its call."""
     from adjourn.core.documents import ask_doc
 
-    return [ask_doc(ask, {call.number: call} if call else {}, original=original) for ask, call in asks]
+    return [
+        ask_doc(ask, {call.number: call} if call else {}, original=original) for ask, call in asks
+    ]
 
 
 def _say_text(
-    session: Session, settled: Iterable[tuple[Ask, Call | None]], tasks: dict[str, Task], receipts: dict[str, Receipt]
+    session: Session,
+    settled: Iterable[tuple[Ask, Call | None]],
+    tasks: dict[str, Task],
+    receipts: dict[str, Receipt],
 ) -> None:
     for ask, call in settled:
         said = f": {visible(ask.reply)}" if ask.reply else ""
         session.say(f"{ask.state} {ask.id}{said}")
-        session.say(f"receipt {receipts[ask.id].token} {ask.level} by {visible(receipts[ask.id].by)}")
+        session.say(
+            f"receipt {receipts[ask.id].token} {ask.level} by {visible(receipts[ask.id].by)}"
+        )
         if ask.state is AskState.APPROVED and call:
             session.say("\n".join(["what runs:", *call_block(session, call)]))
     queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
@@ -112,7 +146,10 @@ def _what_next(session: Session, task: Task, *, pools: Collection[str]) -> str:
 
 
 def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
-    """Return the ids that are meant, each once, for somebody who may decide. Of several, an unknown one is kept as it is."""
+    """Return the ids that are meant, each once, for somebody who may decide.
+
+    Of several, an unknown one is kept as it is.
+    """
     session.desk.authorise(session.principal, verb)
     return session.desk.find_asks(ids_of(ids))
 
@@ -135,10 +172,15 @@ def say_receipts(session: Session, controller: Controller, task: Task) -> None:
         session.warn(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
 
 
-def record_signed(session: Session, replies: Sequence[Reply], *, key: str | None, save: str | None) -> int:
+def record_signed(
+    session: Session, replies: Sequence[Reply], *, key: str | None, save: str | None
+) -> int:
     """Sign replies and record them, or put them into a file that can be carried anywhere."""
     if key is None:
-        raise Misuse("--save goes with --sign: what is not signed proves nothing", way_out="adjourn approve --help")
+        raise Misuse(
+            "--save goes with --sign: what is not signed proves nothing",
+            way_out="adjourn approve --help",
+        )
     decisions = [document_of(session.controller.decision_on(reply)) for reply in replies]
     signed = [Signed(document=each, signature=sign(each.encode(), key=key)) for each in decisions]
     if save is None:
@@ -149,13 +191,20 @@ def record_signed(session: Session, replies: Sequence[Reply], *, key: str | None
 def _saved(session: Session, signed: Sequence[Signed], path: str) -> int:
     content = msgspec.json.encode(DecisionFile(decisions=tuple(signed)))
     if len(content) > LARGEST:
-        raise Misuse(f"a decision file has at most {LARGEST:,} bytes", way_out="decide fewer asks with one file")
+        raise Misuse(
+            f"a decision file has at most {LARGEST:,} bytes",
+            way_out="decide fewer asks with one file",
+        )
     if os.path.lexists(path):
         raise Conflict(f"{path} exists already", way_out="name a file that does not exist")
     write_whole(path, content)
     if session.wants_json:
-        session.document({"schema_version": 1, "outcome": "saved", "file": path, "decisions": len(signed)})
+        session.document(
+            {"schema_version": 1, "outcome": "saved", "file": path, "decisions": len(signed)}
+        )
     else:
-        session.say(f"Signed {len(signed)} {'decision' if len(signed) == 1 else 'decisions'}; nothing is recorded yet.")
+        session.say(
+            f"Signed {len(signed)} {'decision' if len(signed) == 1 else 'decisions'}; nothing is recorded yet."
+        )
         session.say(f"Record with: {command(session, 'decide', path)}")
     return exits.COMPLETED

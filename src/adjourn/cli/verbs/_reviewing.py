@@ -27,11 +27,19 @@ _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT
 
 def may_review(session: Session) -> bool:
     """Say whether a person is there who can be asked at once."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and not session.wants_json and session.principal.is_human
+    return (
+        sys.stdin.isatty()
+        and sys.stdout.isatty()
+        and not session.wants_json
+        and session.principal.is_human
+    )
 
 
 def review_now(session: Session, controller: Controller, task: Task, signals: Signals) -> bool:
-    """Ask until the review is given, here or elsewhere; a person who says nothing, or Ctrl+C, leaves it open."""
+    """Ask until the review is given, here or elsewhere.
+
+    A person who says nothing, or Ctrl+C, leaves it open.
+    """
     scene = controller.scene(task.id)
     ask = next(ask for ask in scene.open_asks if ask.review)
     session.say("\n".join(what_is_asked(session, ask, scene, now=session.now())))
@@ -42,7 +50,9 @@ def review_now(session: Session, controller: Controller, task: Task, signals: Si
             session.say(_PASTED)
             continue
         try:
-            controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal)
+            controller.decide(
+                [Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal
+            )
         except AdjournError as error:
             session.say(_WHAT if _spelled(line) == REQUEST_CHANGES else prose(error.sentence))
         if not _is_open(controller, ask):

@@ -17,6 +17,8 @@ def stop(session: Session, task: Task) -> int:
     controller = session.controller
     if task.state is TaskState.RUNNING:
         interrupt_orphan(controller, task, root=session.root)
-        task = wait_until(controller, task.id, _has_stopped, look=lambda: session.settle(controller))
+        task = wait_until(
+            controller, task.id, _has_stopped, look=lambda: session.settle(controller)
+        )
     report(session, controller, task)
     return exits.COMPLETED

@@ -14,14 +14,33 @@ from adjourn.core.states import AskState
 
 @verb("ask")
 @click.argument("question")
-@click.option("--choice", "choices", multiple=True, metavar="TEXT", help="An allowed answer; repeat it for each.")
+@click.option(
+    "--choice",
+    "choices",
+    multiple=True,
+    metavar="TEXT",
+    help="An allowed answer; repeat it for each.",
+)
 @click.option(
     "--key",
     metavar="NAME",
     help="The question's name; by default a digest of its text. The n-th ask of a name gets the n-th answer.",
 )
-@click.option("--expires-after", "expires", type=DURATION, metavar="TIME", help="Let it expire: 90s, 15m, 8h, 2d.")
-def command(session: Session, *, question: str, choices: tuple[str, ...], key: str | None, expires: int | None) -> int:
+@click.option(
+    "--expires-after",
+    "expires",
+    type=DURATION,
+    metavar="TIME",
+    help="Let it expire: 90s, 15m, 8h, 2d.",
+)
+def command(
+    session: Session,
+    *,
+    question: str,
+    choices: tuple[str, ...],
+    key: str | None,
+    expires: int | None,
+) -> int:
     """Print the answer to QUESTION if there is one; else register it and exit 10.
 
     \b
@@ -29,7 +48,9 @@ def command(session: Session, *, question: str, choices: tuple[str, ...], key: s
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     run_id = os.environ.get("ADJOURN_RUN_ID")
     if not run_id:
-        raise Misuse("nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT")
+        raise Misuse(
+            "nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT"
+        )
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
     session.only_asks = True
     ask = session.controller.ask(run_id, asked)

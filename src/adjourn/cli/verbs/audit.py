@@ -23,7 +23,7 @@ def command() -> None:
     """Verify the audit trail, or export it."""
 
 
-# --- verify ----------------------------------------------------------------------------------------------------------------
+# --- verify ---------------------------------------------------------------------------------------
 
 
 @verb("verify")
@@ -40,13 +40,20 @@ def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
     Every event follows from all before it, every task and every reply is as the trail tells, and every receipt is found.
     Whoever can write to the store can write a whole trail anew; a receipt that was kept elsewhere shows that, too.
     """
-    session.is_copy = False  # the trail holds no words of a task but its name, and must be told as it is
+    # The trail holds no words of a task but its name, and must be told as it is
+    session.is_copy = False
     auditor = Auditor(receipts)
     with session.controller.store.read() as view:
         _read(session, auditor, view)
     verdict = auditor.verdict()
     if session.wants_json:
-        session.document({"schema_version": 1, "outcome": "whole" if verdict.is_whole else "broken", "audit": verdict})
+        session.document(
+            {
+                "schema_version": 1,
+                "outcome": "whole" if verdict.is_whole else "broken",
+                "audit": verdict,
+            }
+        )
     else:
         session.say("\n".join(_told(verdict)))
     return exits.COMPLETED if verdict.is_whole else exits.FAILED
@@ -76,7 +83,9 @@ def _pages(view: View) -> Iterator[list[Sealed]]:
 def _progress(session: Session, place: int, total: int) -> None:
     """Show how far it is, on a terminal only."""
     if sys.stderr.isatty() and not session.wants_json and total > _PAGE:
-        sys.stderr.write(f"\r{place:,} of {total:,} events\x1b[K" + ("\r\x1b[K" if place >= total else ""))
+        sys.stderr.write(
+            f"\r{place:,} of {total:,} events\x1b[K" + ("\r\x1b[K" if place >= total else "")
+        )
         sys.stderr.flush()
 
 
@@ -94,25 +103,35 @@ def _told(verdict: Verdict) -> Iterator[str]:
         yield f"receipt {each.receipt} {'holds' if each.holds else 'does not hold: the trail is not the one it is from'}"
 
 
-# --- export ----------------------------------------------------------------------------------------------------------------
+# --- export ---------------------------------------------------------------------------------------
 
 
 @verb("export")
 @click.argument("task", required=False, metavar="[TASK]")
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="How to write it."
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "csv"]),
+    default="jsonl",
+    show_default=True,
+    help="How to write it.",
 )
-@click.option("--since", type=SINCE, metavar="WHEN", help="Only what happened since: 8h, 2d, 2026-01-31.")
+@click.option(
+    "--since", type=SINCE, metavar="WHEN", help="Only what happened since: 8h, 2d, 2026-01-31."
+)
 def export(session: Session, *, task: str | None, form: str, since: int | None) -> None:
     """Print the trail, one event per line, oldest first: of all tasks, or of TASK alone.
 
-    Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly, in ASCII. In CSV what cannot be
-    seen is spelled out, and a cell that a spreadsheet would take for a formula begins with an apostrophe.
+    Of a pruned event only its place, link and seal are left. JSON lines hold every value exactly,
+    in ASCII. In CSV what cannot be seen is spelled out, and a cell that a spreadsheet would take
+    for a formula begins with an apostrophe.
     """
     session.is_copy = False
     only = session.controller.find(task).id if task else None
     with session.controller.store.read() as view:
-        rows = (row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since))
+        rows = (
+            row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since)
+        )
         if session.wants_json:
             session.document({"schema_version": 1, "events": [_document(row) for row in rows]})
         elif form == "csv":
@@ -130,13 +149,24 @@ def _is_wanted(row: Sealed, *, only: str | None, since: int | None) -> bool:
 def _document(row: Sealed) -> dict[str, object]:
     event = row.event
     if event is None:
-        return {"place": row.place, "link": row.link.hex() if row.link else None, "seal": row.seal.hex()}
-    said = {"task_id": event.task_id, "kind": event.kind, "by": event.by, "at": stamp(event.at), "facts": event.facts}
+        return {
+            "place": row.place,
+            "link": row.link.hex() if row.link else None,
+            "seal": row.seal.hex(),
+        }
+    said = {
+        "task_id": event.task_id,
+        "kind": event.kind,
+        "by": event.by,
+        "at": stamp(event.at),
+        "facts": event.facts,
+    }
     return {"place": row.place, **said, "seal": row.seal.hex()}
 
 
 def _write_lines(session: Session, rows: Iterator[Sealed]) -> None:
-    import json  # unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
+    # Unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
+    import json
 
     for row in rows:
         session.hand_out(json.dumps(_document(row), separators=(",", ":")))

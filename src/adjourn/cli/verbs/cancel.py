@@ -10,6 +10,9 @@ from adjourn.cli.verbs._stop import stop
 @verb("cancel")
 @click.argument("task", metavar="ID")
 def command(session: Session, *, task: str) -> int:
-    """End a task and wait until its process, if it has one, has left. Its open asks are withdrawn."""
+    """End a task and wait until its process, if it has one, has left.
+
+    Its open asks are withdrawn.
+    """
     controller = session.controller
     return stop(session, controller.cancel(controller.find(task).id, by=session.principal))

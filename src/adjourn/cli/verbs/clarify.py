@@ -17,14 +17,31 @@ _WAY_OUT = "adjourn clarify --help"
 @verb("clarify")
 @click.argument("questions", nargs=-1, metavar="[QUESTION]...")
 @click.option(
-    "--from", "request", type=click.File("rb"), metavar="FILE", help="Read the questions from a request in YAML or JSON."
+    "--from",
+    "request",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="Read the questions from a request in YAML or JSON.",
 )
 @click.option(
-    "--checkpoint", type=click.File("rb"), metavar="FILE", help="What to keep of the work so far: a checkpoint in JSON."
+    "--checkpoint",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="What to keep of the work so far: a checkpoint in JSON.",
 )
-@click.option("--linger", type=DURATION, metavar="TIME", help="Wait that long for quick answers: 0s, 30s, 5m (default: 60s).")
+@click.option(
+    "--linger",
+    type=DURATION,
+    metavar="TIME",
+    help="Wait that long for quick answers: 0s, 30s, 5m (default: 60s).",
+)
 def command(
-    session: Session, *, questions: tuple[str, ...], request: BinaryIO | None, checkpoint: BinaryIO | None, linger: int | None
+    session: Session,
+    *,
+    questions: tuple[str, ...],
+    request: BinaryIO | None,
+    checkpoint: BinaryIO | None,
+    linger: int | None,
 ) -> int:
     """Print the answers to all QUESTIONs, one a line, if they are there; else register them, wait a little and exit 10.
 
@@ -36,11 +53,17 @@ def command(
         raise Misuse("name the questions, or the file that has them", way_out=_WAY_OUT)
     from adjourn.wiring.inside import TOO_LARGE, Inside, draft_of, read_request_of
 
-    asked = read_request_of(request.read(TOO_LARGE), name=request.name) if request else _numbered(questions)
+    asked = (
+        read_request_of(request.read(TOO_LARGE), name=request.name)
+        if request
+        else _numbered(questions)
+    )
     draft = draft_of(asked, checkpoint.read(TOO_LARGE) if checkpoint else None)
     try:
         with Inside.open() as inside:
-            answers = inside.clarify(asked.questions, draft, linger=None if linger is None else linger / 1000)
+            answers = inside.clarify(
+                asked.questions, draft, linger=None if linger is None else linger / 1000
+            )
     except SystemExit:
         return _left(session)
     _say(session, answers)
@@ -48,7 +71,12 @@ def command(
 
 
 def _numbered(questions: tuple[str, ...]) -> Request:
-    return Request(questions=tuple(Question(key=f"Q{number}", prompt=text) for number, text in enumerate(questions, start=1)))
+    return Request(
+        questions=tuple(
+            Question(key=f"Q{number}", prompt=text)
+            for number, text in enumerate(questions, start=1)
+        )
+    )
 
 
 def _left(session: Session) -> int:
@@ -62,4 +90,5 @@ def _say(session: Session, answers: dict[str, str]) -> None:
         session.document({"schema_version": 1, "outcome": "answered", "answers": answers})
         return
     for answer in answers.values():
-        session.hand_out(answer.replace("\n", r"\n"))  # a line is an answer; JSON has them as they are
+        # A line is an answer; JSON has them as they are
+        session.hand_out(answer.replace("\n", r"\n"))

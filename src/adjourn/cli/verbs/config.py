@@ -14,11 +14,18 @@ _WIDEST = 48  # columns of a value; all of it is in the JSON
 
 
 @verb("config")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="As `adjourn run` would be told; repeat it.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="As `adjourn run` would be told; repeat it.",
+)
 def command(session: Session, *, options: tuple[str, ...]) -> None:
     """Show every setting of the built-in agent, its value, and where that comes from.
 
-    A flag wins over the environment, that over the user's config, and that over what adjourn comes with. A project sets nothing.
+    A flag wins over the environment, that over the user's config, and that over what adjourn comes
+    with. A project sets nothing.
     """
     found = settings(options_of(options))
     if session.wants_json:
@@ -31,4 +38,6 @@ def command(session: Session, *, options: tuple[str, ...]) -> None:
 def _value(value: object) -> str:
     if value is None:
         return "-"
-    return clipped(visible(value if isinstance(value, str) else canonical(value).decode()), columns=_WIDEST)
+    return clipped(
+        visible(value if isinstance(value, str) else canonical(value).decode()), columns=_WIDEST
+    )

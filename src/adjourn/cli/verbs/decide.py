@@ -16,12 +16,17 @@ _LARGEST = 1024 * 1024
 
 @verb("decide")
 @click.argument("file", required=False, metavar="[FILE]")
-@click.option("--webhook", metavar="NAME", help="Read a signed request from stdin: headers, an empty line, a JSON body.")
+@click.option(
+    "--webhook",
+    metavar="NAME",
+    help="Read a signed request from stdin: headers, an empty line, a JSON body.",
+)
 def command(session: Session, *, file: str | None, webhook: str | None) -> int:
     """Record the signed decisions in FILE, or on stdin if it is `-`: all of them, or none.
 
-    Who decided is whoever signed, wherever the file comes from. The same file once more gives the same receipts.
-    With --webhook the request is signed as Standard Webhooks says, with the secret of that [[webhook]] in the user's config.
+    Who decided is whoever signed, wherever the file comes from. The same file once more gives the
+    same receipts. With --webhook the request is signed as Standard Webhooks says, with the secret
+    of that [[webhook]] in the user's config.
     """
     if (file is None) == (webhook is None):
         raise Misuse("say which FILE to record, or --webhook NAME", way_out="adjourn decide --help")
@@ -46,7 +51,9 @@ def _from_webhook(session: Session, name: str) -> list[Ask]:
     request = read_request(_stdin())
     require_genuine(request, key, now=now() // 1000)
     name_of_it = f"webhook:{sha256(f'{name}/{request.id}'.encode('utf-8', 'replace')).hex()}"
-    return session.controller.decide_once(name_of_it, sha256(request.body), [reply_of(request)], by=by)
+    return session.controller.decide_once(
+        name_of_it, sha256(request.body), [reply_of(request)], by=by
+    )
 
 
 def _stdin() -> bytes:
@@ -58,10 +65,14 @@ def _content(file: str) -> bytes:
         with open(file, "rb") as opened:
             return _limited(opened.read(_LARGEST + 1))
     except FileNotFoundError:
-        raise NotFound(f"there is no file {file}", way_out="adjourn approve ASK --sign KEY --save FILE") from None
+        raise NotFound(
+            f"there is no file {file}", way_out="adjourn approve ASK --sign KEY --save FILE"
+        ) from None
 
 
 def _limited(content: bytes) -> bytes:
     if len(content) > _LARGEST:
-        raise NotAllowed(f"a decision has at most {_LARGEST:,} bytes", way_out="decide fewer asks with one file")
+        raise NotAllowed(
+            f"a decision has at most {_LARGEST:,} bytes", way_out="decide fewer asks with one file"
+        )
     return content

@@ -33,7 +33,10 @@ class _Inbox(msgspec.Struct):
 
 @bare_verb("demo")
 def command(session: Session) -> int:
-    """Show a script that stops for a person twice, leaves, and comes back. It leaves nothing behind."""
+    """Show a script that stops for a person twice, leaves, and comes back.
+
+    It leaves nothing behind.
+    """
     with tempfile.TemporaryDirectory(prefix="adjourn-demo-") as place:
         stage = Stage(session, place)
         _play(stage)
@@ -44,14 +47,18 @@ def command(session: Session) -> int:
 def _play(stage: "Stage") -> None:
     stage.tell("A script that needs an answer, and then an approval:")
     stage.show_script()
-    stage.tell("Run it under adjourn. It asks, and its process is gone; exit code 10 says that a person is needed.")
+    stage.tell(
+        "Run it under adjourn. It asks, and its process is gone; exit code 10 says that a person is needed."
+    )
     stage.adjourn("run", "--", "./deploy.sh", expect=exits.PAUSED)
     stage.tell("The pause is on disk for machines, too: .adjourn/session/pause.json")
     stage.show_manifest()
     stage.tell("What waits for you, now or next week:")
     stage.adjourn("inbox")
     ask = stage.first_ask()
-    stage.tell("Answer, and go on. It stops again: exit code 90 asks for approval of the very command.")
+    stage.tell(
+        "Answer, and go on. It stops again: exit code 90 asks for approval of the very command."
+    )
     stage.adjourn("answer", ask.id, "eu")
     stage.adjourn("resume", ask.task_id, expect=exits.PAUSED)
     stage.tell("Approve, and go on. It is started once, with exactly what was shown.")
@@ -67,7 +74,9 @@ class Stage:
     def __init__(self, session: Session, place: str) -> None:
         self._session = session
         self._place = place
-        outer = {name: value for name, value in os.environ.items() if not name.startswith("ADJOURN_")}
+        outer = {
+            name: value for name, value in os.environ.items() if not name.startswith("ADJOURN_")
+        }
         self._environment = own_environment(outer) | {
             "ADJOURN_STORE": os.path.join(place, ".adjourn"),
             "ADJOURN_STATE": os.path.join(place, "state"),  # nothing is left behind, there either
@@ -88,7 +97,9 @@ class Stage:
 
     def show_manifest(self) -> None:
         """Print the manifest."""
-        with open(os.path.join(self._place, ".adjourn", "session", "pause.json"), encoding="utf-8") as file:
+        with open(
+            os.path.join(self._place, ".adjourn", "session", "pause.json"), encoding="utf-8"
+        ) as file:
             self._session.say(_indented(file.read()))
 
     def adjourn(self, *words: str, expect: int = exits.COMPLETED) -> str:
@@ -97,13 +108,17 @@ class Stage:
         done = self._run(*words)
         self._session.say(_indented(done.stdout + done.stderr))
         if done.returncode != expect:
-            raise AdjournError(f"the demo went wrong: exit code {done.returncode}", way_out="adjourn --help")
+            raise AdjournError(
+                f"the demo went wrong: exit code {done.returncode}", way_out="adjourn --help"
+            )
         self._session.say(f"  (exit code {done.returncode})")
         return done.stdout
 
     def first_ask(self) -> _Ask:
         """Return what waits first."""
-        return msgspec.json.decode(self._run("inbox", "--output", "json").stdout, type=_Inbox).asks[0]
+        return msgspec.json.decode(self._run("inbox", "--output", "json").stdout, type=_Inbox).asks[
+            0
+        ]
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

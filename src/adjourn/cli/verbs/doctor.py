@@ -13,11 +13,18 @@ def command(session: Session) -> int:
 
     Exit code 0 if all is fine, 1 if something needs attention.
     """
-    session.is_copy = False  # it holds no words of a task, and must be told where the config cannot be read
+    # It holds no words of a task, and must be told where the config cannot be read
+    session.is_copy = False
     findings = examine(session.root, inside_run=session.inside_run)
     is_fine = all(finding.fine for finding in findings)
     if session.wants_json:
-        session.document({"schema_version": 1, "outcome": "fine" if is_fine else "attention", "findings": findings})
+        session.document(
+            {
+                "schema_version": 1,
+                "outcome": "fine" if is_fine else "attention",
+                "findings": findings,
+            }
+        )
     else:
         session.say("\n".join(line for finding in findings for line in _lines(finding)))
     return exits.COMPLETED if is_fine else exits.FAILED

@@ -24,8 +24,16 @@ from adjourn.wiring.plans import executing, open_plan, specs_of
 
 @verb("execute")
 @click.argument("plan", metavar="[PLAN]", default="plan.toml")
-@click.option("--review", is_flag=True, help="Stop after each task for a person to look at its work, whatever the plan says.")
-@click.option("--anew", is_flag=True, help="Begin all tasks again; those of before must have ended, and stay in the history.")
+@click.option(
+    "--review",
+    is_flag=True,
+    help="Stop after each task for a person to look at its work, whatever the plan says.",
+)
+@click.option(
+    "--anew",
+    is_flag=True,
+    help="Begin all tasks again; those of before must have ended, and stay in the history.",
+)
 def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     """Execute the tasks of PLAN, one at a time, each when those that it needs have succeeded.
 
@@ -48,7 +56,11 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     found = open_plan(plan)
     session.use_store_of(found.workspace)
     specs = specs_of(found, review=review, parent_run=enclosing_run(session))
-    with supervising(session) as (controller, supervisor), executing(session.root, found), deferred_signals() as signals:
+    with (
+        supervising(session) as (controller, supervisor),
+        executing(session.root, found),
+        deferred_signals() as signals,
+    ):
         by = controller.principal(inside_run=session.inside_run)
         if anew:
             controller.begin_plan_anew(found.path, by=by)
@@ -110,4 +122,6 @@ class Stage:
 
     def reviews(self, task: Task, signals: Signals) -> bool:
         """Have the person at the terminal review a task's work, if one is there."""
-        return may_review(self._session) and review_now(self._session, self._controller, task, signals)
+        return may_review(self._session) and review_now(
+            self._session, self._controller, task, signals
+        )

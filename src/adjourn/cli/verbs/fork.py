@@ -13,12 +13,14 @@ from adjourn.supervision.wait import require_workspace
 @verb("fork")
 @click.argument("task", metavar="ID")
 @click.option("--at", metavar="CHECKPOINT", help="Where to begin (default: where the task is now).")
-@click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
+@click.option(
+    "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
+)
 def command(session: Session, *, task: str, at: str | None, detach: bool) -> int:
     """Start a new task of the built-in agent with the conversation of ID as it was at CHECKPOINT.
 
-    ID stays as it is. Files are not taken back: the new task works in the same directory. Calls that waited for approval
-    at that checkpoint are asked for anew.
+    ID stays as it is. Files are not taken back: the new task works in the same directory. Calls
+    that waited for approval at that checkpoint are asked for anew.
     """
     session.require_store()
     if detach:
@@ -28,7 +30,19 @@ def command(session: Session, *, task: str, at: str | None, detach: bool) -> int
         return report(session, controller, run_to_the_end(session, supervisor, forked))
 
 
-def _forked(session: Session, controller: Controller, text: str, at: str | None, *, supervisor: str | None = None) -> Task:
+def _forked(
+    session: Session,
+    controller: Controller,
+    text: str,
+    at: str | None,
+    *,
+    supervisor: str | None = None,
+) -> Task:
     task = controller.find(text)
     require_workspace(controller, task)
-    return controller.fork(task.id, at=at, by=controller.principal(inside_run=session.inside_run), supervisor=supervisor)
+    return controller.fork(
+        task.id,
+        at=at,
+        by=controller.principal(inside_run=session.inside_run),
+        supervisor=supervisor,
+    )

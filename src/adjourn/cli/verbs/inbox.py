@@ -15,7 +15,14 @@ from adjourn.views.next_step import command as next_command
 
 
 @verb("inbox")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, metavar="N", help="How many to show.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many to show.",
+)
 @click.option("--after", metavar="ASK", help="Show those that came after this one.")
 @click.option("--snoozed", is_flag=True, help="Show those that are snoozed, and until when.")
 def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -> None:
@@ -26,7 +33,8 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
     start = session.desk.find_ask(after).id if after else None
     moment = session.now()
     with session.desk.store.read() as view:
-        # One more than is shown tells that there are more; counting them all would cost more than showing these.
+        # One more than is shown tells that there are more; counting them all would cost more than
+        # showing these.
         found = (
             view.snoozed_asks(now=moment, limit=limit + 1)
             if snoozed
@@ -56,16 +64,32 @@ def _gist(view: View, ask: Ask, task: Task) -> str:
     return gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
 
 
-def _say(session: Session, rows: list[tuple[str, str, str, str, str]], *, more: bool, asleep: int, snoozed: bool = False) -> None:
+def _say(
+    session: Session,
+    rows: list[tuple[str, str, str, str, str]],
+    *,
+    more: bool,
+    asleep: int,
+    snoozed: bool = False,
+) -> None:
     if session.wants_json:
         session.document({"schema_version": 1, "count": 0, "snoozed": 0, "asks": []})
         return
     if not rows:
         session.say_nothing_found("Nothing is snoozed." if snoozed else "Nothing waits for you.")
     else:
-        session.say(table(session, ("ASK", "KIND", "TASK", "BACK" if snoozed else "SINCE", "WHAT"), rows, colour_by=1))
+        session.say(
+            table(
+                session,
+                ("ASK", "KIND", "TASK", "BACK" if snoozed else "SINCE", "WHAT"),
+                rows,
+                colour_by=1,
+            )
+        )
     if more:
-        words = ("--snoozed", "--limit", str(2 * len(rows))) if snoozed else ("--after", rows[-1][0])
+        words = (
+            ("--snoozed", "--limit", str(2 * len(rows))) if snoozed else ("--after", rows[-1][0])
+        )
         session.say(f"\nThere are more: {next_command(session, 'inbox', *words)}")
     if asleep and not snoozed:
         session.say(f"\n{asleep:,} snoozed: {next_command(session, 'inbox', '--snoozed')}")
@@ -74,5 +98,10 @@ def _say(session: Session, rows: list[tuple[str, str, str, str, str]], *, more: 
 def _say_json(session: Session, view: View, asks: list[Ask], *, asleep: int) -> None:
     from adjourn.core.documents import ask_doc
 
-    docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in asks]
-    session.document({"schema_version": 1, "count": view.count_open_asks(), "snoozed": asleep, "asks": docs})
+    docs = [
+        ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
+        for ask in asks
+    ]
+    session.document(
+        {"schema_version": 1, "count": view.count_open_asks(), "snoozed": asleep, "asks": docs}
+    )

@@ -18,11 +18,14 @@ from adjourn.system.files import open_plain
 @verb("logs")
 @click.argument("task", metavar="ID")
 @click.option("-f", "--follow", is_flag=True, help="Go on while the task runs.")
-@click.option("--run", "number", type=click.IntRange(1), metavar="N", help="The n-th run instead of the last.")
+@click.option(
+    "--run", "number", type=click.IntRange(1), metavar="N", help="The n-th run instead of the last."
+)
 def command(session: Session, *, task: str, follow: bool, number: int | None) -> int:
     """Print what a task's run printed: its stdout on stdout, its stderr on stderr.
 
-    To a file it is byte for byte; on a terminal control characters are made visible, and each row is marked out or err.
+    To a file it is byte for byte; on a terminal control characters are made visible, and each row
+    is marked out or err.
     """
     controller = session.controller
     found = controller.find(task)
@@ -36,7 +39,10 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
         session.document(_document(place, run_id(found.id, wanted)))
         return 0
     margin = Margin()
-    streams = [Stream("stdout", sys.stdout.fileno(), margin), Stream("stderr", sys.stderr.fileno(), margin)]
+    streams = [
+        Stream("stdout", sys.stdout.fileno(), margin),
+        Stream("stderr", sys.stderr.fileno(), margin),
+    ]
     if follow and wanted == found.runs:
         _follow(session, found.id, place, streams)
     hand_on_all(streams, place)
@@ -46,12 +52,17 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
 
 
 def _tell_of_elsewhere(session: Session, task_id: str, number: int, *, place: str) -> None:
-    """Say why nothing is printed of a run that had a process, and left no files here: silence would be taken for its own."""
+    """Say why nothing is printed of a run that had a process, and left no files here.
+
+    Silence would be taken for its own.
+    """
     with session.controller.store.read() as view:
         run = view.run(task_id, number)
     had_a_process = run.shim or run.exit_code is not None or run.signal is not None
     if had_a_process and not os.path.isdir(place):
-        session.warn(f"adjourn: what run {run.id} printed is not here: it is kept on the machine that ran it")
+        session.warn(
+            f"adjourn: what run {run.id} printed is not here: it is kept on the machine that ran it"
+        )
 
 
 def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -> None:
@@ -67,7 +78,12 @@ def _has_left(task: Task) -> bool:
 
 
 def _document(place: str, name: str) -> dict[str, object]:
-    return {"schema_version": 1, "run_id": name, "stdout": _text(place, "stdout"), "stderr": _text(place, "stderr")}
+    return {
+        "schema_version": 1,
+        "run_id": name,
+        "stdout": _text(place, "stdout"),
+        "stderr": _text(place, "stderr"),
+    }
 
 
 def _text(place: str, name: str) -> str:

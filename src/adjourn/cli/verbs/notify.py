@@ -30,11 +30,23 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @verb("notify")
-@click.option("--flush", is_flag=True, help="Tell now all that was not told yet, also what would be tried later.")
-@click.option("--check", is_flag=True, help="Only say whether the config can be used, and who is told what.")
-@click.option("--follow", is_flag=True, help="Tell all that happens until stdin is closed: what a worker starts by itself.")
+@click.option(
+    "--flush",
+    is_flag=True,
+    help="Tell now all that was not told yet, also what would be tried later.",
+)
+@click.option(
+    "--check", is_flag=True, help="Only say whether the config can be used, and who is told what."
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Tell all that happens until stdin is closed: what a worker starts by itself.",
+)
 def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
-    """Say who is told of pauses, decisions and endings, and how far that is. A worker delivers by itself.
+    """Say who is told of pauses, decisions and endings, and how far that is.
+
+    A worker delivers by itself.
 
     Who is told what is a matter of the user's config.toml, never of a project.
     """
@@ -43,7 +55,9 @@ def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
     notifiers = configured()
     if flush and notifiers:
         session.controller.authorise_alone(session.principal, "notify --flush")
-        return _say(session, notifiers, told={each.name: _flush(session, each) for each in notifiers})
+        return _say(
+            session, notifiers, told={each.name: _flush(session, each) for each in notifiers}
+        )
     return _say(session, notifiers, told={}, is_check=check)
 
 
@@ -52,7 +66,10 @@ def _flush(session: Session, each: Configured) -> Told:
 
 
 def _hint(session: Session) -> Hint:
-    """Return what writes the next command: whoever reads it may be anywhere, so it names the store."""
+    """Return what writes the next command.
+
+    Whoever reads it may be anywhere, so it names the store.
+    """
     session.given_store = session.root
 
     def hint(scene: Scene) -> str:
@@ -80,8 +97,12 @@ def _stay(_number: int, _frame: FrameType | None) -> None:
     """Let a signal pass; unlike an ignored one, it is not ignored by commands that are started here."""
 
 
-def _say(session: Session, notifiers: list[Configured], *, told: dict[str, Told], is_check: bool = False) -> int:
-    documents = [_document(session, each, told.get(each.name), is_check=is_check) for each in notifiers]
+def _say(
+    session: Session, notifiers: list[Configured], *, told: dict[str, Told], is_check: bool = False
+) -> int:
+    documents = [
+        _document(session, each, told.get(each.name), is_check=is_check) for each in notifiers
+    ]
     if session.wants_json:
         session.document({"schema_version": 1, "notifiers": documents})
     elif documents:
@@ -91,7 +112,9 @@ def _say(session: Session, notifiers: list[Configured], *, told: dict[str, Told]
     return exits.FAILED if any(each.failed for each in told.values()) else exits.COMPLETED
 
 
-def _document(session: Session, each: Configured, told: Told | None, *, is_check: bool) -> NotifierDoc:
+def _document(
+    session: Session, each: Configured, told: Told | None, *, is_check: bool
+) -> NotifierDoc:
     box, waiting = None, 0
     if session.has_store and not is_check:
         waiting = courier_for(each, session.root, hint=_hint(session)).count_waiting()
@@ -110,7 +133,10 @@ def _document(session: Session, each: Configured, told: Told | None, *, is_check
 
 def _as_table(session: Session, documents: list[NotifierDoc]) -> str:
     head = ("NAME", "DELIVERED", "WAITING", "GIVEN UP", "TOLD OF", "TO")
-    rows = [[doc.name, str(doc.delivered), str(doc.waiting), str(doc.given_up), _of(doc), doc.to] for doc in documents]
+    rows = [
+        [doc.name, str(doc.delivered), str(doc.waiting), str(doc.given_up), _of(doc), doc.to]
+        for doc in documents
+    ]
     errors = [f"{doc.name}: {prose(doc.error)}" for doc in documents if doc.error]
     return "\n".join([table(session, head, rows), *errors])
 

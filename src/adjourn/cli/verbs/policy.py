@@ -18,11 +18,27 @@ def command() -> None:
     """Say what the rules make of a command, and what is wrong with them."""
 
 
-@verb("explain", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=TAKE_ALL)
-@click.option("--workspace", metavar="DIR", default=".", help="Judge as if it were started there (default: here).")
-@click.option("--cwd", metavar="DIR", help="Judge as if the call ran in this directory (default: the workspace).")
+@verb(
+    "explain",
+    cls=CommandAfterDashes,
+    options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...",
+    context_settings=TAKE_ALL,
+)
+@click.option(
+    "--workspace",
+    metavar="DIR",
+    default=".",
+    help="Judge as if it were started there (default: here).",
+)
+@click.option(
+    "--cwd",
+    metavar="DIR",
+    help="Judge as if the call ran in this directory (default: the workspace).",
+)
 @click.option("--tool", metavar="NAME", help="Judge a call of this tool, and no command.")
-@click.option("--args", "arguments", metavar="JSON", help="The arguments of that call: one JSON object.")
+@click.option(
+    "--args", "arguments", metavar="JSON", help="The arguments of that call: one JSON object."
+)
 @click.pass_context
 def explain(
     context: click.Context,
@@ -33,7 +49,10 @@ def explain(
     tool: str | None,
     arguments: str | None,
 ) -> None:
-    """Say what the policies make of COMMAND: which rules decide and why, part by part. Nothing is run."""
+    """Say what the policies make of COMMAND: which rules decide and why, part by part.
+
+    Nothing is run.
+    """
     from adjourn.views.policy import as_document, as_text
     from adjourn.wiring.policies import explained
 
@@ -55,12 +74,20 @@ def _directory(given: str) -> str:
     return place
 
 
-def _call(context: click.Context, tool: str | None, arguments: str | None) -> tuple[str, dict[str, object]]:
+def _call(
+    context: click.Context, tool: str | None, arguments: str | None
+) -> tuple[str, dict[str, object]]:
     argv: list[str] = context.meta.get("command", [])
     if context.args:
-        raise Misuse("the command stands after two dashes", way_out="adjourn policy explain -- COMMAND [ARGUMENT]...")
+        raise Misuse(
+            "the command stands after two dashes",
+            way_out="adjourn policy explain -- COMMAND [ARGUMENT]...",
+        )
     if (tool is None) == (not argv) or (tool is None and arguments is not None):
-        raise Misuse("give a command after two dashes, or --tool NAME --args JSON", way_out="adjourn policy explain --help")
+        raise Misuse(
+            "give a command after two dashes, or --tool NAME --args JSON",
+            way_out="adjourn policy explain --help",
+        )
     if tool is None:
         from adjourn.core.call import COMMAND, Command, arguments_of, command_body
 
@@ -77,18 +104,29 @@ def _object(text: str) -> dict[str, object]:
         return decode_unambiguous(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Misuse(
-            f"--args is not one JSON object: {error}", way_out="""adjourn policy explain --tool NAME --args '{"key": 1}'"""
+            f"--args is not one JSON object: {error}",
+            way_out="""adjourn policy explain --tool NAME --args '{"key": 1}'""",
         ) from None
 
 
 @verb("check")
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
-@click.option("--workspace", metavar="DIR", default=".", help="Check what holds there (default: here).")
-@click.option("--project", is_flag=True, help="Take each FILE for a project's, which may only tighten.")
+@click.option(
+    "--workspace", metavar="DIR", default=".", help="Check what holds there (default: here)."
+)
+@click.option(
+    "--project", is_flag=True, help="Take each FILE for a project's, which may only tighten."
+)
 def check(session: Session, *, files: tuple[str, ...], workspace: str, project: bool) -> int:
-    """Name line and column of all that is wrong in policy files: in each FILE, or in all that hold here."""
+    """Name line and column of all that is wrong in policy files.
+
+    In each FILE, or in all that hold here.
+    """
     found = gather(
-        _named(files, is_project=project) if files else origins(session.root, _directory(workspace)), required=bool(files)
+        _named(files, is_project=project)
+        if files
+        else origins(session.root, _directory(workspace)),
+        required=bool(files),
     )
     if not files:
         found.read_rules()
@@ -100,7 +138,9 @@ def check(session: Session, *, files: tuple[str, ...], workspace: str, project: 
 
 
 def _named(files: tuple[str, ...], *, is_project: bool) -> list[Origin]:
-    return [Origin(path, is_project or _is_a_projects(path)) for path in map(os.path.abspath, files)]
+    return [
+        Origin(path, is_project or _is_a_projects(path)) for path in map(os.path.abspath, files)
+    ]
 
 
 def _is_a_projects(path: str) -> bool:
@@ -109,17 +149,29 @@ def _is_a_projects(path: str) -> bool:
 
 def _as_document(found: Gathering) -> dict[str, object]:
     problems = [
-        {"file": visible(each.source), "line": each.line, "column": each.column, "message": prose(each.what)}
+        {
+            "file": visible(each.source),
+            "line": each.line,
+            "column": each.column,
+            "message": prose(each.what),
+        }
         for each in found.problems
     ]
-    return {"schema_version": 1, "is_fine": not problems, "problems": problems, "files": found.sources}
+    return {
+        "schema_version": 1,
+        "is_fine": not problems,
+        "problems": problems,
+        "files": found.sources,
+    }
 
 
 def _as_lines(found: Gathering) -> list[str]:
     if found.problems:
         return [prose(str(each)) for each in found.problems]
     if not found.sources:
-        return ["There is no policy: every call needs a person, and without --pause-on-approval runs as it is."]
+        return [
+            "There is no policy: every call needs a person, and without --pause-on-approval runs as it is."
+        ]
     lines = [f"{each.rules:>6,}  {each.kind:<7}  {visible(each.path)}" for each in found.sources]
     count = sum(each.rules for each in found.sources)
     return [f"{count:,} {'rule is' if count == 1 else 'rules are'} fine.", *lines]

@@ -29,7 +29,10 @@ _PAGE = 500
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 def command(session: Session, *, days: float, dry_run: bool) -> None:
-    """Forget tasks that ended some time ago, with their files. The digests of their history stay, so that the audit closes."""
+    """Forget tasks that ended some time ago, with their files.
+
+    The digests of their history stay, so that the audit closes.
+    """
     old = _old(session, before=session.now() - int(days * _DAY_MS)) if session.has_store else []
     if not dry_run:
         old = [task for task in old if _forget(session, task)]
@@ -37,9 +40,13 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
     locks = _remove_locks(session, dry_run=dry_run) if session.has_store else 0
     if session.wants_json:
         pruned = [task.id for task in old]
-        session.document({"schema_version": 1, "pruned": pruned, "locks_removed": locks, "dry_run": dry_run})
+        session.document(
+            {"schema_version": 1, "pruned": pruned, "locks_removed": locks, "dry_run": dry_run}
+        )
         return
-    session.say(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}.")
+    session.say(
+        f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}."
+    )
     if locks:
         noun = "lock of a dead supervisor" if locks == 1 else "locks of dead supervisors"
         session.say(f"{'Would remove' if dry_run else 'Removed'} {locks} {noun}.")
@@ -74,7 +81,10 @@ def _old(session: Session, *, before: int) -> list[Task]:
 
 
 def _remove_runs(root: str, task_ids: set[str]) -> None:
-    """Remove the files of runs and of calls beside them, and the marks of their starts: one look for all tasks."""
+    """Remove the files of runs and of calls beside them, and the marks of their starts.
+
+    One look for all tasks.
+    """
     from adjourn.process.start_marks import remove_marks
 
     if not task_ids:

@@ -12,7 +12,15 @@ from adjourn.core.ask import Reply, Verb
 @click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.option("--reason", metavar="TEXT", help="Why; whoever asked is told.")
 @signable
-def command(session: Session, *, asks: tuple[str, ...], reason: str | None, **signing: str | None) -> int:
-    """Reject calls: all of them, or none if one cannot be. ASK may be `-`: the ids then come from stdin."""
-    replies = [Reply(ask_id=ask, verb=Verb.REJECT, text=reason) for ask in asked(session, Verb.REJECT, asks)]
+def command(
+    session: Session, *, asks: tuple[str, ...], reason: str | None, **signing: str | None
+) -> int:
+    """Reject calls: all of them, or none if one cannot be.
+
+    ASK may be `-`: the ids then come from stdin.
+    """
+    replies = [
+        Reply(ask_id=ask, verb=Verb.REJECT, text=reason)
+        for ask in asked(session, Verb.REJECT, asks)
+    ]
     return record(session, replies, **signing)

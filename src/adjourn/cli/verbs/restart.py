@@ -13,9 +13,14 @@ from adjourn.core.task import Task
 
 @verb("restart")
 @click.argument("task", metavar="ID")
-@click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
+@click.option(
+    "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
+)
 def command(session: Session, *, task: str, detach: bool) -> int:
-    """Run a task again from nothing: a new run and a new session. Its history stays; its answers are asked for again."""
+    """Run a task again from nothing: a new run and a new session.
+
+    Its history stays; its answers are asked for again.
+    """
     session.require_store()
     if detach:
         return detached(session, lambda controller: _queued(session, controller, task))
@@ -26,7 +31,9 @@ def command(session: Session, *, task: str, detach: bool) -> int:
         return report(session, controller, found)
 
 
-def _queued(session: Session, controller: Controller, text: str, *, supervisor: str | None = None) -> Task:
+def _queued(
+    session: Session, controller: Controller, text: str, *, supervisor: str | None = None
+) -> Task:
     task = controller.find(text)
     stays = os.path.isdir(task.spec.workspace)
     workspace = task.spec.workspace if stays else os.getcwd()

@@ -18,21 +18,38 @@ from adjourn.supervision.wait import require_workspace
 @click.argument("task", metavar="ID")
 @click.argument("text", required=False)
 @click.option(
-    "--approve", multiple=True, metavar="TC", help="Approve this call; repeat it. Calls that are not named are rejected."
+    "--approve",
+    multiple=True,
+    metavar="TC",
+    help="Approve this call; repeat it. Calls that are not named are rejected.",
 )
 @click.option("--reject", multiple=True, metavar="TC", help="Reject this call; repeat it.")
 @click.option("--approve-all", is_flag=True, help="Approve every pending call.")
 @click.option("--reject-all", is_flag=True, help="Reject every pending call.")
-@click.option("--answer", "answers", multiple=True, metavar="KEY=TEXT", help="Answer the question of that key; repeat it.")
-@click.option("--accept", is_flag=True, help="Take an agent's last words for the end of its work: nothing is started.")
-@click.option("--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved).")
+@click.option(
+    "--answer",
+    "answers",
+    multiple=True,
+    metavar="KEY=TEXT",
+    help="Answer the question of that key; repeat it.",
+)
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Take an agent's last words for the end of its work: nothing is started.",
+)
+@click.option(
+    "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."
+)
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
-@click.option("--detach", is_flag=True, help="Return at once; a copy of this command supervises the task.")
+@click.option(
+    "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
+)
 def command(session: Session, *, task: str, detach: bool, accept: bool, **words: Any) -> int:
     """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
 
-    With decisions it is final: a pending call that is not named is rejected. Without any, a task whose asks are open is
-    left as it is: its manifest is printed again and the exit code is 10.
+    With decisions it is final: a pending call that is not named is rejected. Without any, a task
+    whose asks are open is left as it is: its manifest is printed again and the exit code is 10.
     """
     resumption = Resumption(**words)
     session.require_store()
@@ -52,7 +69,8 @@ def command(session: Session, *, task: str, detach: bool, accept: bool, **words:
 def _accepted(session: Session, text: str, resumption: Resumption) -> int:
     if resumption != PLAIN:
         raise Misuse(
-            "--accept stands alone: it answers nothing and decides nothing else", way_out=f"adjourn resume {text} --accept"
+            "--accept stands alone: it answers nothing and decides nothing else",
+            way_out=f"adjourn resume {text} --accept",
         )
     controller = session.controller
     task = controller.find(text)
@@ -61,7 +79,12 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
 
 
 def _queued(
-    session: Session, controller: Controller, text: str, resumption: Resumption, *, supervisor: str | None = None
+    session: Session,
+    controller: Controller,
+    text: str,
+    resumption: Resumption,
+    *,
+    supervisor: str | None = None,
 ) -> Task:
     task = controller.find(text)
     controller.require_newest(text, task)

@@ -34,10 +34,13 @@ from adjourn.wiring.policies import (
 
 @click.group("rules", no_args_is_help=False)
 def command() -> None:
-    """List, add and revoke always-allow rules: each makes exactly one call run by itself, somewhere, until a day."""
+    """List, add and revoke always-allow rules.
+
+    Each makes exactly one call run by itself, somewhere, until a day.
+    """
 
 
-# --- list -----------------------------------------------------------------------------------------------------------------
+# --- list -----------------------------------------------------------------------------------------
 
 
 @verb("list")
@@ -93,8 +96,13 @@ def what_it_matches(rule: Allowance) -> Iterator[str]:
         first, *more = call_lines(_tool(rule), arguments_of(rule.call))
         yield f"exactly  {first}"
         yield from (f"         {line}" for line in more)
-    yield from (f"where    {visible(name)} is {visible(path)}" for name, path in sorted(rule.programs.items()))
-    yield from (f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items()))
+    yield from (
+        f"where    {visible(name)} is {visible(path)}"
+        for name, path in sorted(rule.programs.items())
+    )
+    yield from (
+        f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items())
+    )
     if by_path := sorted({*rule.programs.values()} - rule.files.keys()):
         yield f"by path  {', '.join(map(visible, by_path))}: the rule holds also if the content changes"
 
@@ -111,33 +119,67 @@ def _argv(rule: Allowance) -> tuple[str, ...]:
     return words_of(COMMAND, arguments_of(rule.call))
 
 
-# --- add and revoke -------------------------------------------------------------------------------------------------------
+# --- add and revoke -------------------------------------------------------------------------------
 
 
-@verb("add", cls=CommandAfterDashes, options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...", context_settings=TAKE_ALL)
+@verb(
+    "add",
+    cls=CommandAfterDashes,
+    options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]...",
+    context_settings=TAKE_ALL,
+)
 @click.option("--ask", metavar="ASK", help="Allow what this ask is about, instead of a command.")
-@click.option("--workspace", metavar="DIR", help="Only there (default: here, or where the ask's task is).")
+@click.option(
+    "--workspace", metavar="DIR", help="Only there (default: here, or where the ask's task is)."
+)
 @click.option("--task", metavar="ID", help="Only in that task.")
-@click.option("--until", type=DURATION, default=MONTH, metavar="TIME", help="How long it counts: 8h, 7d (default: 30d).")
+@click.option(
+    "--until",
+    type=DURATION,
+    default=MONTH,
+    metavar="TIME",
+    help="How long it counts: 8h, 7d (default: 30d).",
+)
 @click.pass_context
 def add(
-    context: click.Context, session: Session, *, ask: str | None, workspace: str | None, task: str | None, until: int
+    context: click.Context,
+    session: Session,
+    *,
+    ask: str | None,
+    workspace: str | None,
+    task: str | None,
+    until: int,
 ) -> None:
     """Let exactly this COMMAND run by itself from now on, in one workspace or one task, for some time."""
     _authorise(session, "rules add")
     argv: list[str] = context.meta.get("command", [])
     if context.args or bool(ask) == bool(argv):
-        raise Misuse("give a command after two dashes, or --ask ASK", way_out="adjourn rules add -- COMMAND [ARGUMENT]...")
+        raise Misuse(
+            "give a command after two dashes, or --ask ASK",
+            way_out="adjourn rules add -- COMMAND [ARGUMENT]...",
+        )
     if workspace and task:
-        raise Misuse("a rule is bound to a workspace or to a task, not to both", way_out="adjourn rules add --help")
+        raise Misuse(
+            "a rule is bound to a workspace or to a task, not to both",
+            way_out="adjourn rules add --help",
+        )
     wanted = _wanted(session, ask=ask, argv=argv, workspace=workspace, task=task)
     rule = allow(wanted, until=until, by=session.principal.name)
     late = calls_of_late(session.controller) if session.has_store else None
     judgement = judged_now(session.root, wanted)
     if session.wants_json:
-        session.document({"schema_version": 1, "outcome": "added", "action": judgement.action, "rule": _document(rule, late)})
+        session.document(
+            {
+                "schema_version": 1,
+                "outcome": "added",
+                "action": judgement.action,
+                "rule": _document(rule, late),
+            }
+        )
     else:
-        session.say("\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)]))
+        session.say(
+            "\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)])
+        )
 
 
 def _left_open(wanted: Wanted) -> Iterator[str]:
@@ -152,7 +194,9 @@ def _in_vain(judgement: Judgement) -> Iterator[str]:
         yield f"  yet it stays {judgement.action}: {'; '.join(judgement.why)}"
 
 
-def _wanted(session: Session, *, ask: str | None, argv: list[str], workspace: str | None, task: str | None) -> Wanted:
+def _wanted(
+    session: Session, *, ask: str | None, argv: list[str], workspace: str | None, task: str | None
+) -> Wanted:
     controller = session.controller if ask or task else None
     bound = controller.find(task) if controller and task else None
     if bound:

@@ -49,19 +49,47 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
     options_metavar="[OPTIONS] -- COMMAND [ARGUMENT]... | [OPTIONS] PROMPT",
     context_settings=TAKE_A_PROMPT,
 )
-@click.option("--pause-on-approval", is_flag=True, help="Ask before it starts, unless the policy lets it run; exit 10.")
-@click.option("--runner", type=click.Choice(DRIVERS), help="Who works on PROMPT (default: agent, the built-in one).")
-@click.option("--model", metavar="NAME", help="The model that the agent asks: openai:NAME, anthropic:NAME.")
-@click.option("--base-url", metavar="URL", help="Where the model's server is, if it is one of your own.")
+@click.option(
+    "--pause-on-approval",
+    is_flag=True,
+    help="Ask before it starts, unless the policy lets it run; exit 10.",
+)
+@click.option(
+    "--runner",
+    type=click.Choice(DRIVERS),
+    help="Who works on PROMPT (default: agent, the built-in one).",
+)
+@click.option(
+    "--model", metavar="NAME", help="The model that the agent asks: openai:NAME, anthropic:NAME."
+)
+@click.option(
+    "--base-url", metavar="URL", help="Where the model's server is, if it is one of your own."
+)
 @click.option("--max-steps", metavar="N", help="How many answers of the model there may be.")
 @click.option("--max-tokens", metavar="N", help="How many tokens all answers together may use.")
-@click.option("--on-text", metavar="pause|complete", help="What words without a tool call are: a question, or the end.")
+@click.option(
+    "--on-text",
+    metavar="pause|complete",
+    help="What words without a tool call are: a question, or the end.",
+)
 @click.option("--mcp", metavar="FILE", help="A file with MCP servers, whose tools the agent gets.")
 @click.option(
-    "--option", "options", multiple=True, metavar="KEY=VALUE", help="A setting of the runner; say it as often as needed."
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the runner; say it as often as needed.",
 )
-@click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
-@click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Return the task's id at once; a copy of this command supervises it.",
+)
+@click.option(
+    "--decision-arg",
+    is_flag=True,
+    help="After approval, also pass --approval-decision=VALUE to the command.",
+)
 @click.option(
     "--grace",
     type=Amount(3600),
@@ -70,7 +98,13 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
     metavar="SECONDS",
     help="How long an interrupted command may take to leave before it is killed.",
 )
-@click.option("--pool", default=DEFAULT_POOL, show_default=True, metavar="NAME", help="Which workers may run it.")
+@click.option(
+    "--pool",
+    default=DEFAULT_POOL,
+    show_default=True,
+    metavar="NAME",
+    help="Which workers may run it.",
+)
 @click.option(
     "--expires-after",
     "expires",
@@ -80,11 +114,14 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 )
 @click.pass_context
 def command(context: click.Context, session: Session, **given: Unpack[Given]) -> int:
-    """Run COMMAND under adjourn, or have an agent work on PROMPT. It exits 0 completed, 1 failed, 10 paused.
+    """Run COMMAND under adjourn, or have an agent work on PROMPT.
 
-    A command that exits 10 or 90 waits for approval of its own command line and is then run again with AUTO_APPROVAL set.
-    One that calls `adjourn ask` waits for the answer. With --pause-on-approval nothing of it starts before the policy or a
-    person has let it; an agent stops before each call that the policy does not let pass.
+    It exits 0 completed, 1 failed, 10 paused.
+
+    A command that exits 10 or 90 waits for approval of its own command line and is then run again
+    with AUTO_APPROVAL set. One that calls `adjourn ask` waits for the answer. With
+    --pause-on-approval nothing of it starts before the policy or a person has let it; an agent
+    stops before each call that the policy does not let pass.
     """
     spec = Spec(
         **_work(session, context, given["runner"], (*given["options"], *_settings(given))),
@@ -101,7 +138,9 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
     with supervising(session) as (controller, supervisor):
         started = _started(controller, session, spec, supervisor=supervisor.name)
         with naming(session, started):
-            return report(session, controller, _supervised(session, supervisor, controller, started))
+            return report(
+                session, controller, _supervised(session, supervisor, controller, started)
+            )
 
 
 def _settings(given: Given) -> Iterator[str]:
@@ -110,7 +149,9 @@ def _settings(given: Given) -> Iterator[str]:
     yield from (f"{key}={values[key]}" for key in _SETTINGS if values[key] is not None)
 
 
-def _work(session: Session, context: click.Context, runner: str | None, options: tuple[str, ...]) -> Work:
+def _work(
+    session: Session, context: click.Context, runner: str | None, options: tuple[str, ...]
+) -> Work:
     """Return what is to be done: a command after two dashes, or a prompt before them."""
     argv: list[str] = context.meta.get("command", [])
     if argv and not context.args and not runner and not options:
@@ -121,10 +162,17 @@ def _work(session: Session, context: click.Context, runner: str | None, options:
     if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
         return prompt_work(runner or DRIVERS[0], context.args[0], options)
     if context.args and not runner:
-        words = session.redactor.words(context.args)  # before they are quoted, which would hide a secret from it
-        raise Misuse("the command stands after two dashes", way_out=next_command(session, "run", "--", *words))
+        # Before they are quoted, which would hide a secret from it
+        words = session.redactor.words(context.args)
+        raise Misuse(
+            "the command stands after two dashes",
+            way_out=next_command(session, "run", "--", *words),
+        )
     if runner or options:
-        raise Misuse("an agent takes one prompt, in quotes", way_out=f'adjourn run --runner {runner or DRIVERS[0]} "PROMPT"')
+        raise Misuse(
+            "an agent takes one prompt, in quotes",
+            way_out=f'adjourn run --runner {runner or DRIVERS[0]} "PROMPT"',
+        )
     return _nothing()
 
 
@@ -138,8 +186,15 @@ def enclosing_run(session: Session) -> str | None:
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
 
 
-def _started(controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None) -> Task:
-    return controller.start(spec, by=controller.principal(inside_run=session.inside_run), key=_key(spec), supervisor=supervisor)
+def _started(
+    controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None
+) -> Task:
+    return controller.start(
+        spec,
+        by=controller.principal(inside_run=session.inside_run),
+        key=_key(spec),
+        supervisor=supervisor,
+    )
 
 
 def _key(spec: Spec) -> str:
@@ -147,7 +202,9 @@ def _key(spec: Spec) -> str:
     return f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
 
 
-def _supervised(session: Session, supervisor: Supervisor, controller: Controller, task: Task) -> Task:
+def _supervised(
+    session: Session, supervisor: Supervisor, controller: Controller, task: Task
+) -> Task:
     """Run the task, unless an earlier run of the enclosing script has had it run already."""
     if supervisor.may_run(task):
         task = run_to_the_end(session, supervisor, task)

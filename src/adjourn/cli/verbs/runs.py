@@ -30,19 +30,38 @@ def command(session: Session, *, task: str) -> None:
     moment = session.now()
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
     rows = [_row(run, doc, moment=moment) for run, doc in zip(runs, docs, strict=True)]
-    session.say(table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet.")
+    session.say(
+        table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet."
+    )
 
 
 def _doc(view: View, task: Task, run: Run) -> RunDoc:
     report = report_of(view, run) if task.spec.is_driven else None
-    return run_doc(task, run, workspace=command_of(view.call(task.id, run.call).body).cwd, report=report)
+    return run_doc(
+        task, run, workspace=command_of(view.call(task.id, run.call).body).cwd, report=report
+    )
 
 
 def _row(run: Run, doc: RunDoc, *, moment: int) -> tuple[str, ...]:
-    ending = f"signal {run.signal}" if run.signal else "" if run.exit_code is None else str(run.exit_code)
-    took = span((run.paused_at or run.updated_at) - run.created_at)  # a pause that was superseded was written to later
+    ending = (
+        f"signal {run.signal}"
+        if run.signal
+        else ""
+        if run.exit_code is None
+        else str(run.exit_code)
+    )
+    # A pause that was superseded was written to later
+    took = span((run.paused_at or run.updated_at) - run.created_at)
     can = "yes" if doc.resumable else "no"
-    return (str(run.number), run.state, ago(run.created_at, now=moment), took, ending, can, _note(run, doc.usage))
+    return (
+        str(run.number),
+        run.state,
+        ago(run.created_at, now=moment),
+        took,
+        ending,
+        can,
+        _note(run, doc.usage),
+    )
 
 
 def _note(run: Run, usage: Spent | None) -> str:
@@ -53,4 +72,8 @@ def _note(run: Run, usage: Spent | None) -> str:
 
 
 def _kin(run: Run) -> list[tuple[str, int | None]]:
-    return [("resumed from", run.resumed_from), ("restart of", run.restart_of), ("superseded by", run.superseded_by)]
+    return [
+        ("resumed from", run.resumed_from),
+        ("restart of", run.restart_of),
+        ("superseded by", run.superseded_by),
+    ]

@@ -38,12 +38,17 @@ def _named(session: Session, call: str) -> tuple[str, int]:
         labelled = view.call_labelled(task.id, name)
     number = name.removeprefix("tc_") if name.startswith("tc_") else ""
     if labelled is None and not (number.isascii() and number.isdigit()):
-        raise NotFound(f"no call is named {call}: a call is named TASK.tc_N, or as its agent names it", way_out="adjourn inbox")
+        raise NotFound(
+            f"no call is named {call}: a call is named TASK.tc_N, or as its agent names it",
+            way_out="adjourn inbox",
+        )
     return task.id, labelled.number if labelled else int(number)
 
 
 def _asked_about(session: Session, text: str) -> tuple[str, int]:
     ask = session.controller.find_ask(text)
     if ask.kind is not AskKind.UNCERTAIN or ask.call is None:
-        raise Conflict(f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}")
+        raise Conflict(
+            f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"
+        )
     return ask.task_id, ask.call

@@ -29,9 +29,17 @@ _RECENT = 12
 @verb("show")
 @click.argument("task", metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
-@click.option("--transcript", is_flag=True, help="Only print the conversation of the built-in agent.")
-@click.option("--resume-prompt", is_flag=True, help="Only print what an agent is told when it goes on with its answers.")
-def command(session: Session, *, task: str, full: bool, transcript: bool, resume_prompt: bool) -> None:
+@click.option(
+    "--transcript", is_flag=True, help="Only print the conversation of the built-in agent."
+)
+@click.option(
+    "--resume-prompt",
+    is_flag=True,
+    help="Only print what an agent is told when it goes on with its answers.",
+)
+def command(
+    session: Session, *, task: str, full: bool, transcript: bool, resume_prompt: bool
+) -> None:
     """Show a task: what it is, how it stands, what it waits for, and what happened."""
     controller = session.controller
     session.cuts = not full
@@ -69,7 +77,11 @@ def _tell(session: Session, scene: Scene, refusal: str | None) -> None:
     if settled := settled_block(session, scene):
         session.say("\n".join(["", *settled]))
     if not session.cuts:
-        session.say("\n".join(["", "calls", *(line for call in calls for line in _call_lines(session, call))]))
+        session.say(
+            "\n".join(
+                ["", "calls", *(line for call in calls for line in _call_lines(session, call))]
+            )
+        )
     session.say("\n".join(["", *_history(events, full=not session.cuts)]))
 
 
@@ -93,7 +105,9 @@ def _prompt(session: Session, task_id: str) -> str:
 
     prompt = prompt_of(session.controller, task_id)
     if prompt is None:
-        raise Conflict(f"task {task_id} has no answered clarification", way_out=f"adjourn show {task_id}")
+        raise Conflict(
+            f"task {task_id} has no answered clarification", way_out=f"adjourn show {task_id}"
+        )
     return prompt.rstrip("\n")
 
 
@@ -118,7 +132,9 @@ def _refusal(session: Session, task_id: str) -> str | None:
 def _what_it_is(session: Session, scene: Scene) -> list[str]:
     spec = scene.task.spec
     cut = cut_for(session, scene.task.id)
-    words = argv_lines(spec.argv, cut=cut) if spec.prompt is None else [shortened(spec.prompt, cut=cut)]
+    words = (
+        argv_lines(spec.argv, cut=cut) if spec.prompt is None else [shortened(spec.prompt, cut=cut)]
+    )
     head = "command" if spec.prompt is None else f"prompt for {spec.runner}"
     lines = [head, *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
     if scene.report:
@@ -143,7 +159,10 @@ def _history(events: list[Event], *, full: bool) -> list[str]:
     shown = events if full else events[-_RECENT:]
     left_out = len(events) - len(shown)
     head = [f"history ({left_out} earlier left out; --full shows all)" if left_out else "history"]
-    return head + [f"  {stamp(event.at)}  {event.by:<10} {event.kind.replace('_', ' ')}{_facts(event)}" for event in shown]
+    return head + [
+        f"  {stamp(event.at)}  {event.by:<10} {event.kind.replace('_', ' ')}{_facts(event)}"
+        for event in shown
+    ]
 
 
 def _facts(event: Event) -> str:

@@ -14,13 +14,22 @@ _LONGEST = 10 * 366 * 86_400_000
 
 @verb("snooze")
 @click.argument("asks", nargs=-1, required=True, metavar="ASK...")
-@click.option("--for", "length", type=DURATION, metavar="TIME", help="For how long: 90s, 15m, 8h, 2d.")
 @click.option(
-    "--until", type=MOMENT, metavar="MOMENT", help="Until when: 2026-11-17T09:00, in local time, or with Z or an offset."
+    "--for", "length", type=DURATION, metavar="TIME", help="For how long: 90s, 15m, 8h, 2d."
+)
+@click.option(
+    "--until",
+    type=MOMENT,
+    metavar="MOMENT",
+    help="Until when: 2026-11-17T09:00, in local time, or with Z or an offset.",
 )
 @click.option("--off", is_flag=True, help="Show them again.")
-def command(session: Session, *, asks: tuple[str, ...], length: int | None, until: int | None, off: bool) -> int:
-    """Hide ASKs from the inbox until a moment. It decides nothing, and nothing expires later for it.
+def command(
+    session: Session, *, asks: tuple[str, ...], length: int | None, until: int | None, off: bool
+) -> int:
+    """Hide ASKs from the inbox until a moment.
+
+    It decides nothing, and nothing expires later for it.
 
     ASK may be `-`: the ids then come from stdin. `adjourn inbox --snoozed` lists what is hidden.
     """
@@ -40,10 +49,19 @@ def _say(session: Session, snoozed: list[Ask]) -> None:
         from adjourn.core.documents import ask_doc
 
         with session.desk.store.read() as view:
-            docs = [ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {}) for ask in snoozed]
+            docs = [
+                ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
+                for ask in snoozed
+            ]
         session.document({"schema_version": 1, "outcome": "recorded", "asks": docs})
         return
     for ask in snoozed:
-        session.say(f"snoozed {ask.id} until {stamp(ask.snoozed_until)}" if ask.snoozed_until is not None else f"awake {ask.id}")
+        session.say(
+            f"snoozed {ask.id} until {stamp(ask.snoozed_until)}"
+            if ask.snoozed_until is not None
+            else f"awake {ask.id}"
+        )
         if ask.expires_at is not None and (ask.snoozed_until or 0) >= ask.expires_at:
-            session.say(f"  It expires before that, at {stamp(ask.expires_at)}: expired is rejected.")
+            session.say(
+                f"  It expires before that, at {stamp(ask.expires_at)}: expired is rejected."
+            )

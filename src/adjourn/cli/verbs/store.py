@@ -39,13 +39,24 @@ def backup(session: Session, *, target: str) -> None:
     if session.wants_json:
         session.document({"schema_version": 1, "backup": path, "bytes": os.path.getsize(path)})
     else:
-        session.say(f"Backed up {name_of(session.root)} to {path} ({os.path.getsize(path):,} bytes).")
+        session.say(
+            f"Backed up {name_of(session.root)} to {path} ({os.path.getsize(path):,} bytes)."
+        )
 
 
 @verb("migrate")
-@click.option("--from", "source", type=click.Path(), metavar="DIR", help="Move all that this directory keeps into the database.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(),
+    metavar="DIR",
+    help="Move all that this directory keeps into the database.",
+)
 def migrate(session: Session, *, source: str | None) -> None:
-    """Bring the store's schema up to date; with --from, move a store of one machine into a database that machines share."""
+    """Bring the store's schema up to date.
+
+    With --from, move a store of one machine into a database that machines share.
+    """
     if source is None:
         session.controller.store.close()  # whoever opens a store brings it up to date
         if session.wants_json:
@@ -60,22 +71,32 @@ def migrate(session: Session, *, source: str | None) -> None:
     if session.wants_json:
         session.document({"schema_version": 1, "from": os.path.abspath(source), **counts})
     else:
-        told = ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in counts.items())
+        told = ", ".join(
+            f"{count:,} {name.removesuffix('s') if count == 1 else name}"
+            for name, count in counts.items()
+        )
         session.say(f"Moved {told}, and compared each of them.")
         session.say(f"{source} leads to the database from now on; what it kept is put aside there.")
 
 
 @verb("roles")
 def roles(session: Session) -> None:
-    """Make the roles adjourn_agent, adjourn_approver and adjourn_worker in the database: it holds each to what it may do."""
+    """Make the roles adjourn_agent, adjourn_approver and adjourn_worker in the database.
+
+    It holds each to what it may do.
+    """
     from adjourn.wiring.migration import ROLES, make_roles
 
     make_roles(session.controller)
     if session.wants_json:
         session.document({"schema_version": 1, "roles": list(ROLES)})
         return
-    session.say("Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:")
-    session.say("  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;")
+    session.say(
+        "Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:"
+    )
+    session.say(
+        "  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;"
+    )
 
 
 _MOST = 20  # calls that are shown
@@ -87,8 +108,9 @@ _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 def adopt(session: Session, *, yes: bool) -> None:
     """Bind a store that is a copy, or comes from another machine or user, to this machine and you.
 
-    It says what the store holds and asks. What was approved in it, or was running, may have run elsewhere: each becomes
-    a question. Where `database.json` leads to a database, it is followed from then on.
+    It says what the store holds and asks. What was approved in it, or was running, may have run
+    elsewhere: each becomes a question. Where `database.json` leads to a database, it is followed
+    from then on.
     """
     from adjourn.wiring.ownership import follow_address, holding_of, take, unfollowed_address
 
@@ -102,7 +124,10 @@ def adopt(session: Session, *, yes: bool) -> None:
     _require_directory(session)
     holding = holding_of(session.root)
     if holding.is_ours:
-        raise Conflict(f"{session.root} is bound to this machine and you already", way_out=next_command(session, "tasks"))
+        raise Conflict(
+            f"{session.root} is bound to this machine and you already",
+            way_out=next_command(session, "tasks"),
+        )
     _show(session, holding)
     _confirm(session, "Adopt it?", yes=yes)
     _tell_taken(session, take(session.root, adopts=True), "Adopted")
@@ -113,7 +138,8 @@ def adopt(session: Session, *, yes: bool) -> None:
 def accept(session: Session, *, yes: bool) -> None:
     """Go on with a store that was restored from a backup, or lost its log, as it is.
 
-    It says what is missing and asks. What was approved, or was running, may have run since then: each becomes a question.
+    It says what is missing and asks. What was approved, or was running, may have run since then:
+    each becomes a question.
     """
     from adjourn.wiring.ownership import holding_of, take
 
@@ -123,7 +149,10 @@ def accept(session: Session, *, yes: bool) -> None:
     if not holding.is_ours:
         raise Conflict(holding.why, way_out=next_command(session, "store", "adopt"))
     if holding.missing is None:
-        raise Conflict(f"{session.root} lacks nothing that this machine has seen", way_out=next_command(session, "tasks"))
+        raise Conflict(
+            f"{session.root} lacks nothing that this machine has seen",
+            way_out=next_command(session, "tasks"),
+        )
     _show(session, holding)
     _confirm(session, "Go on with it as it is?", yes=yes)
     _tell_taken(session, take(session.root, adopts=False), "Accepted")
@@ -132,12 +161,16 @@ def accept(session: Session, *, yes: bool) -> None:
 def _require_person(session: Session) -> None:
     session.require_store()
     if session.inside_run:
-        raise NotAllowed("inside a run nobody takes a store", way_out="do it from a terminal of your own")
+        raise NotAllowed(
+            "inside a run nobody takes a store", way_out="do it from a terminal of your own"
+        )
 
 
 def _require_directory(session: Session) -> None:
     if is_shared(session.root):
-        sentence = f"{name_of(session.root)} is a database that machines share: it is bound by its logins"
+        sentence = (
+            f"{name_of(session.root)} is a database that machines share: it is bound by its logins"
+        )
         raise Misuse(sentence, way_out=next_command(session, "doctor"))
 
 
@@ -148,15 +181,27 @@ def _show(session: Session, holding: "Holding") -> None:
     session.say(prose(holding.why))
     if holding.identity:
         made = stamp(holding.identity.made_at)
-        session.say(f"Made by {prose(holding.identity.made_by)} at {made}, as the store itself says.")
-    counts = ", ".join(f"{count:,} {state}" for state, count in sorted(holding.tasks.items())) or "none"
+        session.say(
+            f"Made by {prose(holding.identity.made_by)} at {made}, as the store itself says."
+        )
+    counts = (
+        ", ".join(f"{count:,} {state}" for state, count in sorted(holding.tasks.items())) or "none"
+    )
     session.say(f"Tasks: {counts}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
     if holding.missing and holding.missing.place:
         session.say(f"This machine has seen {holding.missing.place:,} events.")
-    session.say(f"Approved or running calls, which may have run already: {len(holding.approved):,}.")
+    session.say(
+        f"Approved or running calls, which may have run already: {len(holding.approved):,}."
+    )
     for call in holding.approved[:_MOST]:
-        session.say(f"  task {call.task_id}, {call.state}, by {prose(call.approved_by or 'nobody')}:")
-        session.say("\n".join(call_block(session, call if sys.stdout.isatty() else session.redactor.call(call))))
+        session.say(
+            f"  task {call.task_id}, {call.state}, by {prose(call.approved_by or 'nobody')}:"
+        )
+        session.say(
+            "\n".join(
+                call_block(session, call if sys.stdout.isatty() else session.redactor.call(call))
+            )
+        )
     if len(holding.approved) > _MOST:
         session.say(f"  and {len(holding.approved) - _MOST:,} more: adjourn tasks")
 
@@ -167,21 +212,32 @@ def _confirm(session: Session, question: str, *, yes: bool) -> None:
         return
     session.flush()
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Misuse("nobody is there to confirm it: nothing was changed", way_out="look with `adjourn tasks`, then add --yes")
+        raise Misuse(
+            "nobody is there to confirm it: nothing was changed",
+            way_out="look with `adjourn tasks`, then add --yes",
+        )
     wait_for_silence()  # a yes that was typed before this was shown is no yes to it
     if not click.confirm(question, default=False) or is_pasted():
-        raise Misuse("it was not confirmed: nothing was changed", way_out=next_command(session, "tasks"))
+        raise Misuse(
+            "it was not confirmed: nothing was changed", way_out=next_command(session, "tasks")
+        )
 
 
 def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
     doubts = taken.doubts
     told = [f"{verb_done} {prose(session.root)}."]
     if doubts.uncertain:
-        told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: adjourn inbox")
+        told.append(
+            f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: adjourn inbox"
+        )
     if doubts.asked_again:
-        told.append(f"{_tasks(doubts.asked_again, 'has', 'have')} approvals that are asked for again: adjourn inbox")
+        told.append(
+            f"{_tasks(doubts.asked_again, 'has', 'have')} approvals that are asked for again: adjourn inbox"
+        )
     if doubts.paused:
-        told.append(f"{_tasks(doubts.paused, 'is', 'are')} paused and may have gone on: look before you resume.")
+        told.append(
+            f"{_tasks(doubts.paused, 'is', 'are')} paused and may have gone on: look before you resume."
+        )
     document = {
         "store": session.root,
         "uncertain": list(doubts.uncertain),

@@ -15,9 +15,20 @@ from adjourn.views.next_step import command as next_command
 
 @verb("tasks")
 @click.option(
-    "--state", "states", multiple=True, type=click.Choice([state.value for state in TaskState]), help="Only these; repeat it."
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in TaskState]),
+    help="Only these; repeat it.",
 )
-@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, metavar="N", help="How many to show.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many to show.",
+)
 @click.option("--before", metavar="ID", help="Show those that are older than this one.")
 def command(session: Session, *, states: tuple[str, ...], limit: int, before: str | None) -> None:
     """List tasks, newest first."""
@@ -30,16 +41,26 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         return
     moment = session.now()
     rows = [
-        (short(task.id), task.state, str(task.runs), ago(task.updated_at, now=moment), title(task.spec, columns=GIST))
+        (
+            short(task.id),
+            task.state,
+            str(task.runs),
+            ago(task.updated_at, now=moment),
+            title(task.spec, columns=GIST),
+        )
         for task in found
     ]
     session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "WHAT"), rows, colour_by=1))
     if len(found) == limit:
         only = [word for state in states for word in ("--state", state)]
-        session.say(f"\nolder: {next_command(session, 'tasks', *only, '--before', short(found[-1].id))}")
+        session.say(
+            f"\nolder: {next_command(session, 'tasks', *only, '--before', short(found[-1].id))}"
+        )
 
 
-def _found(session: Session, states: tuple[TaskState, ...], limit: int, before: str | None) -> list[Task]:
+def _found(
+    session: Session, states: tuple[TaskState, ...], limit: int, before: str | None
+) -> list[Task]:
     if not session.has_store:
         return []
     desk = session.desk

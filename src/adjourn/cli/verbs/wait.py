@@ -22,17 +22,25 @@ _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 
 @verb("wait")
 @click.argument("tasks", nargs=-1, required=True, metavar="ID...")
-@click.option("--timeout", type=Amount(), metavar="SECONDS", help="Give up after so long, with exit code 1.")
+@click.option(
+    "--timeout", type=Amount(), metavar="SECONDS", help="Give up after so long, with exit code 1."
+)
 def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) -> int:
-    """Wait until every task has ended or needs a person. Exit 10 if any needs one, else 1 if any failed, else 0."""
+    """Wait until every task has ended or needs a person.
+
+    Exit 10 if any needs one, else 1 if any failed, else 0.
+    """
     controller = session.controller
     deadline = None if timeout is None else time.monotonic() + timeout
     found = [controller.find(text) for text in tasks]
     ended = [_ended(session, task, deadline) for task in found]
     scenes = [controller.scene(task.id) for task in ended]
-    documents = [project(session, scene) for scene in scenes]  # its supervisor may not have come to that yet
+    # Its supervisor may not have come to that yet
+    documents = [project(session, scene) for scene in scenes]
     if session.wants_json:
-        session.document(documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents})
+        session.document(
+            documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents}
+        )
     else:
         session.say("\n\n".join(standing(session, scene, now=session.now()) for scene in scenes))
     return _verdict([EXIT_CODES[task.state] for task in ended])
@@ -49,10 +57,14 @@ def _ended(session: Session, task: Task, deadline: float | None) -> Task:
         task = wait_until(controller, task.id, _has_begun, look=look, timeout=_MOMENT)
         if task.state is TaskState.QUEUED:
             start = command_line(session, "resume", task.id)
-            session.warn(f"adjourn: task {task.id} is queued, and nobody has taken it; it starts with: {start}")
+            session.warn(
+                f"adjourn: task {task.id} is queued, and nobody has taken it; it starts with: {start}"
+            )
     ended = wait_until(controller, task.id, _is_settled, look=look, timeout=timeout)
     if not _is_settled(ended):
-        raise AdjournError(f"task {task.id} is still {ended.state}", way_out=f"adjourn wait {task.id}")
+        raise AdjournError(
+            f"task {task.id} is still {ended.state}", way_out=f"adjourn wait {task.id}"
+        )
     return ended
 
 

@@ -41,21 +41,47 @@ _HEADINGS = {
 
 
 @verb("worker")
-@click.option("--max-active", type=click.IntRange(1, 1000), metavar="N", help="How many runs at a time (default: 4).")
-@click.option("--pool", default=DEFAULT_POOL, show_default=True, metavar="NAME", help="Take only tasks of this pool.")
+@click.option(
+    "--max-active",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="How many runs at a time (default: 4).",
+)
+@click.option(
+    "--pool",
+    default=DEFAULT_POOL,
+    show_default=True,
+    metavar="NAME",
+    help="Take only tasks of this pool.",
+)
 @click.option("--once", is_flag=True, help="Run what is ready, and leave: for cron.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="How to log, on stderr.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How to log, on stderr.",
+)
 @click.option("--status", is_flag=True, help="Say which workers are alive, and leave.")
-def command(session: Session, *, max_active: int | None, pool: str, once: bool, log_format: str, status: bool) -> int:
+def command(
+    session: Session,
+    *,
+    max_active: int | None,
+    pool: str,
+    once: bool,
+    log_format: str,
+    status: bool,
+) -> int:
     """Take ready tasks and run them, until told to stop. A decision starts its task at once.
 
-    SIGTERM or Ctrl+C drains: nothing new is started, and what runs is paused (or finished, see supervision.yaml).
+    SIGTERM or Ctrl+C drains: nothing new is started, and what runs is paused (or finished, see
+    supervision.yaml).
     """
     if status:
         return _say_status(session)
     if session.inside_run:
         raise NotAllowed(
-            "a worker inside a run would end with it, and all it runs", way_out="start it from a terminal of your own"
+            "a worker inside a run would end with it, and all it runs",
+            way_out="start it from a terminal of your own",
         )
     require_redaction(session)
     settings = read_settings(session.root)
@@ -69,9 +95,20 @@ def command(session: Session, *, max_active: int | None, pool: str, once: bool, 
             voice.tell(controller, active=active, most=settings.max_active, pool=pool)
 
         supervisor, worker = open_worker(
-            session.root, settings, pool=pool, log=voice.log, on_settled=_projected(session), on_look=look
+            session.root,
+            settings,
+            pool=pool,
+            log=voice.log,
+            on_settled=_projected(session),
+            on_look=look,
         )
-        voice.log("worker_started", name=supervisor.name, pool=pool, max_active=settings.max_active, pid=os.getpid())
+        voice.log(
+            "worker_started",
+            name=supervisor.name,
+            pool=pool,
+            max_active=settings.max_active,
+            pid=os.getpid(),
+        )
         try:
             worker.work(signals, once=once)
         finally:
@@ -119,7 +156,13 @@ class Voice:
         if self._as_json:
             line = plain_json(msgspec.json.encode({"at": moment, "event": event, **clean}).decode())
         else:
-            line = " ".join([moment, event.replace("_", " "), *(f"{name}={prose(str(fact))}" for name, fact in clean.items())])
+            line = " ".join(
+                [
+                    moment,
+                    event.replace("_", " "),
+                    *(f"{name}={prose(str(fact))}" for name, fact in clean.items()),
+                ]
+            )
         self._last = f"{event.replace('_', ' ')} {moment[11:19]}"
         if event == "draining":
             self._next = "Ctrl+C again kills"
@@ -132,14 +175,17 @@ class Voice:
         """Rewrite the last line if there is something new."""
         if not self.line.is_there:
             return
-        if not active or time.monotonic() >= self._count_again_at:  # counting must not hold up what is to be started
+        # Counting must not hold up what is to be started
+        if not active or time.monotonic() >= self._count_again_at:
             self._count_again_at = time.monotonic() + _BETWEEN_COUNTS
             with suppress(StoreProblem):
                 self._counted = _counted(controller, pool)
         queued, asks = self._counted
         ready = f"{queued}{'+' if queued == _MANY else ''} queued"
         waiting = f"{asks} {'ask waits' if asks == 1 else 'asks wait'}{' (adjourn inbox)' if asks else ''}"
-        self.line.show(f"{active} of {most} active, {ready}, {waiting}; {self._last}  ({self._next})")
+        self.line.show(
+            f"{active} of {most} active, {ready}, {waiting}; {self._last}  ({self._next})"
+        )
 
 
 def _counted(controller: Controller, pool: str) -> tuple[int, int]:
@@ -155,7 +201,15 @@ def _say_status(session: Session) -> int:
     if not workers:
         session.say(f"No worker is alive here. Start one with: {next_command(session, 'worker')}")
         return 0
-    keys = ["name", "pid", "pool", "active", "max_active", "since", *(["host"] if "host" in workers[0] else [])]
+    keys = [
+        "name",
+        "pid",
+        "pool",
+        "active",
+        "max_active",
+        "since",
+        *(["host"] if "host" in workers[0] else []),
+    ]
     rows = [[str(worker[key]) for key in keys] for worker in workers]
     session.say(table(session, tuple(_HEADINGS[key] for key in keys), rows))
     return 0
@@ -174,7 +228,9 @@ def _workers(session: Session) -> list[dict[str, object]]:
             "active": supervisors.count(name),
             "max_active": about.max_active,
             **({"host": about.host} if about.host else {}),
-            "since": stamp(about.started_at) if session.wants_json else ago(about.started_at, now=session.now()),
+            "since": stamp(about.started_at)
+            if session.wants_json
+            else ago(about.started_at, now=session.now()),
         }
         for name, about in living(session.root).items()
         if about.pool

@@ -21,11 +21,15 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None = None  # what the agent calls it
     words: str | None = None  # what the agent says along with it
     read_only: bool = False  # its driver can make it without changing anything
-    editable: bytes | None = None  # the schema, as JSON, of arguments that the driver takes in the place of the agent's
+    # The schema, as JSON, of arguments that the driver takes in the place of the agent's
+    editable: bytes | None = None
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a batch, as it stands. One without a `call` is read-only and was let through: its driver just makes it."""
+    """One call of a batch, as it stands.
+
+    One without a `call` is read-only and was let through: its driver just makes it.
+    """
 
     call: Call | None = None
     ask: Ask | None = None
@@ -35,11 +39,16 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rejection(self) -> str:
         """What the model gets for a call that was turned down, with the reason that somebody gave."""
-        return rejection((self.ask.reply if self.ask else None) or (self.result.error if self.result else None))
+        return rejection(
+            (self.ask.reply if self.ask else None) or (self.result.error if self.result else None)
+        )
 
 
 def rejection(reason: str | None) -> str:
-    """Return what a model gets for a call that was turned down: the reason stands on the next line, if there is one."""
+    """Return what a model gets for a call that was turned down.
+
+    The reason stands on the next line, if there is one.
+    """
     return f"{_REJECTED}\n{reason}" if reason else _REJECTED
 
 
@@ -89,7 +98,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def spent(self) -> Spent:
         """What the run took."""
-        return Spent(input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost=self.cost)
+        return Spent(
+            input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost=self.cost
+        )
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,7 @@
-"""A conversation with a model as it is kept: neutral, versioned, append-only, one JSON document a message."""
+"""A conversation with a model as it is kept.
+
+Neutral, versioned, append-only, one JSON document a message.
+"""
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,7 +15,8 @@ from adjourn.core.agent.calls import is_tame
 from adjourn.core.errors import CannotResume
 
 VERSION = 1
-BEGAN = "began"  # names the document that says how many messages belong to sessions before the last restart
+# Names the document that says how many messages belong to sessions before the last restart
+BEGAN = "began"
 REACHED = "reached:"  # names the document that says how many messages there were when a run ended
 
 
@@ -21,7 +25,10 @@ def _version() -> int:
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the model wants done. Arguments that are not a JSON object stay the text that the model wrote."""
+    """What the model wants done.
+
+    Arguments that are not a JSON object stay the text that the model wrote.
+    """
 
     id: str
     name: str
@@ -52,7 +59,9 @@ class User(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="use
     v: int = msgspec.field(default_factory=_version)
 
 
-class Assistant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="assistant"):
+class Assistant(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="assistant"
+):
     """One answer of the model."""
 
     text: str = ""
@@ -63,7 +72,9 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     v: int = msgspec.field(default_factory=_version)
 
 
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="tool"):
+class ToolResult(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="tool"
+):
     """What became of a call, in the words that the model gets."""
 
     tool_call_id: str
@@ -91,12 +102,17 @@ def decoded(body: bytes) -> Message:
         message: Message = msgspec.json.decode(body, type=Message)
     except msgspec.ValidationError:
         found = msgspec.json.decode(body, type=_Versioned).v
-        raise CannotResume(f"the transcript has a message of version {found}; this adjourn reads {VERSION}") from None
+        raise CannotResume(
+            f"the transcript has a message of version {found}; this adjourn reads {VERSION}"
+        ) from None
     return message
 
 
 class Tally:
-    """What a conversation came to so far. It is kept message by message: no step looks at all of them again."""
+    """What a conversation came to so far.
+
+    It is kept message by message: no step looks at all of them again.
+    """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.steps = 0  # answers of the model
@@ -118,12 +134,20 @@ class Tally:
     def _spend(self, usage: Usage) -> None:
         self._input += usage.input
         self._output += usage.output
-        self._cost = self._cost + Decimal(usage.cost) if self._cost is not None and usage.cost is not None else None
+        self._cost = (
+            self._cost + Decimal(usage.cost)
+            if self._cost is not None and usage.cost is not None
+            else None
+        )
 
     @property
     def usage(self) -> Usage:
         """What all answers together used; the cost is unknown as soon as that of one is."""
-        return Usage(input=self._input, output=self._output, cost=None if self._cost is None else str(self._cost))
+        return Usage(
+            input=self._input,
+            output=self._output,
+            cost=None if self._cost is None else str(self._cost),
+        )
 
 
 def with_unique_ids(answer: Assistant, taken: AbstractSet[str]) -> Assistant:
@@ -132,11 +156,16 @@ def with_unique_ids(answer: Assistant, taken: AbstractSet[str]) -> Assistant:
     for call in answer.tool_calls:
         names.append(_unique(call.id, taken, names))
     calls = zip(answer.tool_calls, names, strict=True)
-    return msgspec.structs.replace(answer, tool_calls=tuple(msgspec.structs.replace(call, id=name) for call, name in calls))
+    return msgspec.structs.replace(
+        answer, tool_calls=tuple(msgspec.structs.replace(call, id=name) for call, name in calls)
+    )
 
 
 def _unique(wanted: str, taken: AbstractSet[str], names: Sequence[str]) -> str:
     base = wanted if is_tame(wanted) else "call"
-    # Most models that name calls twice name all of them so: the first number that nobody has is the number of names.
-    candidates = chain((base,), (f"{base[:56]}_{number}" for number in count(len(taken) + len(names) + 1)))
+    # Most models that name calls twice name all of them so: the first number that nobody has is the
+    # number of names.
+    candidates = chain(
+        (base,), (f"{base[:56]}_{number}" for number in count(len(taken) + len(names) + 1))
+    )
     return next(name for name in candidates if name not in taken and name not in names)

@@ -18,7 +18,10 @@ class Scope(StrEnum):
 
 
 class Level(StrEnum):
-    """How far a decision is from the one whom it lets act: the same user, another one, or a signature that was verified."""
+    """How far a decision is from the one whom it lets act.
+
+    The same user, another one, or a signature that was verified.
+    """
 
     L0 = "L0"
     L1 = "L1"
@@ -54,7 +57,8 @@ SCOPES = {
 }
 """Every verb that changes something; one that is not here nobody may use."""
 
-_INSIDE = frozenset({"start", "ask", "resume"})  # all that a run may do beyond its own children; it decides nothing
+# All that a run may do beyond its own children; it decides nothing
+_INSIDE = frozenset({"start", "ask", "resume"})
 
 
 class Rights(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,14 +66,18 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
 
     scopes: frozenset[Scope] = frozenset()
     also: tuple[str, ...] = ()
-    is_only_user: bool = False  # nobody else can open the store: every `uid:N` of its trail is this user, however mapped
+    # Nobody else can open the store: every `uid:N` of its trail is this user, however mapped
+    is_only_user: bool = False
 
 
 NONE = Rights()
 
 
 def needs_outside(verb: str) -> bool:
-    """Say whether a verb is for those only who are outside of every run; who follows the trail decides nothing."""
+    """Say whether a verb is for those only who are outside of every run.
+
+    Who follows the trail decides nothing.
+    """
     return verb.partition(" ")[0] not in _INSIDE and verb != "notify --follow"
 
 
@@ -81,12 +89,17 @@ def refuse_inside(by: Principal, verb: str) -> None:
 
 
 def refuse_without(scopes: frozenset[Scope], by: Principal, verb: str) -> None:
-    """Refuse whoever lacks the scope of a verb; a verb may have words behind it, as in `rules add`."""
+    """Refuse whoever lacks the scope of a verb.
+
+    A verb may have words behind it, as in `rules add`.
+    """
     scope = SCOPES.get(verb.partition(" ")[0])
     if scope is None:
         raise NotAllowed(f"nobody may {verb}: it is in no scope", way_out="adjourn --help")
     if scope not in scopes:
-        raise NotAllowed(f"{by.name} may not {verb}: that needs the scope {scope}", way_out=_way_to(scope, by))
+        raise NotAllowed(
+            f"{by.name} may not {verb}: that needs the scope {scope}", way_out=_way_to(scope, by)
+        )
 
 
 def _way_to(scope: Scope, by: Principal) -> str:
@@ -100,25 +113,41 @@ def level_of(by: Principal, rights: Rights, *, requester: str) -> Level:
     """Say what a decision is worth, given who asked for what it decides."""
     if by.is_signer:
         return Level.L2
-    is_another = by.is_user and _are_two_of_a_kind(by.name, requester) and not _is_the_same_user(rights, requester)
+    is_another = (
+        by.is_user
+        and _are_two_of_a_kind(by.name, requester)
+        and not _is_the_same_user(rights, requester)
+    )
     return Level.L1 if is_another else Level.L0
 
 
 def _is_the_same_user(rights: Rights, requester: str) -> bool:
-    """Say whether the requester must be the decider: a user namespace gives one user as many numbers as it likes."""
+    """Say whether the requester must be the decider.
+
+    A user namespace gives one user as many numbers as it likes.
+    """
     return rights.is_only_user and requester.startswith("uid:")
 
 
 def _are_two_of_a_kind(one: str, other: str) -> bool:
-    """Say whether these are two users of the same channel; a `uid:` and a `db:` may be the same person."""
+    """Say whether these are two users of the same channel.
+
+    A `uid:` and a `db:` may be the same person.
+    """
     return one != other and one.partition(":")[0] == other.partition(":")[0]
 
 
-def refuse_terms(terms: Terms, by: Principal, rights: Rights, *, requester: str, way_out: str) -> None:
+def refuse_terms(
+    terms: Terms, by: Principal, rights: Rights, *, requester: str, way_out: str
+) -> None:
     """Refuse an approval that would not count on those terms."""
     if terms.approver is Approver.HUMAN and not by.is_human:
         raise NotAllowed(f"only a person may approve this, and {by.name} is none", way_out=way_out)
-    if terms.not_requester and (requester in {by.name, *rights.also} or _is_the_same_user(rights, requester)):
-        raise NotAllowed(f"{by.name} asked for this: somebody else has to approve it", way_out=way_out)
+    if terms.not_requester and (
+        requester in {by.name, *rights.also} or _is_the_same_user(rights, requester)
+    ):
+        raise NotAllowed(
+            f"{by.name} asked for this: somebody else has to approve it", way_out=way_out
+        )
     if terms.signed and not by.is_signer:
         raise NotAllowed("this needs a signed approval", way_out=f"{way_out} --sign KEY")

@@ -1,4 +1,7 @@
-"""Decisions that carry their own proof: the document that is signed, and the file that brings it from anywhere."""
+"""Decisions that carry their own proof.
+
+The document that is signed, and the file that brings it from anywhere.
+"""
 
 from typing import Literal
 
@@ -53,29 +56,45 @@ def decision_of(signed: Signed) -> Decision:
     try:
         decision = msgspec.json.decode(signed.document, type=Decision)
     except msgspec.MsgspecError as error:
-        raise NotAllowed(f"what was signed is no decision: {error}", way_out="adjourn approve ASK --sign KEY") from error
+        raise NotAllowed(
+            f"what was signed is no decision: {error}", way_out="adjourn approve ASK --sign KEY"
+        ) from error
     if decision.reply.verb is Verb.SETTLE or document_of(decision) != signed.document:
-        raise NotAllowed("what was signed is no decision of the kind that can be carried", way_out="adjourn decide --help")
+        raise NotAllowed(
+            "what was signed is no decision of the kind that can be carried",
+            way_out="adjourn decide --help",
+        )
     return decision
 
 
 def read_file(content: bytes) -> tuple[Signed, ...]:
     """Read a file of signed decisions."""
     if len(content) > LARGEST:
-        raise NotAllowed(f"a decision file has at most {LARGEST:,} bytes", way_out="decide fewer asks with one file")
+        raise NotAllowed(
+            f"a decision file has at most {LARGEST:,} bytes",
+            way_out="decide fewer asks with one file",
+        )
     try:
         found = decode_unambiguous(content, type=DecisionFile).decisions
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise NotAllowed(f"that is no decision file: {error}", way_out="adjourn approve ASK --sign KEY --save FILE") from error
+        raise NotAllowed(
+            f"that is no decision file: {error}",
+            way_out="adjourn approve ASK --sign KEY --save FILE",
+        ) from error
     if not found:
-        raise NotAllowed("that decision file decides nothing", way_out="adjourn approve ASK --sign KEY --save FILE")
+        raise NotAllowed(
+            "that decision file decides nothing",
+            way_out="adjourn approve ASK --sign KEY --save FILE",
+        )
     return found
 
 
 def require_fresh(decision: Decision, *, now: Milliseconds) -> None:
     """Refuse a decision whose time is over."""
     if now >= decision.expires_at:
-        raise NotAllowed(f"that decision expired at {stamp(decision.expires_at)}", way_out="sign it again")
+        raise NotAllowed(
+            f"that decision expired at {stamp(decision.expires_at)}", way_out="sign it again"
+        )
 
 
 def require_same_call(decision: Decision, ask: Ask, call: Call | None) -> None:
@@ -83,14 +102,22 @@ def require_same_call(decision: Decision, ask: Ask, call: Call | None) -> None:
     shown = (call.nonce, call.digest) if call else (None, None)
     if decision.task != ask.task_id or (decision.nonce, decision.reply.digest) != shown:
         raise Conflict(
-            "that decision is for another call than the one that is asked about", way_out=f"adjourn show {ask.task_id}"
+            "that decision is for another call than the one that is asked about",
+            way_out=f"adjourn show {ask.task_id}",
         )
 
 
 def require_cover(decision: Decision, ask: Ask, call: Call, *, asked_about: Call) -> None:
     """Refuse to let a call run that is not, byte for byte, the one whose approval was signed, or the one that carries it on."""
     is_same_call = asked_about.number == call.number
-    runs = call.digest if is_same_call or not is_carried_on(call.body, asked_about.body) else digest_of(asked_about.body)
+    runs = (
+        call.digest
+        if is_same_call or not is_carried_on(call.body, asked_about.body)
+        else digest_of(asked_about.body)
+    )
     approved = (decision.reply.ask_id, decision.reply.verb, decision.nonce, decision.runs)
     if approved != (ask.id, Verb.APPROVE, asked_about.nonce, runs):
-        raise NotAllowed(f"the signature does not cover call {call.id}", way_out=f"adjourn restart {call.task_id}")
+        raise NotAllowed(
+            f"the signature does not cover call {call.id}",
+            way_out=f"adjourn restart {call.task_id}",
+        )

@@ -48,18 +48,40 @@ def signature(key: bytes, notice_id: str, body: bytes, *, at: int) -> str:
 
 
 def read_request(content: bytes) -> Request:
-    """Read header lines, an empty line and a body; a line before them, as HTTP has it, is tolerated."""
+    """Read header lines, an empty line and a body.
+
+    A line before them, as HTTP has it, is tolerated.
+    """
     if len(content) > LARGEST:
-        raise NotAllowed(f"a request has at most {LARGEST:,} bytes", way_out="send one decision at a time")
+        raise NotAllowed(
+            f"a request has at most {LARGEST:,} bytes", way_out="send one decision at a time"
+        )
     head, separator, body = _split(content)
     lines = head.decode("latin-1").splitlines()
-    headers = [(name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon]
+    headers = [
+        (name.strip().lower(), value.strip())
+        for name, colon, value in (line.partition(":") for line in lines)
+        if colon
+    ]
     found = dict(headers)
-    if not separator or any([name for name, _ in headers].count(key) != 1 for key in (_ID, _TIME, _SIGNATURE)):
-        raise NotAllowed(f"a request needs {_ID}, {_TIME} and {_SIGNATURE}, once each, and an empty line", way_out=_HOW)
-    if not (found[_TIME].isascii() and found[_TIME].isdigit()) or len(found[_TIME]) > _DIGITS or len(found[_ID]) > _LONGEST_ID:
-        raise NotAllowed(f"{_TIME} is in seconds, and {_ID} has at most {_LONGEST_ID} characters", way_out=_HOW)
-    return Request(id=found[_ID], at=int(found[_TIME]), signatures=tuple(found[_SIGNATURE].split()), body=body)
+    if not separator or any(
+        [name for name, _ in headers].count(key) != 1 for key in (_ID, _TIME, _SIGNATURE)
+    ):
+        raise NotAllowed(
+            f"a request needs {_ID}, {_TIME} and {_SIGNATURE}, once each, and an empty line",
+            way_out=_HOW,
+        )
+    if (
+        not (found[_TIME].isascii() and found[_TIME].isdigit())
+        or len(found[_TIME]) > _DIGITS
+        or len(found[_ID]) > _LONGEST_ID
+    ):
+        raise NotAllowed(
+            f"{_TIME} is in seconds, and {_ID} has at most {_LONGEST_ID} characters", way_out=_HOW
+        )
+    return Request(
+        id=found[_ID], at=int(found[_TIME]), signatures=tuple(found[_SIGNATURE].split()), body=body
+    )
 
 
 _HOW = "see docs/security.md"
@@ -77,11 +99,17 @@ def _split(content: bytes) -> tuple[bytes, bytes, bytes]:
 def require_genuine(request: Request, key: bytes, *, now: int) -> None:
     """Refuse a request that was not signed with that key, or not within the last few minutes."""
     expected = signature(key, request.id, request.body, at=request.at)
-    matches = [hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")) for given in request.signatures]
+    matches = [
+        hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace"))
+        for given in request.signatures
+    ]
     if not any(matches):
         raise NotAllowed("the request is not signed with this webhook's secret", way_out=_HOW)
     if abs(now - request.at) > WINDOW:
-        raise NotAllowed(f"the request is {abs(now - request.at)} seconds off: at most {WINDOW} are allowed", way_out=_HOW)
+        raise NotAllowed(
+            f"the request is {abs(now - request.at)} seconds off: at most {WINDOW} are allowed",
+            way_out=_HOW,
+        )
 
 
 def reply_of(request: Request) -> Reply:
@@ -97,4 +125,9 @@ def reply_of(request: Request) -> Reply:
         raise Misuse("an approval names the `digest` of the call that was shown", way_out=_HOW)
     if body.verb == "answer" and body.text is None:
         raise Misuse("an answer needs a `text`", way_out=_HOW)
-    return Reply(ask_id=body.ask, verb=Verb(body.verb), text=getattr(body, _WORDS[body.verb]), digest=body.digest)
+    return Reply(
+        ask_id=body.ask,
+        verb=Verb(body.verb),
+        text=getattr(body, _WORDS[body.verb]),
+        digest=body.digest,
+    )

@@ -1,4 +1,7 @@
-"""A call as a person would rather have it: what may be changed, how it is written down, and what comes of it."""
+"""A call as a person would rather have it.
+
+What may be changed, how it is written down, and what comes of it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -6,7 +9,19 @@ from typing import Any, cast
 
 import msgspec
 
-from adjourn.core.call import COMMAND, Call, Command, Json, Word, canonical, command_body, command_of, exact, portable, tool_body
+from adjourn.core.call import (
+    COMMAND,
+    Call,
+    Command,
+    Json,
+    Word,
+    canonical,
+    command_body,
+    command_of,
+    exact,
+    portable,
+    tool_body,
+)
 from adjourn.core.documents import json_escape
 from adjourn.core.edit.schema import Schema, problems
 from adjourn.core.errors import Misuse
@@ -23,13 +38,17 @@ class _CommandArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def editable(call: Call, spec: Spec) -> dict[str, Json]:
-    """Return the arguments of a call that a person may change. Of a command these are its words and its directory."""
+    """Return the arguments of a call that a person may change.
+
+    Of a command these are its words and its directory.
+    """
     if call.tool != COMMAND:
         arguments: dict[str, Json] = msgspec.json.decode(call.body, type=_Body).arguments
         return arguments
     own = Command(argv=spec.argv, cwd=spec.workspace)
     return {
-        name: msgspec.to_builtins(value) for name, value in (("argv", [*map(portable, own.argv)]), ("cwd", portable(own.cwd)))
+        name: msgspec.to_builtins(value)
+        for name, value in (("argv", [*map(portable, own.argv)]), ("cwd", portable(own.cwd)))
     }
 
 
@@ -38,7 +57,12 @@ class _Body(msgspec.Struct):
 
 
 def edited(
-    call: Call, spec: Spec, arguments: Mapping[str, Json], *, schema: Schema | None, files: Mapping[str, str] | None = None
+    call: Call,
+    spec: Spec,
+    arguments: Mapping[str, Json],
+    *,
+    schema: Schema | None,
+    files: Mapping[str, str] | None = None,
 ) -> tuple[bytes, Spec]:
     """Return the bytes of the call with other arguments, and what its task is from then on; what does not fit is refused.
 
@@ -51,23 +75,34 @@ def edited(
     return tool_body(call.tool, arguments), spec
 
 
-def _edited_command(call: Call, spec: Spec, arguments: Mapping[str, Json], files: Mapping[str, str]) -> tuple[bytes, Spec]:
+def _edited_command(
+    call: Call, spec: Spec, arguments: Mapping[str, Json], files: Mapping[str, str]
+) -> tuple[bytes, Spec]:
     shown = command_of(call.body)
     given = _command_arguments(arguments)
-    new = msgspec.structs.replace(spec, argv=tuple(map(exact, given.argv)), workspace=exact(given.cwd))
+    new = msgspec.structs.replace(
+        spec, argv=tuple(map(exact, given.argv)), workspace=exact(given.cwd)
+    )
     _require_command(new)
     added = shown.argv[len(spec.argv) :]  # what adjourn adds for the decision
-    return command_body(Command(argv=(*new.argv, *added), cwd=new.workspace, env=shown.env, files=dict(files))), new
+    return command_body(
+        Command(argv=(*new.argv, *added), cwd=new.workspace, env=shown.env, files=dict(files))
+    ), new
 
 
 def _command_arguments(arguments: Mapping[str, Json]) -> _CommandArguments:
     for key in arguments:
         if key not in {"argv", "cwd"}:
-            raise Misuse(f"'{prose(key)}' of a command cannot be edited: only 'argv' and 'cwd' can", way_out=_HELP)
+            raise Misuse(
+                f"'{prose(key)}' of a command cannot be edited: only 'argv' and 'cwd' can",
+                way_out=_HELP,
+            )
     try:
         return msgspec.convert(arguments, _CommandArguments)
     except msgspec.ValidationError as error:
-        raise Misuse(f"the edited command does not fit: {prose(str(error))}", way_out=_HELP) from error
+        raise Misuse(
+            f"the edited command does not fit: {prose(str(error))}", way_out=_HELP
+        ) from error
 
 
 def _require_command(spec: Spec) -> None:
@@ -75,16 +110,23 @@ def _require_command(spec: Spec) -> None:
         raise Misuse("'argv' must name a program", way_out=_HELP)
     for number, word in enumerate(spec.argv):
         if "\0" in word:
-            raise Misuse(f"'argv.{number}' holds a NUL, which no process can be given", way_out=_HELP)
+            raise Misuse(
+                f"'argv.{number}' holds a NUL, which no process can be given", way_out=_HELP
+            )
     if not spec.workspace.startswith("/") or "\0" in spec.workspace:
-        raise Misuse(f"'cwd' must be an absolute path, not {visible(spec.workspace)}", way_out=_HELP)
+        raise Misuse(
+            f"'cwd' must be an absolute path, not {visible(spec.workspace)}", way_out=_HELP
+        )
 
 
-# --- as text ---------------------------------------------------------------------------------------------------------------
+# --- as text --------------------------------------------------------------------------------------
 
 
 def written(arguments: Mapping[str, Json], remarks: Sequence[str]) -> str:
-    """Write arguments for an editor: JSON below remarks, with everything that cannot be seen spelled out."""
+    """Write arguments for an editor.
+
+    JSON below remarks, with everything that cannot be seen spelled out.
+    """
     text = msgspec.json.format(canonical(arguments), indent=2).decode()
     return "".join(f"# {remark}\n" for remark in remarks) + _spelled_out(text) + "\n"
 
@@ -92,7 +134,10 @@ def written(arguments: Mapping[str, Json], remarks: Sequence[str]) -> str:
 def _spelled_out(text: str) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(char if " " <= char <= "~" or char == "\n" or _is_plain(char) else json_escape(char) for char in text)
+    return "".join(
+        char if " " <= char <= "~" or char == "\n" or _is_plain(char) else json_escape(char)
+        for char in text
+    )
 
 
 def _is_plain(char: str) -> bool:
@@ -100,7 +145,10 @@ def _is_plain(char: str) -> bool:
 
 
 def read_back(text: str) -> dict[str, Json] | None:
-    """Read what an editor left: a line that begins with # does not count; None if nothing else is there."""
+    """Read what an editor left.
+
+    A line that begins with # does not count; None if nothing else is there.
+    """
     lines = [line for line in text.split("\n") if not line.lstrip().startswith("#")]
     if not any(line.strip() for line in lines):
         return None
@@ -131,7 +179,7 @@ def _no_number(word: str) -> Json:
     raise ValueError(f"{word} is not a number that JSON knows")
 
 
-# --- one argument at a time ------------------------------------------------------------------------------------------------
+# --- one argument at a time -----------------------------------------------------------------------
 
 
 def with_argument(arguments: Mapping[str, Json], assignment: str) -> dict[str, Json]:
@@ -157,7 +205,10 @@ def _with(value: Json, keys: Sequence[str], text: str, *, path: str) -> Json:
             at = int(keys[0])
             return [*value[:at], _with(value[at], keys[1:], text, path=path), *value[at + 1 :]]
         case _:
-            raise Misuse(f"--set: there is nothing at '{prose(path)}'; --edit can add and take away", way_out=_HELP)
+            raise Misuse(
+                f"--set: there is nothing at '{prose(path)}'; --edit can add and take away",
+                way_out=_HELP,
+            )
 
 
 def _like(old: Json, text: str, *, path: str) -> Json:
@@ -165,7 +216,9 @@ def _like(old: Json, text: str, *, path: str) -> Json:
         return text
     new = _json(text)
     if old is not None and _kind(new) != _kind(old):
-        raise Misuse(f"--set: '{prose(path)}' is {_kind(old)}, and {visible(text)} is not", way_out=_HELP)
+        raise Misuse(
+            f"--set: '{prose(path)}' is {_kind(old)}, and {visible(text)} is not", way_out=_HELP
+        )
     return new
 
 
@@ -185,7 +238,7 @@ def _kind(value: Json) -> str:
             return "a list"
 
 
-# --- the difference --------------------------------------------------------------------------------------------------------
+# --- the difference -------------------------------------------------------------------------------
 
 
 def difference(tool: str, old: bytes, new: bytes) -> list[str]:
@@ -203,7 +256,11 @@ def _argument_lines(tool: str, body: bytes) -> list[str]:
 
 def _word_lines(command: Command) -> list[str]:
     words = [line.lstrip().partition(" ")[2].lstrip() for line in argv_lines(command.argv)]
-    return [*words, f"in   {visible(command.cwd)}", *(f"with {visible(k)}={visible(v)}" for k, v in command.env.items())]
+    return [
+        *words,
+        f"in   {visible(command.cwd)}",
+        *(f"with {visible(k)}={visible(v)}" for k, v in command.env.items()),
+    ]
 
 
 def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

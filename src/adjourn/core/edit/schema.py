@@ -1,4 +1,7 @@
-"""What a tool's arguments must look like: a small part of JSON Schema, checked before an edited call counts."""
+"""What a tool's arguments must look like.
+
+A small part of JSON Schema, checked before an edited call counts.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +20,10 @@ _REMARKS = frozenset({"title", "description", "default", "examples", "$schema", 
 
 
 def require_schema(schema: object) -> None:
-    """Refuse a schema with anything in it that is not checked: what nobody checks would be a promise that nobody keeps."""
+    """Refuse a schema with anything in it that is not checked.
+
+    What nobody checks would be a promise that nobody keeps.
+    """
     for problem in _faults(schema, "the schema", depth=0):
         raise Misuse(problem, way_out="see docs/how-to/edit-then-approve.md")
 
@@ -43,7 +49,7 @@ def problems(value: Json, schema: Schema, *, at: str = "") -> Iterator[str]:
             yield from _list_problems(value, schema, at)
 
 
-# --- what a value may be ---------------------------------------------------------------------------------------------------
+# --- what a value may be --------------------------------------------------------------------------
 
 
 def _is_number(value: object) -> bool:
@@ -77,7 +83,9 @@ def _text_problems(value: str, schema: Schema, at: str) -> Iterator[str]:
         yield f"{_name(at)} must have at least {schema['minLength']} characters"
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         yield f"{_name(at)} must have at most {schema['maxLength']} characters"
-    if "pattern" in schema and (len(value) > _LONGEST_MATCHED or not re.search(schema["pattern"], value)):
+    if "pattern" in schema and (
+        len(value) > _LONGEST_MATCHED or not re.search(schema["pattern"], value)
+    ):
         yield f"{_name(at)} must match {visible(schema['pattern'])}"
 
 
@@ -117,7 +125,7 @@ def _name(at: str) -> str:
     return f"'{prose(at)}'" if at else "what is given"
 
 
-# --- what a schema may be --------------------------------------------------------------------------------------------------
+# --- what a schema may be -------------------------------------------------------------------------
 
 
 def _is_count(value: object) -> bool:
@@ -129,7 +137,9 @@ def _is_text_list(value: object) -> bool:
 
 
 def _is_types(value: object) -> bool:
-    return bool(_listed(value)) and all(isinstance(kind, str) and kind in _TYPES for kind in _listed(value))
+    return bool(_listed(value)) and all(
+        isinstance(kind, str) and kind in _TYPES for kind in _listed(value)
+    )
 
 
 def _is_pattern(value: object) -> bool:
@@ -179,4 +189,10 @@ def _inner(schema: Schema) -> Iterator[tuple[str, object]]:
 
 
 def _listed(value: Any) -> Sequence[Any]:
-    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else () if value is None else (value,)
+    return (
+        cast("Sequence[Any]", value)
+        if isinstance(value, list | tuple)
+        else ()
+        if value is None
+        else (value,)
+    )

@@ -7,7 +7,18 @@ from typing import Any
 import msgspec
 
 from adjourn.core.plan.plan import RUNNERS, Item
-from adjourn.core.text.toml import NotToml, Path, Place, Places, Problem, as_list, as_table, as_tables, tables_of, unknown_key
+from adjourn.core.text.toml import (
+    NotToml,
+    Path,
+    Place,
+    Places,
+    Problem,
+    as_list,
+    as_table,
+    as_tables,
+    tables_of,
+    unknown_key,
+)
 
 MOST_TASKS = 1_000
 _MOST_PROBLEMS = 100
@@ -70,13 +81,17 @@ class _Reader:
             self._check_names(items)
         if not self._problems:
             self._check_circles(items)
-        problems = sorted(self._problems, key=lambda problem: (problem.line, problem.column))[:_MOST_PROBLEMS]
+        problems = sorted(self._problems, key=lambda problem: (problem.line, problem.column))[
+            :_MOST_PROBLEMS
+        ]
         return Content(items=tuple(items), workspace=workspace, problems=tuple(problems))
 
-    # --- telling what is wrong -------------------------------------------------------------------------------------
+    # --- telling what is wrong --------------------------------------------------------------------
 
     def _wrong(self, place: Place, what: str) -> None:
-        self._problems.append(Problem(source=self._source, line=place.line, column=place.column, what=what))
+        self._problems.append(
+            Problem(source=self._source, line=place.line, column=place.column, what=what)
+        )
 
     def _wrong_value(self, path: Path, what: str) -> None:
         self._wrong(self._places.of_value(path), what)
@@ -85,16 +100,24 @@ class _Reader:
         for key in table.keys() - known.keys():
             self._wrong(self._places.of_key((*path, key)), unknown_key(key, known))
 
-    # --- tasks -----------------------------------------------------------------------------------------------------
+    # --- tasks ------------------------------------------------------------------------------------
 
     def _items(self) -> Iterator[Item]:
         tables = as_tables(self._tables.get("task", []))
         if tables is None:
-            self._wrong(self._places.of_key(("task",)), "`task` must be tables: write [[task]], with two brackets")
+            self._wrong(
+                self._places.of_key(("task",)),
+                "`task` must be tables: write [[task]], with two brackets",
+            )
         elif not tables:
-            self._wrong(Place(1, 1), "there is no task: write [[task]], with an id and a command or a prompt")
+            self._wrong(
+                Place(1, 1),
+                "there is no task: write [[task]], with an id and a command or a prompt",
+            )
         elif len(tables) > MOST_TASKS:
-            self._wrong(Place(1, 1), f"it has {len(tables):,} tasks, and {MOST_TASKS:,} are the most")
+            self._wrong(
+                Place(1, 1), f"it has {len(tables):,} tasks, and {MOST_TASKS:,} are the most"
+            )
         else:
             yield from (self._item(number, table) for number, table in enumerate(tables))
 
@@ -109,7 +132,9 @@ class _Reader:
             runner=self._runner(path, table),
             command=command,
             prompt=prompt,
-            options=self._options((*path, "options"), table["options"]) if "options" in table else {},
+            options=self._options((*path, "options"), table["options"])
+            if "options" in table
+            else {},
             needs=self._names((*path, "needs"), table.get("needs", [])),
             review=self._yes_or_no(path, table, "review"),
             pause_on_approval=self._yes_or_no(path, table, "pause_on_approval"),
@@ -122,22 +147,31 @@ class _Reader:
         if not isinstance(runner, str) or runner not in RUNNERS:
             self._wrong_value((*path, "runner"), f"`runner` must be one of {_ANY_RUNNER}")
             return "command"
-        wanted, others = ("command", ("prompt", "options")) if runner == "command" else ("prompt", ("command",))
+        wanted, others = (
+            ("command", ("prompt", "options")) if runner == "command" else ("prompt", ("command",))
+        )
         strays = [other for other in others if other in table]
         for other in strays:
-            self._wrong(self._places.of_key((*path, other)), f"the runner `{runner}` takes a `{wanted}`, and no `{other}`")
+            self._wrong(
+                self._places.of_key((*path, other)),
+                f"the runner `{runner}` takes a `{wanted}`, and no `{other}`",
+            )
         if wanted not in table and not strays:
             both = "a `command` or a `prompt`" if "runner" not in table else f"a `{wanted}`"
-            self._wrong(self._places.of_key(path), f"this task says nothing of what to do: give it {both}")
+            self._wrong(
+                self._places.of_key(path), f"this task says nothing of what to do: give it {both}"
+            )
         return runner
 
-    # --- values ----------------------------------------------------------------------------------------------------
+    # --- values -----------------------------------------------------------------------------------
 
     def _id(self, path: Path, given: Any) -> str:
         if given is None:
             self._wrong(self._places.of_key(path), "this task has no `id`")
         elif not isinstance(given, str) or not _ID.fullmatch(given):
-            self._wrong_value(path, "`id` must be a word of at most 64 letters, digits, `.`, `-`, `_`")
+            self._wrong_value(
+                path, "`id` must be a word of at most 64 letters, digits, `.`, `-`, `_`"
+            )
         else:
             return given
         return ""
@@ -150,15 +184,25 @@ class _Reader:
 
     def _words(self, path: Path, given: Any) -> tuple[str, ...]:
         words = as_list(given)
-        if not words or not words[0] or not all(isinstance(word, str) and "\0" not in word for word in words):
-            self._wrong_value(path, f'`{path[-1]}` must be a list of words, such as ["make", "all"]')
+        if (
+            not words
+            or not words[0]
+            or not all(isinstance(word, str) and "\0" not in word for word in words)
+        ):
+            self._wrong_value(
+                path, f'`{path[-1]}` must be a list of words, such as ["make", "all"]'
+            )
             return ()
         return tuple(words)
 
     def _options(self, path: Path, given: Any) -> dict[str, str]:
         table = as_table(given)
-        if table is None or not all(isinstance(value, str | int | float) for value in table.values()):
-            self._wrong_value(path, f'`{path[-1]}` must be a table of settings, such as {{ model = "…" }}')
+        if table is None or not all(
+            isinstance(value, str | int | float) for value in table.values()
+        ):
+            self._wrong_value(
+                path, f'`{path[-1]}` must be a table of settings, such as {{ model = "…" }}'
+            )
             return {}
         return {key: _as_option(value) for key, value in table.items()}
 
@@ -180,19 +224,26 @@ class _Reader:
         return given is True
 
     def _seconds(self, path: Path, given: Any) -> float:
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= _LONGEST_GRACE:
-            self._wrong_value(path, f"`{path[-1]}` must be a number of seconds, at most {_LONGEST_GRACE:,}")
+        if (
+            isinstance(given, bool)
+            or not isinstance(given, int | float)
+            or not 0 <= given <= _LONGEST_GRACE
+        ):
+            self._wrong_value(
+                path, f"`{path[-1]}` must be a number of seconds, at most {_LONGEST_GRACE:,}"
+            )
             return 0.0
         return float(given)
 
-    # --- what they say of one another ------------------------------------------------------------------------------
+    # --- what they say of one another -------------------------------------------------------------
 
     def _check_names(self, items: list[Item]) -> None:
         first: dict[str, Item] = {}
         for number, item in enumerate(items):
             if item.id in first:
                 self._wrong_value(
-                    ("task", number, "id"), f"the id `{item.id}` is taken by the task of line {first[item.id].line}"
+                    ("task", number, "id"),
+                    f"the id `{item.id}` is taken by the task of line {first[item.id].line}",
                 )
             first.setdefault(item.id, item)
         for number, item in enumerate(items):
@@ -206,7 +257,10 @@ class _Reader:
             number = next(at for at, item in enumerate(items) if item.id == circle[0])
             place = items[number].needs.index(circle[1])
             round_and_round = " needs ".join(f"`{name}`" for name in circle)
-            self._wrong_value(("task", number, "needs", place), f"the needs go round in a circle: {round_and_round}")
+            self._wrong_value(
+                ("task", number, "needs", place),
+                f"the needs go round in a circle: {round_and_round}",
+            )
 
 
 def _as_option(value: Any) -> str:
@@ -221,7 +275,10 @@ def _unknown_need(need: str, known: dict[str, Item]) -> str:
 
 
 def _circle(needs: dict[str, tuple[str, ...]]) -> list[str]:
-    """Return tasks each of which needs the next, the last being the first again; or nothing if there is no such circle."""
+    """Return tasks each of which needs the next, the last being the first again.
+
+    Or nothing if there is no such circle.
+    """
     sound: set[str] = set()
     left = dict(needs)
     while freed := [name for name, wanted in left.items() if sound.issuperset(wanted)]:

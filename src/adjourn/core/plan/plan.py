@@ -12,7 +12,8 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 
 RUNNERS = ("command", "agent", "claude", "codex")
-PLAN_OF = "plan:"  # and the digest of a path: under this name the store keeps what was begun of a plan
+# And the digest of a path: under this name the store keeps what was begun of a plan
+PLAN_OF = "plan:"
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,13 +54,26 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record_name(path: str) -> str:
-    """Name the document in which the store keeps what was begun of a plan: its path is what it is known by."""
+    """Name the document in which the store keeps what was begun of a plan.
+
+    Its path is what it is known by.
+    """
     return f"{PLAN_OF}{sha256(path.encode()).hex()}"
 
 
 def words_of(plan: Plan, item: Item) -> str:
-    """Return a digest of what an item does: another one is other work, whatever else the plan says of it."""
-    words = [item.runner, item.command, item.prompt, item.options, item.pause_on_approval, portable(plan.workspace)]
+    """Return a digest of what an item does.
+
+    Another one is other work, whatever else the plan says of it.
+    """
+    words = [
+        item.runner,
+        item.command,
+        item.prompt,
+        item.options,
+        item.pause_on_approval,
+        portable(plan.workspace),
+    ]
     return sha256(canonical(words)).hex()
 
 
@@ -82,7 +96,10 @@ _DEAD = frozenset({ItemState.FAILED, ItemState.CANCELED, ItemState.BLOCKED})
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store knows of an item that was begun; without its task, that one is done and was forgotten."""
+    """What the store knows of an item that was begun.
+
+    Without its task, that one is done and was forgotten.
+    """
 
     task: Task | None
     is_changed: bool = False
@@ -126,7 +143,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["completed", "paused", "failed"]:
-        """Completed when all succeeded, failed when nothing can go on any more, else paused: somebody is needed."""
+        """Completed when all succeeded, failed when nothing can go on any more, else paused.
+
+        Somebody is needed.
+        """
         states = {stand.state for stand in self.stands}
         if states == {ItemState.SUCCEEDED}:
             return "completed"
@@ -150,15 +170,32 @@ def _stand(item: Item, known: Known | None, stands: Mapping[str, Stand]) -> Stan
     lacks = tuple(need.item.id for need in needs if need.state is not ItemState.SUCCEEDED)
     if known and not _is_to_begin_anew(known):
         state = ItemState(known.task.state) if known.task else ItemState.SUCCEEDED
-        return Stand(item=item, state=state, task=known.task, is_changed=known.is_changed, in_review=known.in_review, lacks=lacks)
+        return Stand(
+            item=item,
+            state=state,
+            task=known.task,
+            is_changed=known.is_changed,
+            in_review=known.in_review,
+            lacks=lacks,
+        )
     is_dead = any(need.state in _DEAD for need in needs)
     state = ItemState.BLOCKED if is_dead else ItemState.PENDING if lacks else ItemState.READY
-    return Stand(item=item, state=state, task=known.task if known else None, is_changed=known is not None, lacks=lacks)
+    return Stand(
+        item=item,
+        state=state,
+        task=known.task if known else None,
+        is_changed=known is not None,
+        lacks=lacks,
+    )
 
 
 def _is_to_begin_anew(known: Known) -> bool:
     """Say whether a person has put other words in the place of those that came to nothing."""
-    return known.is_changed and known.task is not None and known.task.state in {TaskState.FAILED, TaskState.CANCELED}
+    return (
+        known.is_changed
+        and known.task is not None
+        and known.task.state in {TaskState.FAILED, TaskState.CANCELED}
+    )
 
 
 def in_order(plan: Plan) -> list[Item]:
@@ -166,7 +203,9 @@ def in_order(plan: Plan) -> list[Item]:
     ordered: list[Item] = []
     placed: set[str] = set()
     while len(ordered) < len(plan.items):
-        free = [item for item in plan.items if item.id not in placed and placed.issuperset(item.needs)]
+        free = [
+            item for item in plan.items if item.id not in placed and placed.issuperset(item.needs)
+        ]
         ordered += free
         placed.update(item.id for item in free)
     return ordered

@@ -1,4 +1,7 @@
-"""Which commands a call would run, as far as its words tell: itself, what a shell makes of its text, what a wrapper starts."""
+"""Which commands a call would run, as far as its words tell.
+
+Itself, what a shell makes of its text, what a wrapper starts.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -10,7 +13,9 @@ from adjourn.core.policy.shell import LONGEST_GUESS, Words, guesses, read_text, 
 
 SHELL_TOOLS = frozenset({"run_command", "bash", "shell"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
-_OTHER_SHELLS = frozenset({"ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "tcsh", "xonsh", "yash"})
+_OTHER_SHELLS = frozenset(
+    {"ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "tcsh", "xonsh", "yash"}
+)
 _DEEPEST = 8
 
 
@@ -21,11 +26,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     is_shell: bool = False
     inner: tuple["Step", ...] = ()
     unread: tuple[str, ...] = ()  # what in a shell text is not understood: no rule makes up for it
-    unsure: tuple[str, ...] = ()  # why it is not known what it starts: only a rule without wildcards makes up for it
+    # Why it is not known what it starts: only a rule without wildcards makes up for it
+    unsure: tuple[str, ...] = ()
     text: str = ""  # where further commands may hide
-    starts_more: bool = False  # commands may stand among its words: rules that ask or forbid are tried on these, too
-    aliases: tuple[Words, ...] = ()  # the same command as it reads without the names that it gives to others
-    unnamed: tuple[tuple[int, str], ...] = ()  # words that a rule which lets pass must name itself, and why
+    # Commands may stand among its words: rules that ask or forbid are tried on these, too
+    starts_more: bool = False
+    # The same command as it reads without the names that it gives to others
+    aliases: tuple[Words, ...] = ()
+    # Words that a rule which lets pass must name itself, and why
+    unnamed: tuple[tuple[int, str], ...] = ()
 
 
 def steps_of(tool: str, arguments: Mapping[str, Json]) -> Step | None:
@@ -42,9 +51,16 @@ def steps_of(tool: str, arguments: Mapping[str, Json]) -> Step | None:
 
 
 def words_of(tool: str, arguments: Mapping[str, Json]) -> Words:
-    """Return the words that carry out a command of a call, as they are or by a shell; nothing if they cannot be read."""
+    """Return the words that carry out a command of a call, as they are or by a shell.
+
+    Nothing if they cannot be read.
+    """
     given = arguments.get("argv" if tool == COMMAND else "command")
-    return ("sh", "-c", given) if isinstance(given, str) and tool != COMMAND else _step_of_list(given).words
+    return (
+        ("sh", "-c", given)
+        if isinstance(given, str) and tool != COMMAND
+        else _step_of_list(given).words
+    )
 
 
 def all_steps(step: Step) -> Iterator[Step]:
@@ -57,27 +73,46 @@ def all_steps(step: Step) -> Iterator[Step]:
 def programs_of(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
     """Return the programs of a call as its words name them."""
     step = steps_of(tool, arguments)
-    return tuple(dict.fromkeys(each.words[0] for each in all_steps(step) if each.words)) if step else ()
+    return (
+        tuple(dict.fromkeys(each.words[0] for each in all_steps(step) if each.words))
+        if step
+        else ()
+    )
 
 
 def possible_programs(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
-    """Return every word of a call that may name a program: whoever looks at the surroundings finds where each of them is."""
+    """Return every word of a call that may name a program.
+
+    Whoever looks at the surroundings finds where each of them is.
+    """
     step = steps_of(tool, arguments)
-    return tuple(dict.fromkeys(word for each in all_steps(step) for word in named_programs(each))) if step else ()
+    return (
+        tuple(dict.fromkeys(word for each in all_steps(step) for word in named_programs(each)))
+        if step
+        else ()
+    )
 
 
 def named_programs(step: Step) -> Words:
-    """Return the words of a command that may name programs: the first, and where it is not known what it starts, all."""
+    """Return the words of a command that may name programs.
+
+    The first, and where it is not known what it starts, all.
+    """
     return step.words[: LONGEST_GUESS if step.unsure else 1]
 
 
 def possible_commands(step: Step, is_of_interest: Callable[[str], bool]) -> Iterator[Words]:
-    """Yield every run of words that may be a command: rules that forbid or ask are tried on all of them."""
+    """Yield every run of words that may be a command.
+
+    Rules that forbid or ask are tried on all of them.
+    """
     for each in all_steps(step):
         yield each.words
         yield from each.aliases
         if each.unsure or each.starts_more:
-            yield from (each.words[start : start + LONGEST_GUESS] for start in range(1, len(each.words)))
+            yield from (
+                each.words[start : start + LONGEST_GUESS] for start in range(1, len(each.words))
+            )
         if each.text:
             yield from guesses(each.text, is_of_interest)
 
@@ -94,7 +129,9 @@ def _step_of_list(given: Json) -> Step:
 def _step(words: Words, *, depth: int) -> Step:
     name = words[0].rpartition("/")[2]
     if depth > _DEEPEST:
-        return Step(words=words, is_shell=True, unread=(f"commands are nested more than {_DEEPEST} deep",))
+        return Step(
+            words=words, is_shell=True, unread=(f"commands are nested more than {_DEEPEST} deep",)
+        )
     if name in _SHELLS or name in _OTHER_SHELLS:
         return _shell_step(words, name, depth=depth)
     if name == "find" and not _FIND_STARTS.isdisjoint(words):
@@ -103,10 +140,12 @@ def _step(words: Words, *, depth: int) -> Step:
         return _git_step(words, name)
     if reader := _WRAPPERS.get(name):
         return _wrapped(words, name, reader, depth=depth)
-    return Step(words=words, starts_more=name in _STARTERS, text=_texts(words) if name in _STARTERS else "")
+    return Step(
+        words=words, starts_more=name in _STARTERS, text=_texts(words) if name in _STARTERS else ""
+    )
 
 
-# --- shells ---------------------------------------------------------------------------------------------------------------
+# --- shells ---------------------------------------------------------------------------------------
 
 
 def _shell_step(words: Words, name: str, *, depth: int) -> Step:
@@ -115,7 +154,12 @@ def _shell_step(words: Words, name: str, *, depth: int) -> Step:
         return Step(words=words)
     if name in _SHELLS and len(words) == len(("sh", "-c", "text")) and words[1] == "-c":
         return _text_step(words, words[2], depth=depth)
-    return Step(words=words, is_shell=True, unread=(f"{name} is not called as `{name} -c TEXT`",), text="\n".join(words[1:]))
+    return Step(
+        words=words,
+        is_shell=True,
+        unread=(f"{name} is not called as `{name} -c TEXT`",),
+        text="\n".join(words[1:]),
+    )
 
 
 def _takes_text(option: str) -> bool:
@@ -126,15 +170,31 @@ def _text_step(words: Words, text: str, *, depth: int) -> Step:
     read = read_text(text)
     if read.doubts:
         return Step(words=words, is_shell=True, unread=read.doubts, text=text)
-    return Step(words=words, is_shell=True, inner=tuple(_step(command, depth=depth + 1) for command in read.commands))
+    return Step(
+        words=words,
+        is_shell=True,
+        inner=tuple(_step(command, depth=depth + 1) for command in read.commands),
+    )
 
 
 # --- git ------------------------------------------------------------------------------------------
 
 _GIT_VALUES = frozenset(
-    {"-C", "-c", "--attr-source", "--config-env", "--exec-path", "--git-dir", "--list-cmds", "--namespace", "--work-tree"}
+    {
+        "-C",
+        "-c",
+        "--attr-source",
+        "--config-env",
+        "--exec-path",
+        "--git-dir",
+        "--list-cmds",
+        "--namespace",
+        "--work-tree",
+    }
 )
-_GIT_STARTERS = frozenset({"bisect", "difftool", "filter-branch", "for-each-repo", "mergetool", "rebase", "submodule"})
+_GIT_STARTERS = frozenset(
+    {"bisect", "difftool", "filter-branch", "for-each-repo", "mergetool", "rebase", "submodule"}
+)
 _GIT_SETS = ("-c", "--config-env", "--exec-path")  # what can give a subcommand another meaning
 _GIT_COMMANDS_TEXT = (
     "add am annotate apply archive backfill bisect blame branch bugreport bundle cat-file check-attr check-ignore "
@@ -153,10 +213,15 @@ _GIT_COMMANDS = frozenset(_GIT_COMMANDS_TEXT.split())
 
 
 def _git_step(words: Words, name: str) -> Step:
-    """Read a command of git: an alias may stand for its subcommand, and settings among its words may make one."""
+    """Read a command of git.
+
+    An alias may stand for its subcommand, and settings among its words may make one.
+    """
     if name != "git":  # git-push is what git starts for `git push`
         meant = _git_step(("git", name.removeprefix("git-"), *words[1:]), "git")
-        return msgspec.structs.replace(meant, words=words, aliases=(meant.words, *meant.aliases), unnamed=())
+        return msgspec.structs.replace(
+            meant, words=words, aliases=(meant.words, *meant.aliases), unnamed=()
+        )
     unnamed: list[tuple[int, str]] = []
     set_here: list[tuple[str, str]] = []
     at = 1
@@ -165,7 +230,9 @@ def _git_step(words: Words, name: str) -> Step:
         takes_next = option in _GIT_VALUES and "=" not in words[at]
         if option in _GIT_SETS:
             unnamed.append((at + takes_next, f"git {option} can change what its subcommand does"))
-            key, _, meaning = (words[at + 1] if takes_next and at + 1 < len(words) else value).partition("=")
+            key, _, meaning = (
+                words[at + 1] if takes_next and at + 1 < len(words) else value
+            ).partition("=")
             set_here.append((key.casefold(), meaning))
         at += 2 if takes_next else 1
     command, rest = (words[at] if at < len(words) else ""), words[at + 1 :]
@@ -173,26 +240,35 @@ def _git_step(words: Words, name: str) -> Step:
         unnamed.append((at, f"git {shown_program(command)} may be an alias for anything"))
     meanings = [meaning for key, meaning in set_here if key == f"alias.{command.casefold()}"]
     starts_more = command in _GIT_STARTERS
-    texts = [meaning.removeprefix("!") for _, meaning in set_here] + ([_texts(words[at:])] if starts_more else [])
+    texts = [meaning.removeprefix("!") for _, meaning in set_here] + (
+        [_texts(words[at:])] if starts_more else []
+    )
     return Step(
         words=words,
-        aliases=tuple(("git", *meaning.split(), *rest) for meaning in meanings if not meaning.startswith("!")),
+        aliases=tuple(
+            ("git", *meaning.split(), *rest) for meaning in meanings if not meaning.startswith("!")
+        ),
         unnamed=tuple(unnamed),
         starts_more=starts_more,
         text="\n".join(filter(None, texts)),
     )
 
 
-# --- wrappers -------------------------------------------------------------------------------------------------------------
+# --- wrappers -------------------------------------------------------------------------------------
 
-_Reader = Callable[[Words], int | None]  # where the inner command begins; 0 if there is none, None if that is not known
+# Where the inner command begins; 0 if there is none, None if that is not known
+_Reader = Callable[[Words], int | None]
 _FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
 def _wrapped(words: Words, name: str, reader: _Reader, *, depth: int) -> Step:
     start = reader(words)
     if start is None:
-        return Step(words=words, unsure=(f"what {name} would start cannot be told from its words",), text=_texts(words))
+        return Step(
+            words=words,
+            unsure=(f"what {name} would start cannot be told from its words",),
+            text=_texts(words),
+        )
     inner = (_step(words[start:], depth=depth + 1),) if start else ()
     return Step(words=words, inner=inner)
 
@@ -203,7 +279,11 @@ def _texts(words: Words) -> str:
 
 
 def _plain(words: Words) -> int | None:
-    return None if _is_option(words, 1) or (len(words) > 1 and "=" in words[1]) else int(len(words) > 1)
+    return (
+        None
+        if _is_option(words, 1) or (len(words) > 1 and "=" in words[1])
+        else int(len(words) > 1)
+    )
 
 
 def _is_option(words: Words, at: int) -> bool:
@@ -211,7 +291,11 @@ def _is_option(words: Words, at: int) -> bool:
 
 
 def _timeout(words: Words) -> int | None:
-    is_plain = len(words) > 2 and words[1].removesuffix("s").replace(".", "", 1).isdigit() and not _is_option(words, 2)  # noqa: PLR2004 -- timeout, time, command
+    is_plain = (
+        len(words) > 2  # noqa: PLR2004 -- the words before it are counted
+        and words[1].removesuffix("s").replace(".", "", 1).isdigit()
+        and not _is_option(words, 2)
+    )
     return 2 if is_plain else None
 
 

@@ -13,7 +13,18 @@ from adjourn.core.policy.locations import ANY_DEPTH
 from adjourn.core.policy.pattern import REST, BadPattern, read_pattern
 from adjourn.core.policy.policy import Include
 from adjourn.core.policy.rule import ANY_TOOL, Rule
-from adjourn.core.text.toml import NotToml, Path, Place, Places, Problem, as_list, as_table, as_tables, tables_of, unknown_key
+from adjourn.core.text.toml import (
+    NotToml,
+    Path,
+    Place,
+    Places,
+    Problem,
+    as_list,
+    as_table,
+    as_tables,
+    tables_of,
+    unknown_key,
+)
 from adjourn.core.text.when import milliseconds
 
 MOST_RULES = 10_000
@@ -75,7 +86,14 @@ def read_policy(text: str, *, source: str, is_project: bool) -> Content:
 def _parsed(text: str, *, source: str) -> dict[str, Any]:
     count = len(_HEADER.findall(text))
     if count > MOST_RULES:
-        raise NotToml(Problem(source=source, line=1, column=1, what=f"it has {count:,} rules, and {MOST_RULES:,} are the most"))
+        raise NotToml(
+            Problem(
+                source=source,
+                line=1,
+                column=1,
+                what=f"it has {count:,} rules, and {MOST_RULES:,} are the most",
+            )
+        )
     return tables_of(text, source=source)
 
 
@@ -104,28 +122,42 @@ class _Reader:
         directories = tuple(self._directories())
         rules = tuple(self._rules())
         problems = self._in_order()
-        return Content(rules=rules, never=never or Never.REJECT, directories=directories, includes=includes, problems=problems)
+        return Content(
+            rules=rules,
+            never=never or Never.REJECT,
+            directories=directories,
+            includes=includes,
+            problems=problems,
+        )
 
     def _in_order(self) -> tuple[Problem, ...]:
-        return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))[:MOST_PROBLEMS]
+        return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))[
+            :MOST_PROBLEMS
+        ]
 
-    # --- telling what is wrong -------------------------------------------------------------------------------------
+    # --- telling what is wrong --------------------------------------------------------------------
 
     def _wrong(self, place: Place, what: str) -> None:
         if len(self._problems) > MOST_PROBLEMS:
             return
-        self._problems.append(Problem(source=self._source, line=place.line, column=place.column, what=what))
+        self._problems.append(
+            Problem(source=self._source, line=place.line, column=place.column, what=what)
+        )
 
     def _wrong_value(self, path: Path, what: str, *, offset: int | None = None) -> None:
         self._wrong(self._places.of_value(path, offset=offset), what)
 
     def _unknown_keys(self, path: Path, table: dict[str, Any], known: dict[str, str]) -> None:
         for key in table.keys() - known.keys():
-            self._wrong(self._places.of_key((*path, key)), _unknown(key, known, is_project=self._is_project))
+            self._wrong(
+                self._places.of_key((*path, key)), _unknown(key, known, is_project=self._is_project)
+            )
 
-    # --- values ----------------------------------------------------------------------------------------------------
+    # --- values -----------------------------------------------------------------------------------
 
-    def _one_of(self, path: Path, given: Any, kind: Any, *, but: frozenset[str] = frozenset()) -> Any:
+    def _one_of(
+        self, path: Path, given: Any, kind: Any, *, but: frozenset[str] = frozenset()
+    ) -> Any:
         words = [str(word) for word in kind if word not in but]
         if given in words and isinstance(given, str):
             return kind(given)
@@ -166,17 +198,26 @@ class _Reader:
             if isinstance(path, str) and path.startswith(("/", "~/")) and "\0" not in path:
                 yield path
             else:
-                self._wrong_value(("directories", number), "a directory must be an absolute path, or begin with `~/`")
+                self._wrong_value(
+                    ("directories", number),
+                    "a directory must be an absolute path, or begin with `~/`",
+                )
 
-    # --- rules -----------------------------------------------------------------------------------------------------
+    # --- rules ------------------------------------------------------------------------------------
 
     def _rules(self) -> Iterator[Rule]:
         tables = as_tables(self._tables.get("rule", []))
         if tables is None:
-            self._wrong(self._places.of_key(("rule",)), "`rule` must be tables: write [[rule]], with two brackets")
+            self._wrong(
+                self._places.of_key(("rule",)),
+                "`rule` must be tables: write [[rule]], with two brackets",
+            )
             return
         if len(tables) > MOST_RULES:
-            self._wrong(self._places.of_key(("rule",)), f"it has {len(tables):,} rules, and {MOST_RULES:,} are the most")
+            self._wrong(
+                self._places.of_key(("rule",)),
+                f"it has {len(tables):,} rules, and {MOST_RULES:,} are the most",
+            )
             return
         lines = self._lines(len(tables))
         for number, table in enumerate(tables):
@@ -184,7 +225,10 @@ class _Reader:
                 yield rule
 
     def _lines(self, count: int) -> list[int]:
-        """Return the line of every rule: found quickly in a plain file, by the whole walk in any other."""
+        """Return the line of every rule.
+
+        Found quickly in a plain file, by the whole walk in any other.
+        """
         starts = [found.start() for found in _HEADER.finditer(self._text)]
         if len(starts) != count or '"""' in self._text or "'''" in self._text:
             return [self._places.of_key(("rule", number)).line for number in range(count)]
@@ -214,9 +258,17 @@ class _Reader:
             self._wrong(self._places.of_key(path), "the rule says nothing: give it an `action`")
         for key in ("dirs", "outside_sandbox"):
             if getattr(rule, key) and not rule.loosens:
-                self._wrong(self._places.of_key((*path, key)), f"`{key}` is for rules that say `auto` or `effect`")
-        if rule.argv is not None and not any(read_pattern(rule.tool).matches(tool) for tool in _COMMAND_TOOLS):
-            self._wrong_value((*path, "args"), f"words are for commands; of the tool {rule.tool} give a table of its arguments")
+                self._wrong(
+                    self._places.of_key((*path, key)),
+                    f"`{key}` is for rules that say `auto` or `effect`",
+                )
+        if rule.argv is not None and not any(
+            read_pattern(rule.tool).matches(tool) for tool in _COMMAND_TOOLS
+        ):
+            self._wrong_value(
+                (*path, "args"),
+                f"words are for commands; of the tool {rule.tool} give a table of its arguments",
+            )
 
     def _setting(self, key: str, path: Path, given: Any) -> dict[str, Any]:
         if key == "args":
@@ -242,30 +294,45 @@ class _Reader:
         if words := as_list(given):
             return {"argv": self._words(path, words)}
         if patterns := as_table(given):
-            return {"arguments": {key: self._pattern((*path, key), each) for key, each in patterns.items()}}
-        self._wrong_value(path, "`args` must be a list of patterns, or a table of them, and not empty")
+            return {
+                "arguments": {
+                    key: self._pattern((*path, key), each) for key, each in patterns.items()
+                }
+            }
+        self._wrong_value(
+            path, "`args` must be a list of patterns, or a table of them, and not empty"
+        )
         return {}
 
     def _words(self, path: Path, given: list[Any]) -> tuple[str | None, ...]:
         last = len(given) - 1
         return tuple(
-            REST if number == last and word == REST else self._pattern((*path, number), word) for number, word in enumerate(given)
+            REST if number == last and word == REST else self._pattern((*path, number), word)
+            for number, word in enumerate(given)
         )
 
     def _action(self, path: Path, given: Any) -> Any:
         if self._is_project and given == Action.AUTO:
-            self._wrong_value(path, "a project's policy may not say `auto`: only the user's own may")
+            self._wrong_value(
+                path, "a project's policy may not say `auto`: only the user's own may"
+            )
         return self._one_of(path, given, Action)
 
     def _effect(self, path: Path, given: Any) -> Any:
         if self._is_project:
-            self._wrong(self._places.of_key(path), "a project's policy may not say `effect`: only the user's own may")
+            self._wrong(
+                self._places.of_key(path),
+                "a project's policy may not say `effect`: only the user's own may",
+            )
         return self._one_of(path, given, Effect, but=frozenset({Effect.UNKNOWN}))
 
     def _dirs(self, path: Path, given: Any) -> tuple[str, ...]:
         patterns = as_list(given)
         if not patterns:
-            self._wrong_value(path, '`dirs` must be a list of patterns, and not empty: ["**"] is the whole workspace')
+            self._wrong_value(
+                path,
+                '`dirs` must be a list of patterns, and not empty: ["**"] is the whole workspace',
+            )
             return ()
         for number, each in enumerate(patterns):
             parts = each.split("/") if isinstance(each, str) else [""]
@@ -278,7 +345,11 @@ class _Reader:
                 try:
                     read_pattern("" if part == ANY_DEPTH else part)
                 except BadPattern as bad:
-                    self._wrong_value((*path, number), f"the pattern means nothing: {bad.why}", offset=at + bad.offset)
+                    self._wrong_value(
+                        (*path, number),
+                        f"the pattern means nothing: {bad.why}",
+                        offset=at + bad.offset,
+                    )
                 at += len(part) + 1
         return tuple(str(each) for each in patterns)
 
@@ -293,7 +364,9 @@ class _Reader:
         except ValueError:
             length = 0
         if not 0 < length <= _LONGEST_EXPIRY:
-            self._wrong_value(path, '`expires_after` must be a time such as "90s", "15m", "8h" or "2d"')
+            self._wrong_value(
+                path, '`expires_after` must be a time such as "90s", "15m", "8h" or "2d"'
+            )
         return length
 
 

@@ -1,4 +1,7 @@
-"""How a policy judges a call: command by command, strictly where something is let pass, generously where it is not."""
+"""How a policy judges a call.
+
+Command by command, strictly where something is let pass, generously where it is not.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -7,9 +10,24 @@ import msgspec
 
 from adjourn.core.ask import Approver, Terms
 from adjourn.core.call import Json, canonical
-from adjourn.core.policy.commands import Step, all_steps, named_programs, possible_commands, possible_programs, steps_of
+from adjourn.core.policy.commands import (
+    Step,
+    all_steps,
+    named_programs,
+    possible_commands,
+    possible_programs,
+    steps_of,
+)
 from adjourn.core.policy.judgement import Action, Effect, Judgement
-from adjourn.core.policy.locations import directory_of, joined, leaves_sandbox, matches_directory, moves_in, named_files, relative
+from adjourn.core.policy.locations import (
+    directory_of,
+    joined,
+    leaves_sandbox,
+    matches_directory,
+    moves_in,
+    named_files,
+    relative,
+)
 from adjourn.core.policy.pattern import REST, read_pattern
 from adjourn.core.policy.policy import Allowance, Policy
 from adjourn.core.policy.rule import Index, Rule
@@ -31,7 +49,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     is_auto: bool
     effect: Effect
     doubts: tuple[str, ...] = ()
-    is_strange: bool = False  # a program of it, or of what it starts, may be another than the rules mean
+    # A program of it, or of what it starts, may be another than the rules mean
+    is_strange: bool = False
     depth: int = 0
 
 
@@ -60,7 +79,10 @@ def explain(
 
 
 def allowed_call(tool: str, arguments: Mapping[str, Json]) -> bytes:
-    """Return what an always-allow rule compares: of a command its words, of any other call all arguments."""
+    """Return what an always-allow rule compares.
+
+    Of a command its words, of any other call all arguments.
+    """
     step = steps_of(tool, arguments)
     decides = {"argv": arguments["argv"]} if step and "argv" in arguments else dict(arguments)
     return canonical({"arguments": decides, "tool": tool})
@@ -69,7 +91,10 @@ def allowed_call(tool: str, arguments: Mapping[str, Json]) -> bytes:
 def rule_gist(rule: Rule) -> str:
     """Write a rule on one line, as a person may safely see it."""
     words = "" if rule.argv is None else " " + " ".join(_shown_word(word) for word in rule.argv)
-    table = "".join(f" {visible(key)}={_shown_word(text)}" for key, text in sorted((rule.arguments or {}).items()))
+    table = "".join(
+        f" {visible(key)}={_shown_word(text)}"
+        for key, text in sorted((rule.arguments or {}).items())
+    )
     says = [rule.action.value if rule.action else "", *_attributes(rule)]
     return f"{visible(rule.tool)}{words}{table}: {', '.join(filter(None, says))}"
 
@@ -101,14 +126,20 @@ def _attributes(rule: Rule) -> Iterator[str]:
         yield f"expires after {span(rule.expires_after)}"
 
 
-# --- one call -------------------------------------------------------------------------------------------------------------
+# --- one call -------------------------------------------------------------------------------------
 
 
 class _Case:
     """One call before a policy."""
 
     def __init__(
-        self, policy: Policy, tool: str, arguments: Mapping[str, Json], *, surroundings: Surroundings, workspace: str
+        self,
+        policy: Policy,
+        tool: str,
+        arguments: Mapping[str, Json],
+        *,
+        surroundings: Surroundings,
+        workspace: str,
     ) -> None:
         self.policy = policy
         self.tool = tool
@@ -129,7 +160,11 @@ class _Case:
 
     def _holds(self, each: Allowance, *, task: str | None, now: Milliseconds) -> bool:
         is_in_scope = each.task == task if each.task else each.workspace == self.workspace
-        found = {name: where for name in possible_programs(self.tool, self.arguments) if (where := self.where(name))}
+        found = {
+            name: where
+            for name in possible_programs(self.tool, self.arguments)
+            if (where := self.where(name))
+        }
         is_the_same = found == each.programs and self.surroundings.content == each.files
         return is_in_scope and now < each.until and is_the_same
 
@@ -140,13 +175,17 @@ class _Case:
     @property
     def unread(self) -> tuple[str, ...]:
         """What keeps the call from being auto, whatever the rules say."""
-        return tuple(why for step in all_steps(self.step) for why in step.unread) if self.step else ()
+        return (
+            tuple(why for step in all_steps(self.step) for why in step.unread) if self.step else ()
+        )
 
     def tightening(self) -> tuple[Rule, ...]:
         """Return the rules that ask or forbid, matched by whatever may be a command in it."""
         index = self.policy.generous
         found = {id(rule): rule for views in self._views() for rule in self._of_views(index, views)}
-        for words in possible_commands(self.step, cache(self._is_named_by_a_rule)) if self.step else ():
+        for words in (
+            possible_commands(self.step, cache(self._is_named_by_a_rule)) if self.step else ()
+        ):
             for rule in index.of_words(self.tool, words, programs=self._names_of(words)):
                 found[id(rule)] = rule
         return tuple(found.values())
@@ -189,9 +228,17 @@ class _Case:
             yield from index.of_call(self.tool, arguments, holds_commands=self.is_command)
 
     def _letting_pass(self) -> tuple[Rule, ...]:
-        """Return the rules that let the call pass by its tool and arguments: whatever file it names, by both of its paths."""
-        found = [{id(rule): rule for rule in self._of_views(self.policy.strict, views)} for views in self._views()]
-        return tuple(rule for number, rule in found[-1].items() if all(number in each for each in found))
+        """Return the rules that let the call pass by its tool and arguments.
+
+        Whatever file it names, by both of its paths.
+        """
+        found = [
+            {id(rule): rule for rule in self._of_views(self.policy.strict, views)}
+            for views in self._views()
+        ]
+        return tuple(
+            rule for number, rule in found[-1].items() if all(number in each for each in found)
+        )
 
     def find(self) -> Finding:
         """Return what the rules that let pass say of the whole call."""
@@ -199,21 +246,38 @@ class _Case:
         if self.step is None:
             rules, doubts = self._holding(by_call, ())
             doubts = () if _allows(rules) else doubts
-            finding = Finding(step=None, loosening=rules, is_auto=_allows(rules), effect=_effect(rules), doubts=doubts)
+            finding = Finding(
+                step=None,
+                loosening=rules,
+                is_auto=_allows(rules),
+                effect=_effect(rules),
+                doubts=doubts,
+            )
             self.findings.append(finding)
             return finding
         return self._find_step(self.step, by_call)
 
     def _find_step(self, step: Step, by_call: tuple[Rule, ...], *, depth: int = 0) -> Finding:
         at = len(self.findings)
-        matching = (*by_call, *self.policy.strict.of_words(self.tool, step.words)) if step.words else by_call
+        matching = (
+            (*by_call, *self.policy.strict.of_words(self.tool, step.words))
+            if step.words
+            else by_call
+        )
         rules, elsewhere = self._holding(matching, step.words, unnamed=step.unnamed)
         hidden = self._hidden(step)
         stranger = hidden or self._stranger(step)
-        trusted = tuple(rule for rule in rules if not stranger or (rule.trusts_a_path and not hidden))
+        trusted = tuple(
+            rule for rule in rules if not stranger or (rule.trusts_a_path and not hidden)
+        )
         inner = [self._find_step(each, by_call, depth=depth + 1) for each in step.inner]
-        doubts = (*(() if trusted or not stranger else (stranger,)), *(() if step.is_shell or _allows(trusted) else elsewhere))
-        finding = _settled(step, trusted, inner, stranger="" if trusted else stranger, doubts=doubts)
+        doubts = (
+            *(() if trusted or not stranger else (stranger,)),
+            *(() if step.is_shell or _allows(trusted) else elsewhere),
+        )
+        finding = _settled(
+            step, trusted, inner, stranger="" if trusted else stranger, doubts=doubts
+        )
         self.findings.insert(at, msgspec.structs.replace(finding, depth=depth))
         return finding
 
@@ -223,15 +287,25 @@ class _Case:
         """Return the rules that let pass here, and why the others do not."""
         directories: list[tuple[int, str | None]] = [(-1, self.directory)]
         if self.directory is not None and words:
-            directories += [(at, path and joined(self.directory, path)) for at, path in moves_in(words)]
+            directories += [
+                (at, path and joined(self.directory, path)) for at, path in moves_in(words)
+            ]
         holding: list[Rule] = []
         doubts: list[str] = []
         for rule in rules:
-            wrong = [each for at, each in directories if not _names(rule, at) and not self._holds_in(rule, each)]
+            wrong = [
+                each
+                for at, each in directories
+                if not _names(rule, at) and not self._holds_in(rule, each)
+            ]
             if wrong:
                 where = "a directory that nobody knows" if wrong[0] is None else visible(wrong[0])
-                meant = " ".join(map(_shown_word, rule.dirs)) if rule.dirs else "the workspace's root"
-                doubts.append(f"{rule_place(rule)} holds in {meant} only, and this would run in {where}")
+                meant = (
+                    " ".join(map(_shown_word, rule.dirs)) if rule.dirs else "the workspace's root"
+                )
+                doubts.append(
+                    f"{rule_place(rule)} holds in {meant} only, and this would run in {where}"
+                )
             elif self.leaves_sandbox and not rule.outside_sandbox:
                 doubts.append(f"{rule_place(rule)} lets nothing run outside of the sandbox")
             elif lacking := [why for at, why in unnamed if not _names(rule, at)]:
@@ -241,14 +315,20 @@ class _Case:
         return tuple(holding), tuple(dict.fromkeys(doubts))
 
     def _holds_in(self, rule: Rule, directory: str | None) -> bool:
-        """Say whether a rule that lets pass was meant for a directory; what counts is where that really is."""
+        """Say whether a rule that lets pass was meant for a directory.
+
+        What counts is where that really is.
+        """
         if directory == self.workspace and rule.dirs is None:
             return True
         real = self.surroundings.real.get(directory) if directory is not None else None
         root = self.surroundings.real.get(self.workspace, self.workspace)
         if real is None and directory != self.workspace:
             return rule.dirs is not None and "/**" in rule.dirs
-        return any(matches_directory(pattern, real or root, workspace=root) for pattern in rule.dirs or (".",))
+        return any(
+            matches_directory(pattern, real or root, workspace=root)
+            for pattern in rule.dirs or (".",)
+        )
 
     def _stranger(self, step: Step) -> str:
         """Say why a program may not be the one that a bare name means, if so."""
@@ -264,7 +344,9 @@ class _Case:
                 return f"{visible(word)} is {visible(self.where(word) or '')}, by a path from the directory that it would run in"
             for reader in self.surroundings.readers.get(word, ()):
                 if _is_inside(reader, root):
-                    return f"{visible(word)} is a script for {visible(reader)}, inside the workspace"
+                    return (
+                        f"{visible(word)} is a script for {visible(reader)}, inside the workspace"
+                    )
         return ""
 
     def _hidden(self, step: Step) -> str:
@@ -273,7 +355,9 @@ class _Case:
         for word in named_programs(step):
             for reader in seen.searched.get(word, ()):
                 if _is_inside(reader, root):
-                    return f"{visible(word)} is a script for {visible(reader)}, inside the workspace"
+                    return (
+                        f"{visible(word)} is a script for {visible(reader)}, inside the workspace"
+                    )
             if word in seen.doubts:
                 return f"{visible(word)} is a script, and {visible(seen.doubts[word])}"
         return ""
@@ -282,7 +366,11 @@ class _Case:
 def _is_inside(path: str | None, directory: str) -> bool:
     if path is None:
         return False
-    return not path.startswith("/") or path == directory or path.startswith(directory.rstrip("/") + "/")
+    return (
+        not path.startswith("/")
+        or path == directory
+        or path.startswith(directory.rstrip("/") + "/")
+    )
 
 
 def _names(rule: Rule, at: int) -> bool:
@@ -291,7 +379,14 @@ def _names(rule: Rule, at: int) -> bool:
     return 0 <= at < len(words) and words[at] != REST and read_pattern(words[at]).is_literal
 
 
-def _settled(step: Step, rules: tuple[Rule, ...], inner: list[Finding], *, stranger: str, doubts: tuple[str, ...]) -> Finding:
+def _settled(
+    step: Step,
+    rules: tuple[Rule, ...],
+    inner: list[Finding],
+    *,
+    stranger: str,
+    doubts: tuple[str, ...],
+) -> Finding:
     """Put together what a command's own rules say and what is said of those that it starts."""
     is_strange = bool(stranger) or any(each.is_strange for each in inner)
     exact = () if is_strange or step.unread else tuple(rule for rule in rules if rule.is_exact)
@@ -308,7 +403,12 @@ def _settled(step: Step, rules: tuple[Rule, ...], inner: list[Finding], *, stran
 
 
 def _effect_of_parts(
-    step: Step, rules: tuple[Rule, ...], exact: tuple[Rule, ...], inner: list[Finding], *, is_known: bool
+    step: Step,
+    rules: tuple[Rule, ...],
+    exact: tuple[Rule, ...],
+    inner: list[Finding],
+    *,
+    is_known: bool,
 ) -> Effect:
     if _effect(exact) is not Effect.UNKNOWN:
         return _effect(rules)
@@ -328,32 +428,47 @@ def _effect(rules: tuple[Rule, ...]) -> Effect:
     return max(said, key=_EFFECTS.index) if said else Effect.UNKNOWN
 
 
-# --- the conclusion -------------------------------------------------------------------------------------------------------
+# --- the conclusion -------------------------------------------------------------------------------
 
 
 def _concluded(policy: Policy, case: _Case, allowance: Allowance | None) -> Explanation:
     finding, tightening = case.find(), case.tightening()
     terms = Terms(
-        approver=Approver.HUMAN if any(rule.approver is Approver.HUMAN for rule in tightening) else Approver.ANY,
+        approver=Approver.HUMAN
+        if any(rule.approver is Approver.HUMAN for rule in tightening)
+        else Approver.ANY,
         not_requester=any(rule.not_requester for rule in tightening),
         signed=any(rule.signed for rule in tightening),
     )
     allowance = allowance if terms == Terms() and not case.unread else None
-    action = _action(tightening, is_auto=finding.is_auto and not case.unread, is_allowed=allowance is not None)
+    action = _action(
+        tightening, is_auto=finding.is_auto and not case.unread, is_allowed=allowance is not None
+    )
     judgement = Judgement(
         action=action,
         never=policy.never,
         effect=_least(finding.effect, tightening),
         terms=msgspec.structs.replace(terms, by_name=action is Action.NEVER),
-        expires_after=min((rule.expires_after for rule in tightening if rule.expires_after is not None), default=None),
+        expires_after=min(
+            (rule.expires_after for rule in tightening if rule.expires_after is not None),
+            default=None,
+        ),
         why=_why(action, case, tightening, allowance),
-        is_default=action is Action.PROMPT and not any(rule.action is Action.PROMPT for rule in tightening),
+        is_default=action is Action.PROMPT
+        and not any(rule.action is Action.PROMPT for rule in tightening),
     )
-    return Explanation(judgement=judgement, findings=tuple(case.findings), tightening=tightening, allowance=allowance)
+    return Explanation(
+        judgement=judgement,
+        findings=tuple(case.findings),
+        tightening=tightening,
+        allowance=allowance,
+    )
 
 
 def _action(tightening: tuple[Rule, ...], *, is_auto: bool, is_allowed: bool) -> Action:
-    strictest_rule = max((rule.action for rule in tightening if rule.action), key=_ACTIONS.index, default=Action.AUTO)
+    strictest_rule = max(
+        (rule.action for rule in tightening if rule.action), key=_ACTIONS.index, default=Action.AUTO
+    )
     if strictest_rule is Action.NEVER:
         return Action.NEVER
     if is_allowed:
@@ -366,13 +481,27 @@ def _least(effect: Effect, tightening: tuple[Rule, ...]) -> Effect:
     return effect if effect is Effect.UNKNOWN else max([effect, *said], key=_EFFECTS.index)
 
 
-def _why(action: Action, case: _Case, tightening: tuple[Rule, ...], allowance: Allowance | None) -> tuple[str, ...]:
-    """Name what decided: the rules of the action that won, else what was missing for auto; then the rules that set terms."""
-    setting = [rule for rule in tightening if rule.action is not Action.NEVER and rule.action is not Action.PROMPT]
+def _why(
+    action: Action, case: _Case, tightening: tuple[Rule, ...], allowance: Allowance | None
+) -> tuple[str, ...]:
+    """Name what decided: the rules of the action that won, else what was missing for auto.
+
+    Then the rules that set terms.
+    """
+    setting = [
+        rule
+        for rule in tightening
+        if rule.action is not Action.NEVER and rule.action is not Action.PROMPT
+    ]
     if allowance and action is Action.AUTO:
         decided = [f"always-allow rule {allowance.id}, until {stamp(allowance.until)}"]
     elif action is Action.AUTO:
-        decided = [_cited(rule) for finding in case.findings for rule in finding.loosening if rule.action is Action.AUTO]
+        decided = [
+            _cited(rule)
+            for finding in case.findings
+            for rule in finding.loosening
+            if rule.action is Action.AUTO
+        ]
     else:
         decided = [_cited(rule) for rule in tightening if rule.action is action] or _missing(case)
     return tuple(dict.fromkeys([*decided, *(_cited(rule) for rule in setting)]))
@@ -385,13 +514,25 @@ def _cited(rule: Rule) -> str:
 def _missing(case: _Case) -> list[str]:
     lacking = [finding for finding in case.findings if not finding.is_auto]
     doubts = [doubt for finding in lacking for doubt in finding.doubts]
-    return doubts or [f"no rule lets {_name(finding, case)} run by itself" for finding in lacking if not _is_held_up(finding)]
+    return doubts or [
+        f"no rule lets {_name(finding, case)} run by itself"
+        for finding in lacking
+        if not _is_held_up(finding)
+    ]
 
 
 def _is_held_up(finding: Finding) -> bool:
     """Say whether only something that it starts keeps a command from running by itself."""
-    return finding.step is not None and (finding.step.is_shell or _allows(finding.loosening)) and bool(finding.step.inner)
+    return (
+        finding.step is not None
+        and (finding.step.is_shell or _allows(finding.loosening))
+        and bool(finding.step.inner)
+    )
 
 
 def _name(finding: Finding, case: _Case) -> str:
-    return visible(finding.step.words[0]) if finding.step and finding.step.words else visible(case.tool)
+    return (
+        visible(finding.step.words[0])
+        if finding.step and finding.step.words
+        else visible(case.tool)
+    )

@@ -9,7 +9,10 @@ from adjourn.core.task import Milliseconds
 
 
 class Action(StrEnum):
-    """Whether a call runs by itself, after a person's yes, or not at all; each is stricter than the one before."""
+    """Whether a call runs by itself, after a person's yes, or not at all.
+
+    Each is stricter than the one before.
+    """
 
     AUTO = "auto"
     PROMPT = "prompt"
@@ -17,14 +20,20 @@ class Action(StrEnum):
 
 
 class Never(StrEnum):
-    """What a call does that may never run: it waits for somebody who names it, or it is turned down at once."""
+    """What a call does that may never run.
+
+    It waits for somebody who names it, or it is turned down at once.
+    """
 
     PAUSE = "pause"
     REJECT = "reject"
 
 
 class Effect(StrEnum):
-    """What a second run of a call would do; of an unknown one nobody knows, so it never gets one by itself."""
+    """What a second run of a call would do.
+
+    Of an unknown one nobody knows, so it never gets one by itself.
+    """
 
     READ_ONLY = "read_only"
     IDEMPOTENT = "idempotent"
@@ -54,7 +63,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     def expiry(self, *others: Milliseconds | None) -> Milliseconds | None:
         """Return how long an ask about the call stays open: the shortest span that anybody set."""
-        return min((span for span in (self.expires_after, *others) if span is not None), default=None)
+        return min(
+            (span for span in (self.expires_after, *others) if span is not None), default=None
+        )
 
 
 def approved_on(terms: Terms) -> Judgement:
@@ -82,7 +93,10 @@ def strictest(one: Judgement, other: Judgement) -> Judgement:
 
 
 def is_stricter(one: Judgement, than: Judgement) -> bool:
-    """Say whether a call needs more than it did: what was approved on easier terms then counts no more."""
+    """Say whether a call needs more than it did.
+
+    What was approved on easier terms then counts no more.
+    """
     both = strictest(one, than)
     return (both.action, both.terms) != (than.action, than.terms)
 

@@ -15,10 +15,12 @@ PATCH_TOOL = "apply_patch"
 
 _DIRECTORIES = ("cwd", "(cwd)", "workdir", "working_directory", "workingDirectory")
 _FILES = ("file_path", "notebook_path", "path")
-# These tools of Claude Code take paths from the root; it does not matter in which directory they are called.
+# These tools of Claude Code take paths from the root; it does not matter in which directory they
+# are called.
 _TAKES_WHOLE_PATHS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Read", "Write"})
 
-# The sandboxes that a person chooses for Codex. Everything else that it says there is a way out of them.
+# The sandboxes that a person chooses for Codex. Everything else that it says there is a way out of
+# them.
 _SANDBOXES = ("danger-full-access", "read-only", "workspace-write")
 
 
@@ -33,7 +35,10 @@ def joined(base: str, path: str) -> str:
 
 
 def directory_of(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> str | None:
-    """Return the directory that a call would run in, links not followed; None if nobody can tell."""
+    """Return the directory that a call would run in, links not followed.
+
+    None if nobody can tell.
+    """
     directory = workspace
     if tool in _TAKES_WHOLE_PATHS:
         return directory
@@ -42,7 +47,8 @@ def directory_of(tool: str, arguments: Mapping[str, Json], *, workspace: str) ->
         if given is None:
             continue
         word = exact_word(given)
-        # Some take `..` off a path by its words, the kernel follows links first: it can mean two directories.
+        # Some take `..` off a path by its words, the kernel follows links first: it can mean two
+        # directories.
         if word is None or word == NOT_TOLD or word.startswith("~") or ".." in word.split("/"):
             return None
         directory = joined(directory, word)
@@ -80,7 +86,9 @@ def moves_in(words: Words) -> Iterator[tuple[int, str | None]]:
                 yield at + 1, words[at + 1] if at + 1 < len(words) else None
             elif word.startswith(f"{option}="):
                 yield at, word[len(option) + 1 :]
-            elif not option.startswith("--") and len(option) == len("-C") and word.startswith(option):
+            elif (
+                not option.startswith("--") and len(option) == len("-C") and word.startswith(option)
+            ):
                 yield at, word[len(option) :]
 
 
@@ -93,7 +101,10 @@ def matches_directory(pattern: str, directory: str, *, workspace: str) -> bool:
 
 
 def relative(path: str, directory: str) -> str | None:
-    """Return a path as it is counted from a directory above it, `.` for that itself; None if it is elsewhere."""
+    """Return a path as it is counted from a directory above it, `.` for that itself.
+
+    None if it is elsewhere.
+    """
     if path == directory:
         return "."
     above = directory.rstrip("/") + "/"
@@ -119,11 +130,15 @@ def _fits(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 
 def leaves_sandbox(tool: str, arguments: Mapping[str, Json]) -> bool:
     """Say whether a call asks to run outside of the sandbox that its agent keeps."""
-    if any(arguments.get(name) for name in ("dangerouslyDisableSandbox", "with_escalated_permissions")):
+    if any(
+        arguments.get(name) for name in ("dangerouslyDisableSandbox", "with_escalated_permissions")
+    ):
         return True
     if arguments.get("sandbox_permissions") not in (None, "", "use_default"):
         return True
-    return tool.casefold() in SHELL_TOOLS and arguments.get("sandbox", "read-only") not in _SANDBOXES
+    return (
+        tool.casefold() in SHELL_TOOLS and arguments.get("sandbox", "read-only") not in _SANDBOXES
+    )
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -141,8 +156,14 @@ def named_files(tool: str, arguments: Mapping[str, Json]) -> list[tuple[str, str
     if tool.casefold() in SHELL_TOOLS:
         text = arguments.get("command")
         is_patch = isinstance(text, str) and "*** Begin Patch" in text
-        return [("path", path) for path in dict.fromkeys(_patched({"patch": text}))] if is_patch else []
-    return [(key, given) for key in _FILES if isinstance(given := arguments.get(key), str) and given]
+        return (
+            [("path", path) for path in dict.fromkeys(_patched({"patch": text}))]
+            if is_patch
+            else []
+        )
+    return [
+        (key, given) for key in _FILES if isinstance(given := arguments.get(key), str) and given
+    ]
 
 
 def _patched(arguments: Mapping[str, Json]) -> Iterator[str]:
@@ -178,12 +199,16 @@ def named_paths(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> 
 _LEADS_TO = "leads to "
 
 
-def links_among(tool: str, arguments: Mapping[str, Json], real: Mapping[str, str], *, workspace: str) -> dict[str, str]:
+def links_among(
+    tool: str, arguments: Mapping[str, Json], real: Mapping[str, str], *, workspace: str
+) -> dict[str, str]:
     """Return the files of a call that are not where their paths seem to say, each with where it really is."""
     base = directory_of(tool, arguments, workspace=workspace) or workspace
     found = {given: joined(base, given) for _, given in named_files(tool, arguments)}
     return {
-        given: f"{_LEADS_TO}{real[path]}" for given, path in found.items() if path in real and _parts(real[path]) != _parts(path)
+        given: f"{_LEADS_TO}{real[path]}"
+        for given, path in found.items()
+        if path in real and _parts(real[path]) != _parts(path)
     }
 
 
@@ -192,7 +217,7 @@ def links_in(files: Mapping[str, str]) -> dict[str, str]:
     return {path: found for path, found in files.items() if found.startswith(_LEADS_TO)}
 
 
-# --- what an approval does not cover ------------------------------------------------------------------------------------
+# --- what an approval does not cover --------------------------------------------------------------
 
 
 def uncovered(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> list[str]:
@@ -205,5 +230,9 @@ def uncovered(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> li
         found.append("files that it names, because it is not known in which directory it runs")
     for each in all_steps(step):
         found += [f"files that its shell text names ({why})" for why in each.unread]
-        found += [f"files that it names in {visible(path)}" for _, path in moves_in(each.words) if path and path != "."]
+        found += [
+            f"files that it names in {visible(path)}"
+            for _, path in moves_in(each.words)
+            if path and path != "."
+        ]
     return list(dict.fromkeys(found))

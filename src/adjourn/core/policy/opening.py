@@ -18,7 +18,10 @@ class Way(Enum):
 
 
 def way_of(judgement: Judgement, *, is_gated: bool) -> Way:
-    """Say what a judgement does to a call: where nobody wants to be asked, only what may never run is turned down."""
+    """Say what a judgement does to a call.
+
+    Where nobody wants to be asked, only what may never run is turned down.
+    """
     if judgement.action is Action.NEVER:
         return Way.ASK if is_gated and judgement.never is Never.PAUSE else Way.REFUSE
     return Way.ASK if is_gated and judgement.action is Action.PROMPT else Way.RUN

@@ -19,7 +19,10 @@ class BadPattern(Exception):
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """A pattern that was read: what a word must begin with, end with and hold, and the expression if it is not literal."""
+    """A pattern that was read.
+
+    What a word must begin with, end with and hold, and the expression if it is not literal.
+    """
 
     head: str
     tail: str
@@ -32,15 +35,23 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.expression is None
 
     def matches(self, word: str, *, strictly: bool = False) -> bool:
-        """Say whether a word fits. Strictly, a wildcard stands neither for the dash of an option nor for a way upwards."""
+        """Say whether a word fits.
+
+        Strictly, a wildcard stands neither for the dash of an option nor for a way upwards.
+        """
         if self.expression is None:
             return word == self.head
-        return _compiled(self.expression).fullmatch(word) is not None and not (strictly and _escapes(word, self.head))
+        return _compiled(self.expression).fullmatch(word) is not None and not (
+            strictly and _escapes(word, self.head)
+        )
 
 
 @lru_cache(maxsize=32_768)
 def _compiled(expression: str) -> re.Pattern[str]:
-    """Compile what is needed, when it is: most patterns of a large policy never meet a word that begins like them."""
+    """Compile what is needed, when it is.
+
+    Most patterns of a large policy never meet a word that begins like them.
+    """
     return re.compile(expression, re.DOTALL)
 
 
@@ -58,7 +69,9 @@ def read_pattern(text: str) -> Pattern:
     head = _literal_run(literals)
     if None not in literals:
         return Pattern(head, head, head)
-    return Pattern(head, _literal_run(literals[::-1])[::-1], _longest_run(literals), _expression(pieces))
+    return Pattern(
+        head, _literal_run(literals[::-1])[::-1], _longest_run(literals), _expression(pieces)
+    )
 
 
 def quoted(word: str) -> str:
@@ -93,7 +106,10 @@ def _pieces(text: str) -> list[_Piece]:
     while at < len(text):
         piece, at = _piece(text, at)
         if piece is _ANY and pieces[-1:] == [_ANY]:
-            raise BadPattern(at - 2, "`**` stands alone, as the last word, for any further words; a star itself is `\\*`")
+            raise BadPattern(
+                at - 2,
+                "`**` stands alone, as the last word, for any further words; a star itself is `\\*`",
+            )
         pieces.append(piece)
     return pieces
 
@@ -148,7 +164,10 @@ def _char(text: str, at: int) -> tuple[str, int]:
 
 
 def _expression(pieces: list[_Piece]) -> str:
-    """Write the expression so that no word makes it try again and again: what follows a star is taken where it first fits."""
+    """Write the expression so that no word makes it try again and again.
+
+    What follows a star is taken where it first fits.
+    """
     chunks: list[str] = [""]
     for piece in pieces:
         if piece is _ANY:

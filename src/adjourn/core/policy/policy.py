@@ -1,4 +1,7 @@
-"""Rules that say auto, prompt or never for a call. Their order does not matter: in each respect the strictest wins."""
+"""Rules that say auto, prompt or never for a call.
+
+Their order does not matter: in each respect the strictest wins.
+"""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -25,7 +28,8 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Milliseconds
     workspace: str | None = None
     task: str | None = None
-    files: dict[str, str] = {}  # the digests of the repository's own programs and scripts in it, by where they really are
+    # The digests of the repository's own programs and scripts in it, by where they really are
+    files: dict[str, str] = {}
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +72,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
             return _NO_RULE
         from adjourn.core.policy.judge import explain  # not needed where there is no policy
 
-        return explain(self, tool, arguments, surroundings=surroundings, workspace=workspace, task=task, now=now).judgement
+        return explain(
+            self,
+            tool,
+            arguments,
+            surroundings=surroundings,
+            workspace=workspace,
+            task=task,
+            now=now,
+        ).judgement
 
     @cached_property
     def strict(self) -> Index:
@@ -103,7 +115,10 @@ def decode_policy(body: bytes) -> Policy:
 
 
 def open_since(snapshot: Policy, current: Policy) -> tuple[str, ...]:
-    """Return which directories are open for a task that began under a snapshot: those that were, and still are."""
+    """Return which directories are open for a task that began under a snapshot.
+
+    Those that were, and still are.
+    """
     return tuple(path for path in snapshot.directories if path in current.directories)
 
 
@@ -123,9 +138,15 @@ def judge_since(
     Only an always-allow rule that names this very task counts though it came later.
     """
     for_the_task = tuple(each for each in current.allowances if each.task == task)
-    then = msgspec.structs.replace(snapshot, allowances=(*snapshot.allowances, *for_the_task)) if for_the_task else snapshot
+    then = (
+        msgspec.structs.replace(snapshot, allowances=(*snapshot.allowances, *for_the_task))
+        if for_the_task
+        else snapshot
+    )
     judgements = (
-        policy.judge(tool, arguments, surroundings=surroundings, workspace=workspace, task=task, now=now)
+        policy.judge(
+            tool, arguments, surroundings=surroundings, workspace=workspace, task=task, now=now
+        )
         for policy in (then, current)
     )
     return strictest(*judgements)

@@ -11,7 +11,8 @@ from adjourn.core.policy.pattern import REST, Pattern, read_pattern
 from adjourn.core.task import Milliseconds
 
 ANY_TOOL = "*"
-TEXT_KEYS = frozenset({"argv", "command"})  # the arguments that hold commands; a pattern over their text allows nothing
+# The arguments that hold commands; a pattern over their text allows nothing
+TEXT_KEYS = frozenset({"argv", "command"})
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -26,7 +27,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signed: bool = False
     effect: Effect | None = None
     expires_after: Milliseconds | None = None
-    dirs: tuple[str, ...] | None = None  # where it holds if it lets pass; the workspace's root if it does not say
+    # Where it holds if it lets pass; the workspace's root if it does not say
+    dirs: tuple[str, ...] | None = None
     outside_sandbox: bool = False  # whether it lets a call leave the sandbox of its agent
     source: str = ""
     line: int = 0
@@ -39,14 +41,23 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def tightens(self) -> bool:
         """Whether it asks or forbids; then it is matched generously."""
-        is_about_asking = self.approver is not None or self.not_requester or self.signed or self.expires_after is not None
+        is_about_asking = (
+            self.approver is not None
+            or self.not_requester
+            or self.signed
+            or self.expires_after is not None
+        )
         return self.action in {Action.PROMPT, Action.NEVER} or is_about_asking
 
     @property
     def is_exact(self) -> bool:
         """Whether it leaves no word of a command open."""
         words = self.argv
-        return words is not None and REST not in words[-1:] and all(read_pattern(word).is_literal for word in words)
+        return (
+            words is not None
+            and REST not in words[-1:]
+            and all(read_pattern(word).is_literal for word in words)
+        )
 
     @property
     def trusts_a_path(self) -> bool:
@@ -56,7 +67,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Index:
-    """Finds the rules that match without looking at all of them: a tree over the words of their patterns."""
+    """Finds the rules that match without looking at all of them.
+
+    A tree over the words of their patterns.
+    """
 
     def __init__(self, rules: Iterable[Rule], *, strictly: bool) -> None:
         self._strictly = strictly
@@ -77,20 +91,29 @@ class Index:
         else:
             node.always.append(rule)
 
-    def of_call(self, tool: str, arguments: Mapping[str, Json], *, holds_commands: bool) -> Iterator[Rule]:
+    def of_call(
+        self, tool: str, arguments: Mapping[str, Json], *, holds_commands: bool
+    ) -> Iterator[Rule]:
         """Yield the rules that match by the tool alone, or by its arguments."""
         for node in self._tools.fitting(tool, strictly=False):
             yield from node.always
             for key in node.keyed.keys() & arguments.keys():
-                for found in node.keyed[key].fitting(_text(arguments[key]), strictly=self._strictly):
-                    yield from (rule for rule in found.whole if self._fits(rule, arguments, holds_commands=holds_commands))
+                for found in node.keyed[key].fitting(
+                    _text(arguments[key]), strictly=self._strictly
+                ):
+                    yield from (
+                        rule
+                        for rule in found.whole
+                        if self._fits(rule, arguments, holds_commands=holds_commands)
+                    )
 
     def _fits(self, rule: Rule, arguments: Mapping[str, Json], *, holds_commands: bool) -> bool:
         wanted = rule.arguments or {}
         if self._strictly and holds_commands and not TEXT_KEYS.isdisjoint(wanted):
             return False
         return wanted.keys() <= arguments.keys() and all(
-            read_pattern(pattern).matches(_text(arguments[key]), strictly=self._strictly) for key, pattern in wanted.items()
+            read_pattern(pattern).matches(_text(arguments[key]), strictly=self._strictly)
+            for key, pattern in wanted.items()
         )
 
     def begins(self, tool: str, names: Iterable[str]) -> bool:
@@ -98,14 +121,19 @@ class Index:
         nodes = self._tools.fitting(tool, strictly=False)
         return any(node.fitting(name, strictly=self._strictly) for node in nodes for name in names)
 
-    def of_words(self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()) -> Iterator[Rule]:
+    def of_words(
+        self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()
+    ) -> Iterator[Rule]:
         """Yield the rules that match a command; its program may go by further names.
 
-        Rules that ask or forbid also match where options stand between their words: `git push` is in
-        `git -C . push`. An option that the rule itself names may stand anywhere behind the words before it.
+        Rules that ask or forbid also match where options stand between their words: `git push` is
+        in `git -C . push`. An option that the rule itself names may stand anywhere behind the words
+        before it.
         """
-        reached = self._tools.fitting(tool, strictly=False)  # where the last word was one of the rule's
-        passing: list[_Node] = []  # where it was an option, or its value, between two words of the rule
+        # Where the last word was one of the rule's
+        reached = self._tools.fitting(tool, strictly=False)
+        # Where it was an option, or its value, between two words of the rule
+        passing: list[_Node] = []
         seeking: list[_Node] = []  # where it was anything, and the rule's next word is an option
         is_after_option = False
         for number, word in enumerate(words):
@@ -115,11 +143,19 @@ class Index:
             for node in before:
                 yield from node.with_more
             expecting = dict.fromkeys((*before, *seeking)) if is_option else before
-            reached = [found for node in expecting for name in names for found in node.fitting(name, strictly=self._strictly)]
+            reached = [
+                found
+                for node in expecting
+                for name in names
+                for found in node.fitting(name, strictly=self._strictly)
+            ]
             if not self._strictly and number > 0:
-                # The word behind an option may be its value. Nobody knows which options of which program have one.
+                # The word behind an option may be its value. Nobody knows which options of which
+                # program have one.
                 passing = before if is_option or is_after_option else []
-                seeking = list(dict.fromkeys((*seeking, *(node for node in before if node.has_options))))
+                seeking = list(
+                    dict.fromkeys((*seeking, *(node for node in before if node.has_options)))
+                )
                 is_after_option = is_option and "=" not in word
             if not reached and not passing and not seeking:
                 return
@@ -147,14 +183,20 @@ class _Node:
         pattern = read_pattern(text)
         self.has_options |= pattern.head.startswith("-")
         if pattern.is_literal:
-            return self.literals.get(pattern.head) or self.literals.setdefault(pattern.head, _Node())
+            return self.literals.get(pattern.head) or self.literals.setdefault(
+                pattern.head, _Node()
+            )
         self.open = self.open or _Branches()
         return self.open.below(text, pattern)
 
     def fitting(self, word: str, *, strictly: bool) -> "list[_Node]":
         found = [self.literals[word]] if word in self.literals else []
         if self.open:
-            found += [node for pattern, node in self.open.candidates(word) if pattern.matches(word, strictly=strictly)]
+            found += [
+                node
+                for pattern, node in self.open.candidates(word)
+                if pattern.matches(word, strictly=strictly)
+            ]
         return found
 
 
@@ -216,10 +258,17 @@ class _Shelf:
             yield from self.branches.get(word[-length:], ()) if length <= len(word) else ()
 
     def texts_in(self, word: str) -> set[str]:
-        """Return the texts that a word holds, by whichever way is shorter: through its parts, or through the texts."""
+        """Return the texts that a word holds, by whichever way is shorter.
+
+        Through its parts, or through the texts.
+        """
         if len(word) * len(self.lengths) > len(self.branches):
             return {text for text in self.branches if text in word}
-        parts = {word[at : at + length] for length in self.lengths for at in range(len(word) - length + 1)}
+        parts = {
+            word[at : at + length]
+            for length in self.lengths
+            for at in range(len(word) - length + 1)
+        }
         return parts & self.branches.keys()
 
 

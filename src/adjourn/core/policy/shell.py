@@ -1,4 +1,7 @@
-"""Shell text, as far as it can be understood for certain: plain words, quotes, and `|`, `&&`, `||`, `;` between commands."""
+"""Shell text, as far as it can be understood for certain.
+
+Plain words, quotes, and `|`, `&&`, `||`, `;` between commands.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -16,7 +19,8 @@ _KEYWORDS = (
     "if then else elif fi case esac for select while until do done in function time coproc repeat foreach end always "
     "nocorrect noglob"
 )
-# Commands that a shell carries out itself and that can change what a later word means, or run words that are hidden in others.
+# Commands that a shell carries out itself and that can change what a later word means, or run words
+# that are hidden in others.
 # Left out are those that only print or say yes or no: `echo`, `true`, `false`, `:`, `pwd`.
 _BUILTINS = (
     ". [ alias autoload bg bind break builtin bye caller cd chdir command compctl compgen complete compopt continue declare dirs "
@@ -33,7 +37,10 @@ _MOST_COMMANDS = 1_000
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):
-    """What was made out of a shell text: its commands, and what in it is not understood, in words."""
+    """What was made out of a shell text.
+
+    Its commands, and what in it is not understood, in words.
+    """
 
     commands: tuple[Words, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -44,7 +51,10 @@ class _Unclear(Exception):
 
 
 def read_text(text: str) -> Text:
-    """Return the commands of a shell text if all of it is understood; else why not, and no commands."""
+    """Return the commands of a shell text if all of it is understood.
+
+    Else why not, and no commands.
+    """
     try:
         commands = tuple(_words(piece) for piece in _cut(text))
     except _Unclear as unclear:
@@ -53,14 +63,17 @@ def read_text(text: str) -> Text:
 
 
 def guesses(text: str, is_of_interest: Callable[[str], bool]) -> Iterator[Words]:
-    """Yield whatever could be a command in a text that is not understood: at every word of interest one may begin."""
+    """Yield whatever could be a command in a text that is not understood.
+
+    At every word of interest one may begin.
+    """
     for segment in (*_loose_segments(text), *_crude_segments(text)):
         for start, word in enumerate(segment):
             if is_of_interest(word):
                 yield segment[start : start + LONGEST_GUESS]
 
 
-# --- what is understood ---------------------------------------------------------------------------------------------------
+# --- what is understood ---------------------------------------------------------------------------
 
 
 def _cut(text: str) -> list[str]:
@@ -136,10 +149,12 @@ def _named(char: str) -> str:
         return "a new line"
     if char in "'\"`":
         return {"'": "a quote", '"': "a quote", "`": "a backtick"}[char]
-    return f"`{char}`" if char.isascii() and char.isprintable() else f"the character U+{ord(char):04X}"
+    return (
+        f"`{char}`" if char.isascii() and char.isprintable() else f"the character U+{ord(char):04X}"
+    )
 
 
-# --- what can be guessed --------------------------------------------------------------------------------------------------
+# --- what can be guessed --------------------------------------------------------------------------
 
 _PARTING = "|&;()<>{}$`\r"
 _SEPARATORS = str.maketrans(_PARTING, "\n" * len(_PARTING))
@@ -147,7 +162,10 @@ _QUOTES = str.maketrans("", "", "'\"\\")
 
 
 def _loose_segments(text: str) -> list[Words]:
-    """Split at everything that could part commands, and drop what quotes; a word in quotes stays with its neighbours."""
+    """Split at everything that could part commands, and drop what quotes.
+
+    A word in quotes stays with its neighbours.
+    """
     lines = text.translate(_SEPARATORS).split("\n")
     return [tuple(words) for line in lines if (words := line.translate(_QUOTES).split())]
 

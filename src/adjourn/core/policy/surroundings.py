@@ -1,4 +1,7 @@
-"""What a command depends on beyond its own bytes: its program and the files that it names, by their digests."""
+"""What a command depends on beyond its own bytes.
+
+Its program and the files that it names, by their digests.
+"""
 
 from collections.abc import Mapping
 
@@ -9,27 +12,40 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What was found on disk when a command was looked at, and what no digest covers, in words."""
 
     program: str | None = None
-    programs: dict[str, str] = {}  # every program that the words name (`core.reading.programs_of`), and where it really is
+    # Every program that the words name (`core.reading.programs_of`), and where it really is
+    programs: dict[str, str] = {}
     files: dict[str, str] = {}  # path to `sha256:…`, or to why there is no digest
-    real: dict[str, str] = {}  # directories and paths that the call names, and where each of them really is
-    pinned: frozenset[str] = frozenset()  # those of the files whose very bytes adjourn itself starts
+    # Directories and paths that the call names, and where each of them really is
+    real: dict[str, str] = {}
+    # Those of the files whose very bytes adjourn itself starts
+    pinned: frozenset[str] = frozenset()
     root: str | None = None  # of the repository that the task's workspace is in
-    near: frozenset[str] = frozenset()  # programs found in the directory that the command would run in, outside of the root
-    content: dict[str, str] = {}  # of the repository's own programs and scripts, by where they really are: their digests
-    readers: dict[str, tuple[str, ...]] = {}  # by a program's word: where the interpreters that its script names really are
+    # Programs found in the directory that the command would run in, outside of the root
+    near: frozenset[str] = frozenset()
+    # Of the repository's own programs and scripts, by where they really are: their digests
+    content: dict[str, str] = {}
+    # By a program's word: where the interpreters that its script names really are
+    readers: dict[str, tuple[str, ...]] = {}
     searched: dict[str, tuple[str, ...]] = {}  # the same, of those that `env` finds on PATH
     doubts: dict[str, str] = {}  # by a program's word: why its interpreters may be others
 
 
-NOT_PINNED = " (not pinned)"  # behind the digest of a file that is opened once more by its path, after the last look
+# Behind the digest of a file that is opened once more by its path, after the last look
+NOT_PINNED = " (not pinned)"
 
 
 NOTHING_SEEN = Surroundings()
 
 
 def without_pins(seen: Surroundings) -> Surroundings:
-    """Return the same surroundings for somebody who starts the command without adjourn: an agent that makes its own calls."""
-    files = {path: f"{found}{NOT_PINNED}" if path in seen.pinned else found for path, found in seen.files.items()}
+    """Return the same surroundings for somebody who starts the command without adjourn.
+
+    An agent that makes its own calls.
+    """
+    files = {
+        path: f"{found}{NOT_PINNED}" if path in seen.pinned else found
+        for path, found in seen.files.items()
+    }
     return msgspec.structs.replace(seen, files=files, pinned=frozenset())
 
 
@@ -41,7 +57,11 @@ def unpinned(files: Mapping[str, str]) -> list[str]:
 def differences(shown: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     """Say, path by path, how the files found differ from those that were shown."""
     paths = sorted({*shown, *found})
-    return [_difference(path, shown.get(path), found.get(path)) for path in paths if shown.get(path) != found.get(path)]
+    return [
+        _difference(path, shown.get(path), found.get(path))
+        for path in paths
+        if shown.get(path) != found.get(path)
+    ]
 
 
 def _difference(path: str, shown: str | None, found: str | None) -> str:

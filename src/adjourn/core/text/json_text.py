@@ -10,8 +10,8 @@ T = TypeVar("T")
 def decode_unambiguous(content: bytes | bytearray | str, *, type: type[T]) -> T:  # noqa: A002 -- as msgspec calls it
     """Decode JSON as msgspec does, but raise DecodeError if an object has the same key twice.
 
-    Of two values for one key some readers take the first and some the last. So two people, or a person
-    and a program, could read different decisions in the same signed bytes.
+    Of two values for one key some readers take the first and some the last. So two people, or a
+    person and a program, could read different decisions in the same signed bytes.
     """
     import json
 

@@ -1,4 +1,7 @@
-"""Takes secrets out of copies: manifests, notifications, logs. What is hashed, run, or shown to whoever decides stays whole."""
+"""Takes secrets out of copies: manifests, notifications, logs.
+
+What is hashed, run, or shown to whoever decides stays whole.
+"""
 # ruff: noqa: RUF001 -- our mark has quotation marks of its own, so that nobody takes it for markup
 
 import re
@@ -31,15 +34,22 @@ _NAME = rf"(?:[A-Za-z0-9_.-]*[_.-])?{_SECRETIVE}"
 _SECRETIVE_HINTS = ("pass", "secret", "token", "key", "credential", "authorization", "pwd")
 _VALUE = r"[^\s\"'`&|;<>(){}\[\],$*‹\\][^\s\"'`&|;<>(){}\[\],‹]"
 
-# Each with words of which one is in every text that it can match, in small letters: where none is, it is not even compiled.
+# Each with words of which one is in every text that it can match, in small letters: where none is,
+# it is not even compiled.
 _BUILT_IN: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("private key",), r"(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----(?:.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----|.*)"),
+    (
+        ("private key",),
+        r"(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----(?:.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----|.*)",
+    ),
     (("akia", "asia", "abia", "acca"), r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
     (("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{20,}"),
     (("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
     (("xox", "xapp-"), r"\b(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}"),
-    (("hooks.slack.com",), r"https://hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})"),
+    (
+        ("hooks.slack.com",),
+        r"https://hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})",
+    ),
     (("k_live_", "k_test_"), r"\b[srp]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     (("whsec_",), r"\bwhsec_[A-Za-z0-9+/=_-]{16,}"),
     (("sk-",), r"\bsk-(?:[a-z0-9]{2,10}-)?[A-Za-z0-9_-]{20,}"),
@@ -57,7 +67,10 @@ _BUILT_IN: tuple[tuple[tuple[str, ...], str], ...] = (
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[\"']?[ \t]*=[ \t]*({_VALUE}{{5,}})"),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[ \t]*[=:][ \t]*'([^'\n]{{4,}})'"),
     (_SECRETIVE_HINTS, rf'(?i)(?<![A-Za-z0-9]){_NAME}[ \t]*[=:][ \t]*"([^"\n]{{4,}})"'),
-    (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[ \t]*:[ \t]*({_VALUE}{{7,}})(?<=[0-9!#%^_/+=-])"),
+    (
+        _SECRETIVE_HINTS,
+        rf"(?i)(?<![A-Za-z0-9]){_NAME}[ \t]*:[ \t]*({_VALUE}{{7,}})(?<=[0-9!#%^_/+=-])",
+    ),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[ \t]*:[ \t]*(?=[^\s]*[0-9])({_VALUE}{{7,}})"),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[\"'][ \t]*:[ \t]*[\"']([^\"']{{4,}})[\"']"),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9_])--?{_NAME}[ \t]+[\"']?({_VALUE}{{5,}})"),
@@ -94,7 +107,11 @@ class Redactor:
             if any(hint in small for hint in hints):
                 text = _compiled(pattern).sub(_covered, text)
         for own in self._own:
-            text = "".join(_without(own, piece) for line in text.splitlines(keepends=True) for piece in _pieces(line, own))
+            text = "".join(
+                _without(own, piece)
+                for line in text.splitlines(keepends=True)
+                for piece in _pieces(line, own)
+            )
         return text
 
     def _json(self, text: str) -> str:
@@ -106,7 +123,10 @@ class Redactor:
         return text if clean == document else msgspec.json.encode(clean).decode()
 
     def words(self, words: Sequence[str]) -> list[str]:
-        """Return a command line without its secrets: what follows an option such as --password goes whole."""
+        """Return a command line without its secrets.
+
+        What follows an option such as --password goes whole.
+        """
         pairs = zip(("", *words), words, strict=False)
         return [self._word(word, after=before) for before, word in pairs]
 
@@ -118,11 +138,16 @@ class Redactor:
             return f"{name}={mark(given)}"
         if after in {"-u", "--user"} and ":" in word:
             user, _, password = word.partition(":")
-            return f"{user}:{mark(password)}" if password and not _MARK.fullmatch(password) else word
+            return (
+                f"{user}:{mark(password)}" if password and not _MARK.fullmatch(password) else word
+            )
         return self.text(word)
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value without its secrets: what has a name such as `password` goes whole."""
+        """Return a JSON value without its secrets.
+
+        What has a name such as `password` goes whole.
+        """
         match value:
             case str():
                 return self.text(value)
@@ -162,17 +187,23 @@ class Redactor:
         """Return a value of ours as it may leave the store."""
         return msgspec.convert(self.document(value), type(value))
 
-    # --- what a rendered copy is made of ---------------------------------------------------------------------------
+    # --- what a rendered copy is made of ----------------------------------------------------------
 
     def scene(self, scene: Scene) -> Scene:
-        """Return a task with what belongs to it, as it may leave the store. Digests stay those of the whole bytes."""
+        """Return a task with what belongs to it, as it may leave the store.
+
+        Digests stay those of the whole bytes.
+        """
         return msgspec.structs.replace(
             scene,
             task=self.task(scene.task),
             asks=tuple(self.ask(ask) for ask in scene.asks),
             calls={number: self.call(call) for number, call in scene.calls.items()},
             replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
-            originals={number: self.body(scene.calls[number].tool, body) for number, body in scene.originals.items()},
+            originals={
+                number: self.body(scene.calls[number].tool, body)
+                for number, body in scene.originals.items()
+            },
             changes=self.copied(scene.changes) if scene.changes else None,
         )
 
@@ -186,7 +217,8 @@ class Redactor:
         return msgspec.structs.replace(
             ask,
             prompt=self.text(ask.prompt),
-            key=ask.key if ask.key is None or self.text(ask.key) == ask.key else None,  # its id names it, too
+            # Its id names it, too
+            key=ask.key if ask.key is None or self.text(ask.key) == ask.key else None,
             manifest=self._optional(ask.manifest),
             reply=self._optional(ask.reply),
             choices=tuple(self.text(choice) for choice in ask.choices),
@@ -222,19 +254,32 @@ def _covered(match: re.Match[str]) -> str:
     return match[0][:start] + mark(secret) + match[0][end:]
 
 
-# --- the user's own patterns -----------------------------------------------------------------------------------------------
+# --- the user's own patterns ----------------------------------------------------------------------
 
 
 def _checked(pattern: str) -> re.Pattern[str]:
     if len(pattern) > LONGEST_PATTERN or not is_tame(pattern):
-        raise Misuse(f"`redact`: the pattern {pattern!r} cannot be used", way_out="see docs/how-to/keep-secrets.md")
+        raise Misuse(
+            f"`redact`: the pattern {pattern!r} cannot be used",
+            way_out="see docs/how-to/keep-secrets.md",
+        )
     return _compiled(pattern)
 
 
 def _pieces(line: str, own: re.Pattern[str]) -> Iterator[str]:
-    """Cut a long line, so that no pattern takes long; where a cut would split a match, it is made before the match."""
+    """Cut a long line, so that no pattern takes long.
+
+    Where a cut would split a match, it is made before the match.
+    """
     while len(line) > _PIECE:
-        across = next((found for found in own.finditer(line[: _PIECE + _OVERLAP]) if found.start() < _PIECE < found.end()), None)
+        across = next(
+            (
+                found
+                for found in own.finditer(line[: _PIECE + _OVERLAP])
+                if found.start() < _PIECE < found.end()
+            ),
+            None,
+        )
         at = across.start() or across.end() if across else _PIECE
         yield line[:at]
         line = line[at:]
@@ -246,12 +291,17 @@ def _without(own: re.Pattern[str], piece: str) -> str:
 
 
 def is_tame(pattern: str) -> bool:
-    """Say whether a pattern is valid and cannot take for ever: few repetitions, none of which repeats another or a choice."""
+    """Say whether a pattern is valid and cannot take for ever.
+
+    Few repetitions, none of which repeats another or a choice.
+    """
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError):
         return False
-    return _is_plain(re.sub(r"\\.", "a", pattern, flags=re.DOTALL)) and not re.search(r"\\[1-9]|\(\?P=|\(\?\(", pattern)
+    return _is_plain(re.sub(r"\\.", "a", pattern, flags=re.DOTALL)) and not re.search(
+        r"\\[1-9]|\(\?P=|\(\?\(", pattern
+    )
 
 
 _CLASS = re.compile(r"\[\^?\]?[^\]]*\]")

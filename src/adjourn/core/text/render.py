@@ -9,7 +9,8 @@ import msgspec
 from adjourn.core.call import Json
 from adjourn.core.task import Spec
 
-AGENT_MARK = "agent │ "  # begins with letters, so that a bidirectional terminal keeps it on the left whatever follows
+# Begins with letters, so that a bidirectional terminal keeps it on the left whatever follows
+AGENT_MARK = "agent │ "
 MORE_MARK = "more │ "  # begins every row that continues the one above
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # ours: in text of others an escape is spelled out
 
@@ -24,7 +25,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 WHOLE = Cut(limit=1 << 62, rest="")
 
 
-# ── Calls ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Calls ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def visible(text: str) -> str:
@@ -56,7 +57,10 @@ def argv_lines(argv: Sequence[str], *, cut: Cut = WHOLE) -> list[str]:
 
 
 def call_lines(tool: str, arguments: Mapping[str, Json], *, cut: Cut = WHOLE) -> list[str]:
-    """Show a call: the tool, then its arguments by name, lists and long texts over several lines; no two calls look alike."""
+    """Show a call: the tool, then its arguments by name, lists and long texts over several lines.
+
+    No two calls look alike.
+    """
     names = sorted(arguments)
     lines = [_name(tool, cut)]
     for name in names[: cut.limit]:
@@ -74,10 +78,15 @@ def command_line(argv: Sequence[str]) -> str:
 
 def title(spec: Spec, *, columns: int) -> str:
     """Show a task's command on one line, or what its agent was told to do, and say how much of it is left out."""
-    return clipped(command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {visible(spec.prompt)}", columns=columns)
+    return clipped(
+        command_line(spec.argv)
+        if spec.prompt is None
+        else f"{spec.runner}: {visible(spec.prompt)}",
+        columns=columns,
+    )
 
 
-# ── Words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Words ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def prose(text: str) -> str:
@@ -91,20 +100,26 @@ def prose(text: str) -> str:
 
 
 def block(text: str) -> str:
-    """Show words or output of many lines: lines stay lines, tabs become spaces, all else is as in `prose`."""
+    """Show words or output of many lines.
+
+    Lines stay lines, tabs become spaces, all else is as in `prose`.
+    """
     spellings = _Spellings(_prose_spelling)
     spellings[ord("\n")] = "\n"
     return _worded(text.expandtabs(8), spellings)
 
 
 def agent_words(text: str, *, columns: int = 80, cut: Cut = WHOLE) -> list[str]:
-    """Show an agent's own words: every row is marked as the agent's, and none is so long that it would wrap."""
+    """Show an agent's own words.
+
+    Every row is marked as the agent's, and none is so long that it would wrap.
+    """
     lines = block(text[: cut.limit]).split("\n")
     rows = [AGENT_MARK + row for line in lines for row in _rows(line, columns - len(AGENT_MARK))]
     return [*rows, _remark(text, cut).lstrip()] if len(text) > cut.limit else rows
 
 
-# ── Columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Columns ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def width(text: str) -> int:
@@ -119,7 +134,10 @@ def fit(text: str, *, columns: int) -> str:
 
 
 def clipped(text: str, *, columns: int) -> str:
-    """Cut rendered text that takes more columns; a cut ends in the number of characters left out, as in `terraf…+123`."""
+    """Cut rendered text that takes more columns.
+
+    A cut ends in the number of characters left out, as in `terraf…+123`.
+    """
     if len(fitting_head(text, columns)) == len(text):
         return text
     head = fitting_head(text, columns - len(f"…+{len(text)}"))
@@ -133,7 +151,10 @@ def wrap(text: str, *, columns: int) -> str:
     enough could so put a line on the screen that looks like ours.
     """
     lines = text.split("\n")
-    return "\n".join(line if width(line) <= columns else f"\n{MORE_MARK}".join(_fitting_rows(line, columns)) for line in lines)
+    return "\n".join(
+        line if width(line) <= columns else f"\n{MORE_MARK}".join(_fitting_rows(line, columns))
+        for line in lines
+    )
 
 
 def _fitting_rows(line: str, columns: int) -> Iterator[str]:
@@ -158,7 +179,10 @@ def _fitting_rows(line: str, columns: int) -> Iterator[str]:
 
 
 def command_rows(head: str, command: str, *, columns: int) -> list[str]:
-    """Lay out a command that a person may paste: too long for one row, it goes on below, as a shell reads it."""
+    """Lay out a command that a person may paste.
+
+    Too long for one row, it goes on below, as a shell reads it.
+    """
     words = _SHELL_WORD.findall(command)
     if width(head + command) <= columns or " ".join(words) != command:
         return [head + command]
@@ -209,7 +233,7 @@ def _rows(line: str, columns: int) -> Iterator[str]:
     yield line[start:]
 
 
-# ── How a call is laid out ───────────────────────────────────────────────────────────────────────────────────────────
+# ── How a call is laid out ────────────────────────────────────────────────────────────────────────
 
 
 def _name(text: str, cut: Cut) -> str:
@@ -268,7 +292,8 @@ def _left_out(count: int, what: str, *, of: Json, cut: Cut) -> str:
     from hashlib import sha256
 
     whole = of if isinstance(of, str) else _canonical(of)
-    digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]  # long enough that nobody finds two alike
+    # Long enough that nobody finds two alike
+    digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"… {count:,} more {what}, sha256 {digest}; {cut.rest}"
 
 
@@ -291,7 +316,9 @@ def _canonical(value: Json) -> str:
             case None | bool() | int() | float() as scalar:
                 pieces.append(_scalar(scalar))
             case Mapping() as mapping:
-                entries = [[_Piece(f"{_in_quotes(key)}: "), mapping[key]] for key in sorted(mapping)]
+                entries = [
+                    [_Piece(f"{_in_quotes(key)}: "), mapping[key]] for key in sorted(mapping)
+                ]
                 todo += reversed(_enclosed("{", entries, "}"))
             case items:
                 todo += reversed(_enclosed("[", [[item] for item in items], "]"))
@@ -329,11 +356,14 @@ def _quoted(text: str) -> str:
 
 
 def _in_quotes(text: str) -> str:
-    """Put text in quotes. Those inside are escaped, so that a long line, wrapped by a terminal, cannot pass for two."""
+    """Put text in quotes.
+
+    Those inside are escaped, so that a long line, wrapped by a terminal, cannot pass for two.
+    """
     return '"' + _escaped(text).replace('"', '\\"') + '"'
 
 
-# ── How a command is written for bash ────────────────────────────────────────────────────────────────────────────────
+# ── How a command is written for bash ─────────────────────────────────────────────────────────────
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-")
 _KEYWORDS = " case coproc do done elif else esac fi for function if select then time until while "
@@ -360,18 +390,18 @@ def _dollar_spelling(char: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in raw)
 
 
-# ── Which characters are shown, and how the others are spelled ───────────────────────────────────────────────────────
+# ── Which characters are shown, and how the others are spelled ────────────────────────────────────
 
-# Letters that a call may show, as parts of a regular expression's class. None looks like another of its own class or like
-# ASCII; the letters of `*_ONLY` look like none of the other classes either (Unicode 17.0, confusables.txt).
+# Letters that a call may show, as parts of a regular expression's class. None looks like another of
+# its own class or like
+# ASCII; the letters of `*_ONLY` look like none of the other classes either (Unicode 17.0,
+# confusables.txt).
 _LATIN = (
     r"\u00c0-\u00cf\u00d1-\u00d6\u00d8-\u00f6\u00f8-\u00fd\u00ff-\u0113\u0116-\u012b\u012d-\u0130\u0134-\u0137\u0139"
     r"\u013b-\u013e\u0141-\u0148\u014a-\u017e\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9"
 )
 _GREEK = r"\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03ce"
-_GREEK_ONLY = (
-    r"\u0389\u038f\u0390\u0394\u039e\u03a3\u03a8\u03a9\u03ad\u03ae\u03b0\u03b4\u03b6\u03bb\u03bc\u03be\u03c2\u03c7-\u03c9\u03ce"
-)
+_GREEK_ONLY = r"\u0389\u038f\u0390\u0394\u039e\u03a3\u03a8\u03a9\u03ad\u03ae\u03b0\u03b4\u03b6\u03bb\u03bc\u03be\u03c2\u03c7-\u03c9\u03ce"
 _CYRILLIC = r"\u0400-\u045f\u0490-\u0493\u0496\u0497\u049a\u049b\u04a2\u04a3\u04b0\u04b1\u04ba\u04bb\u04d8\u04d9\u04e8\u04e9"
 _CYRILLIC_ONLY = (
     r"\u0402-\u0404\u0409-\u040f\u0411\u0414\u0416\u0418\u0419\u0426-\u042b\u042d-\u042f\u0432\u0434\u0436-\u0439"
@@ -386,14 +416,13 @@ _HAN = r"\u3400-\u4db5\u4e00-\u4e27\u4e29-\u4e35\u4e37-\u4e3e\u4e40-\u4e84\u4e86
 _CJK_STOPS = r"\u3001\u3002\u300c-\u300f\u3010\u3011"
 _HANGUL = r"\uac00-\ud7a3"
 
-# Prose: characters that print as nothing though Unicode counts them as printable, and alphabets with letters like Latin's.
+# Prose: characters that print as nothing though Unicode counts them as printable, and alphabets
+# with letters like Latin's.
 _BLANK = (
     r"\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     r"\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
-_LIKE_LATIN = (
-    r"\u0370-\u058f\u10a0-\u10ff\u13a0-\u167f\u1c80-\u1c8f\u1f00-\u1fff\u2c80-\u2dff\ua4d0-\ua4ff\ua640-\ua69f\uab70-\uabbf"
-)
+_LIKE_LATIN = r"\u0370-\u058f\u10a0-\u10ff\u13a0-\u167f\u1c80-\u1c8f\u1f00-\u1fff\u2c80-\u2dff\ua4d0-\ua4ff\ua640-\ua69f\uab70-\uabbf"
 
 _GAP = " " * 32  # enough to push what follows to another row or out of sight
 
@@ -421,7 +450,11 @@ def _shown(text: str, spellings: _Spellings | None = None) -> str:
     if text.isascii() and text.isprintable():
         return text
     spellings = spellings or _Spellings(_call_spelling)
-    return text.translate(spellings) if text.isascii() else _spelled(text, spellings, suspects=_suspects(), escape=_call_escape)
+    return (
+        text.translate(spellings)
+        if text.isascii()
+        else _spelled(text, spellings, suspects=_suspects(), escape=_call_escape)
+    )
 
 
 def _worded(text: str, spellings: _Spellings) -> str:
@@ -433,7 +466,9 @@ def _worded(text: str, spellings: _Spellings) -> str:
     return _spelled(words, {}, suspects=_stray(marks), escape=_escape) if marks else words
 
 
-def _spelled(text: str, spellings: dict[int, str], *, suspects: re.Pattern[str], escape: Callable[[str], str]) -> str:
+def _spelled(
+    text: str, spellings: dict[int, str], *, suspects: re.Pattern[str], escape: Callable[[str], str]
+) -> str:
     """Spell a text, and escape whatever is not ASCII in the stretches that are suspect."""
     escapes = _Spellings(lambda char: char if char.isascii() else escape(char))
     stretches: list[str] = suspects.split(text)
@@ -474,7 +509,9 @@ def _escape(char: str) -> str:
 
 @cache
 def _letters() -> re.Pattern[str]:
-    return re.compile(f"[{_LATIN}{_GREEK}{_CYRILLIC}{_KATAKANA}{_HIRAGANA}{_HAN}{_CJK_STOPS}{_HANGUL}]")
+    return re.compile(
+        f"[{_LATIN}{_GREEK}{_CYRILLIC}{_KATAKANA}{_HIRAGANA}{_HAN}{_CJK_STOPS}{_HANGUL}]"
+    )
 
 
 @cache
@@ -486,8 +523,9 @@ def _blanks() -> re.Pattern[str]:
 def _suspects() -> re.Pattern[str]:
     """Find letters of a call that could be taken for others.
 
-    A Greek or Cyrillic word that is mixed, or has only letters that other alphabets share (3 and 6 are like two of them).
-    A katakana word that Han and hiragana could imitate throughout, and what imitates katakana beside katakana.
+    A Greek or Cyrillic word that is mixed, or has only letters that other alphabets share (3 and 6
+    are like two of them). A katakana word that Han and hiragana could imitate throughout, and what
+    imitates katakana beside katakana.
     """
     latin = f"A-Za-z36{_LATIN}"
     word = f"{latin}{_GREEK}{_CYRILLIC}"
@@ -507,7 +545,9 @@ def _suspects() -> re.Pattern[str]:
 def _mixed_words() -> re.Pattern[str]:
     latin = r"A-Za-z\u00c0-\u024f"
     word = f"{latin}{_LIKE_LATIN}"
-    return re.compile(f"((?<![{word}])(?:[{latin}]++[{_LIKE_LATIN}]|[{_LIKE_LATIN}]++[{latin}])[{word}]*+)")
+    return re.compile(
+        f"((?<![{word}])(?:[{latin}]++[{_LIKE_LATIN}]|[{_LIKE_LATIN}]++[{latin}])[{word}]*+)"
+    )
 
 
 def _marks(text: str) -> str:
@@ -517,6 +557,9 @@ def _marks(text: str) -> str:
 
 
 def _stray(marks: str) -> re.Pattern[str]:
-    """Find marks that are not among the first four on a letter: they would pile up, or settle on what is not theirs."""
+    """Find marks that are not among the first four on a letter.
+
+    They would pile up, or settle on what is not theirs.
+    """
     placed = "".join(rf"(?<![^\W_]{f'[{marks}]' * before})" for before in range(4))
     return re.compile(rf"(?=[^\x00-\x7f])(?=[{marks}])({placed}[{marks}]++)")

@@ -40,19 +40,30 @@ def tables_of(text: str, *, source: str) -> dict[str, Any]:
         what = "it begins with a byte order mark, which TOML does not know: save it as UTF-8 without one"
         raise NotToml(Problem(source=source, line=1, column=1, what=what))
     if line := _overlong_key(text):
-        raise NotToml(Problem(source=source, line=line, column=1, what=f"a key here has more than {_MOST_PARTS} parts"))
+        raise NotToml(
+            Problem(
+                source=source,
+                line=line,
+                column=1,
+                what=f"a key here has more than {_MOST_PARTS} parts",
+            )
+        )
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise NotToml(_syntax(str(error), text, source=source)) from error
     except (RecursionError, ValueError) as error:
-        raise NotToml(Problem(source=source, line=1, column=1, what=f"it is not TOML: {error}")) from error
+        raise NotToml(
+            Problem(source=source, line=1, column=1, what=f"it is not TOML: {error}")
+        ) from error
 
 
 def _overlong_key(text: str) -> int:
     """Return the first line that may hold a key of very many parts, or 0."""
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > _MOST_PARTS and any(part.count(".") > _MOST_PARTS for part in _where_keys_are(line)):
+        if line.count(".") > _MOST_PARTS and any(
+            part.count(".") > _MOST_PARTS for part in _where_keys_are(line)
+        ):
             return number
     return 0
 
@@ -69,10 +80,12 @@ def _syntax(said: str, text: str, *, source: str) -> Problem:
     end = place_of(text, len(text))
     place = Place(int(found[1]), int(found[2])) if found and found[1] else end
     what = said[: found.start()] if found else said
-    return Problem(source=source, line=place.line, column=place.column, what=f"it is not TOML: {what}")
+    return Problem(
+        source=source, line=place.line, column=place.column, what=f"it is not TOML: {what}"
+    )
 
 
-# --- what a value is -------------------------------------------------------------------------------------------------------
+# --- what a value is ------------------------------------------------------------------------------
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
@@ -81,7 +94,11 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
     names = list(known)
     near = get_close_matches(key, names, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(f'`{name}`' for name in names)}"
+    hint = (
+        f"did you mean `{near[0]}`?"
+        if near
+        else f"there are {', '.join(f'`{name}`' for name in names)}"
+    )
     return f"unknown key `{key}`: {hint}"
 
 
@@ -167,10 +184,14 @@ class Places:
         width = 3 if self._text[start : start + 3] == quote * 3 else 1
         at = start + width + (width > 1 and self._text[start + 3 : start + 4] == "\n")
         for _ in range(offset):
-            at += _ESCAPES.get(self._text[at + 1], 2) if quote == '"' and self._text[at] == "\\" else 1
+            at += (
+                _ESCAPES.get(self._text[at + 1], 2)
+                if quote == '"' and self._text[at] == "\\"
+                else 1
+            )
         return at
 
-    # --- walking ---------------------------------------------------------------------------------------------------
+    # --- walking ----------------------------------------------------------------------------------
 
     def _walk(self) -> None:
         table: Path = ()
@@ -213,7 +234,11 @@ class Places:
             start = self._at
             is_quoted = self._text[start : start + 1] in {'"', "'"}
             self._skip(_STRING if is_quoted else _BARE)
-            parts.append(self._text[start : self._at].strip("\"'") if is_quoted else self._text[start : self._at])
+            parts.append(
+                self._text[start : self._at].strip("\"'")
+                if is_quoted
+                else self._text[start : self._at]
+            )
             self._skip(_BLANK)
             if self._text[self._at : self._at + 1] != ".":
                 return tuple(parts)

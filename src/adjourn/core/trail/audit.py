@@ -1,4 +1,7 @@
-"""Whether a trail is the one that was written: the chain, the tasks and decisions that it tells of, and receipts from before."""
+"""Whether a trail is the one that was written.
+
+The chain, the tasks and decisions that it tells of, and receipts from before.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -65,13 +68,19 @@ class Auditor:
                 self._broken = _broken_at(row)
                 return False
             self._remember(row)
-            if row.event and row.event.kind == "call_executing" and not self._has_reason(row.place, row.event):
+            if (
+                row.event
+                and row.event.kind == "call_executing"
+                and not self._has_reason(row.place, row.event)
+            ):
                 return False
         return True
 
     def _has_reason(self, place: int, event: Event) -> bool:
         """Look for what let a call start, among all that was told before it."""
-        why = missing_reason(event.facts, gate=self._gates.get(event.task_id), approvals=self._approvals)
+        why = missing_reason(
+            event.facts, gate=self._gates.get(event.task_id), approvals=self._approvals
+        )
         if why:
             self._broken = Broken(place=place, task_id=event.task_id, kind=event.kind, why=why)
         return why is None
@@ -90,12 +99,17 @@ class Auditor:
             self._gates.setdefault(row.event.task_id, str(row.event.facts["gate"]))
 
     def compare(self, task_id: str, *, head: bytes, asks: Sequence[Ask]) -> bool:
-        """Compare a task as it stands with what the trail tells of it; say whether it is worth going on."""
+        """Compare a task as it stands with what the trail tells of it.
+
+        Say whether it is worth going on.
+        """
         if self._chain.head_of(task_id) != head:
             self._broken = _missing(task_id, "its newest events are not in the trail")
         for ask in asks:
             if self._settled.get(ask.id) != _as_it_stands(ask) and self._broken is None:
-                self._broken = _missing(task_id, f"ask {ask.id} is {ask.state}, and the trail does not say so")
+                self._broken = _missing(
+                    task_id, f"ask {ask.id} is {ask.state}, and the trail does not say so"
+                )
         return self._broken is None
 
     def verdict(self) -> Verdict:
@@ -106,17 +120,24 @@ class Auditor:
             head=f"{self._chain.length}:{self._chain.seal.hex()}",
             broken=self._broken,
             receipts=tuple(
-                Checked(receipt=text, holds=self._seals[place].startswith(seal)) for text, place, seal in self._receipts
+                Checked(receipt=text, holds=self._seals[place].startswith(seal))
+                for text, place, seal in self._receipts
             ),
         )
 
 
 def _place_and_seal(text: str) -> tuple[int, str]:
     place, _, seal = text.partition(":")
-    is_proper = place.isascii() and place.isdigit() and len(seal) >= _SHORTEST and set(seal) <= set("0123456789abcdef")
+    is_proper = (
+        place.isascii()
+        and place.isdigit()
+        and len(seal) >= _SHORTEST
+        and set(seal) <= set("0123456789abcdef")
+    )
     if not is_proper:
         raise Misuse(
-            f"a receipt is PLACE:SEAL, with at least {_SHORTEST} digits of the seal", way_out="adjourn audit verify --help"
+            f"a receipt is PLACE:SEAL, with at least {_SHORTEST} digits of the seal",
+            way_out="adjourn audit verify --help",
         )
     return int(place), seal
 
@@ -127,7 +148,9 @@ def _broken_at(row: Sealed) -> Broken:
         place=row.place,
         task_id=event.task_id if event else row.task_id,
         kind=event.kind if event else None,
-        why="it does not follow from what stands before it" if event else "it cannot be read, or was taken out",
+        why="it does not follow from what stands before it"
+        if event
+        else "it cannot be read, or was taken out",
     )
 
 
@@ -146,7 +169,7 @@ def _as_it_stands(ask: Ask) -> tuple[str, str, str | None] | None:
     return f"ask_{ask.state}", ask.settled_by or "", ask.level
 
 
-# --- export ----------------------------------------------------------------------------------------------------------------
+# --- export ---------------------------------------------------------------------------------------
 
 
 COLUMNS = ("place", "at", "task_id", "kind", "by", "level", "facts", "seal")

@@ -1,4 +1,7 @@
-"""What happened, for the audit trail: one chain of digests per task, sealed into a chain of the store."""
+"""What happened, for the audit trail.
+
+One chain of digests per task, sealed into a chain of the store.
+"""
 
 import msgspec
 
@@ -26,7 +29,8 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True):
     link: bytes | None = None
     seal: bytes
     place: int = 0
-    task_id: str | None = None  # of a forgotten event whose task is still there: nobody may forget a part of a task
+    # Of a forgotten event whose task is still there: nobody may forget a part of a task
+    task_id: str | None = None
 
 
 class Happened(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,13 +87,18 @@ def first_broken(trail: list[Sealed]) -> int | None:
 
 
 def forgotten(trail: list[Sealed], task_id: str) -> list[Sealed]:
-    """Return the trail without what happened to a task; its links stay, so that the chain still closes."""
+    """Return the trail without what happened to a task.
+
+    Its links stay, so that the chain still closes.
+    """
     heads: dict[str, bytes] = {}
     rows: list[Sealed] = []
     for row in trail:
         link = _next_link(heads, row)
         is_its = row.event is not None and row.event.task_id == task_id
-        rows.append(Sealed(event=None, link=link, seal=row.seal, place=row.place) if is_its else row)
+        rows.append(
+            Sealed(event=None, link=link, seal=row.seal, place=row.place) if is_its else row
+        )
     return rows
 
 

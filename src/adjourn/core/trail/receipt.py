@@ -1,4 +1,7 @@
-"""What whoever decides gets in hand: which event of the trail holds the decision, and the seal of all up to it."""
+"""What whoever decides gets in hand.
+
+Which event of the trail holds the decision, and the seal of all up to it.
+"""
 
 import msgspec
 

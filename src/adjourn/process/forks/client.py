@@ -46,7 +46,8 @@ class ForkServer:
     def start(cls) -> Self:
         """Fork the server; call it before the store is opened or a thread exists."""
         ours, theirs = socket.socketpair()
-        # No signal, least of all the terminal's, may find the server before it is in a session of its own.
+        # No signal, least of all the terminal's, may find the server before it is in a session of
+        # its own.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid = os.fork()
@@ -108,7 +109,9 @@ class ForkServer:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # as in `start`
         try:
             fds = [theirs.fileno()]
-            server = Popen(words, cwd="/", pass_fds=fds, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+            server = Popen(
+                words, cwd="/", pass_fds=fds, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+            )
         except OSError as error:
             ours.close()
             sentence = f"the fork server is gone, and no new one can be started: {error.strerror}"
@@ -123,7 +126,10 @@ class ForkServer:
         self._channel, self.pid = ours, server.pid
 
     def warmed(self, modules: Sequence[str], kind: type[Server], *, rehearsal: str = "") -> Server:
-        """Return a second server with these modules imported, a fork of this one; it says itself when it is ready."""
+        """Return a second server with these modules imported, a fork of this one.
+
+        It says itself when it is ready.
+        """
         self._require_server()
         ours, theirs = socket.socketpair()
         try:
@@ -178,7 +184,10 @@ def pid_of(pidfd: int) -> int:
 
 
 def _descriptors() -> list[int]:
-    """Return both ends of a gate, a second hold on its reading end, and both ends of a pipe; all of them or none."""
+    """Return both ends of a gate, a second hold on its reading end, and both ends of a pipe.
+
+    All of them or none.
+    """
     opened: list[int] = []
     try:
         opened += os.pipe()
@@ -215,7 +224,10 @@ def serve(descriptor: int) -> NoReturn:
 
 
 def _be_server(channel: socket.socket) -> NoReturn:
-    """Turn this fork of the supervisor into its fork server; never return into the supervisor's frames."""
+    """Turn this fork of the supervisor into its fork server.
+
+    Never return into the supervisor's frames.
+    """
     try:
         gc.disable()  # nor run finalizers of what is the supervisor's
         os.setsid()

@@ -1,4 +1,7 @@
-"""The fork server, seen from inside: forks shims, and ends what a shim left behind that was killed."""
+"""The fork server, seen from inside.
+
+Forks shims, and ends what a shim left behind that was killed.
+"""
 
 import _socket as socket
 import contextlib
@@ -20,7 +23,9 @@ from adjourn.system.signals import SignalBox
 
 _UNEXPECTED = 70
 _LOOKS, _MOMENT = 100, 0.01
-_HARMLESS = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"})
+_HARMLESS = frozenset(
+    {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+)
 
 
 class Server:
@@ -62,12 +67,14 @@ class Server:
                 self._shims.discard(dead[0])
                 if dead[0] in self._warm_ones:
                     self._warm_ones.discard(dead[0])
-                    self._shims |= set(children()) - self._warm_ones  # what it had forked is this server's from now on
+                    # What it had forked is this server's from now on
+                    self._shims |= set(children()) - self._warm_ones
         return killed
 
     def _remove_stale_groups(self) -> None:
         if self._cgroups:
-            with contextlib.suppress(OSError):  # out of descriptors, say: the next round removes them
+            # Out of descriptors, say: the next round removes them
+            with contextlib.suppress(OSError):
                 remove_stale(self._cgroups)
 
     def _reap_orphans(self) -> bool:
@@ -76,7 +83,8 @@ class Server:
         return not (self._shims | self._warm_ones).issuperset(children())
 
     def _answer(self) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the supervisor died meanwhile; its shim finds the gate abandoned
+        # The supervisor died meanwhile; its shim finds the gate abandoned
+        with contextlib.suppress(BrokenPipeError):
             try:
                 request = receive_request(self._channel)
             except OSError as error:
@@ -170,7 +178,10 @@ def _rehearse(name: str) -> None:
 
 
 def _is_alone() -> bool:
-    """Say whether this process has one thread: a fork of it has none of the others, and whatever lock they held for ever."""
+    """Say whether this process has one thread.
+
+    A fork of it has none of the others, and whatever lock they held for ever.
+    """
     for _ in range(_LOOKS):
         if len(os.listdir("/proc/self/task")) == 1:
             return True

@@ -1,4 +1,7 @@
-"""A second fork server that has slow modules imported: what is forked from it need not load them again."""
+"""A second fork server that has slow modules imported.
+
+What is forked from it need not load them again.
+"""
 
 import _socket as socket
 import contextlib
@@ -33,7 +36,10 @@ class WarmServer(ForkServer):
     @property
     def is_ready(self) -> bool:
         """Whether it has imported everything; nobody waits for it."""
-        if not (self._is_ready or self.is_gone) and self._channel in select.select([self._channel], [], [], 0)[0]:
+        if (
+            not (self._is_ready or self.is_gone)
+            and self._channel in select.select([self._channel], [], [], 0)[0]
+        ):
             try:
                 self._is_ready = self._channel.recv(1) != b""
             except OSError:
@@ -51,7 +57,9 @@ class WarmServer(ForkServer):
 class Warmth:
     """Keeps one warm server for whoever starts the same slow program again and again."""
 
-    def __init__(self, forks: ForkServer, *, modules: Sequence[str], rehearsal: str, entry: str, files: Files) -> None:
+    def __init__(
+        self, forks: ForkServer, *, modules: Sequence[str], rehearsal: str, entry: str, files: Files
+    ) -> None:
         self._entry = entry
         self._forks = forks
         self._modules = modules
@@ -61,7 +69,8 @@ class Warmth:
         self._made_from: object = None
         self._server: WarmServer | None = None
         self._count = 0
-        self._not_before, self._pause = 0.0, _PAUSE  # when to make the next one after one that died while it warmed
+        # When to make the next one after one that died while it warmed
+        self._not_before, self._pause = 0.0, _PAUSE
 
     def fork_shim(self, spec: ShimSpec) -> Shim | None:
         """Fork a shim from the warm server, or return None where there is none yet, or it is there no more."""
@@ -78,7 +87,10 @@ class Warmth:
             return None
 
     def server(self) -> WarmServer | None:
-        """Return the warm server, or None while there is none: then one is being made ready, for the next time."""
+        """Return the warm server, or None while there is none.
+
+        Then one is being made ready, for the next time.
+        """
         if self._server and (self._server.has_hung_up() or self._is_stale(self._server)):
             self._drop_stale(self._server)
         if self._server is None and time.monotonic() >= self._not_before:
@@ -96,7 +108,10 @@ class Warmth:
         self._server = None
 
     def _drop_stale(self, server: WarmServer) -> None:
-        """Let a server go that is dead or out of date; after one that died while it warmed, wait longer each time."""
+        """Let a server go that is dead or out of date.
+
+        After one that died while it warmed, wait longer each time.
+        """
         if not server.is_ready and server.is_gone:
             self._not_before = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -109,7 +124,8 @@ class Warmth:
     def _begin(self) -> None:
         self._files, self._count = self._find_files(), 0
         self._made_from = _stamps(self._files)
-        with contextlib.suppress(OSError, ShimFailed):  # without one everything works as well, only slower
+        # Without one everything works as well, only slower
+        with contextlib.suppress(OSError, ShimFailed):
             self._server = self._forks.warmed(self._modules, WarmServer, rehearsal=self._rehearsal)
 
 

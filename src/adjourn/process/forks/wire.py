@@ -48,7 +48,10 @@ def send_request(channel: socket.socket, request: Request) -> None:
 
 
 def receive_request(channel: socket.socket) -> Request | Warming | None:
-    """Return the next request, or None if there will be no more; raise OSError if its descriptors did not arrive."""
+    """Return the next request, or None if there will be no more.
+
+    Raise OSError if its descriptors did not arrive.
+    """
     head, fds = _receive(channel, _LENGTH.size, most=2)
     if len(head) < _LENGTH.size:
         return None
@@ -90,20 +93,29 @@ def receive_reply(channel: socket.socket) -> int:
 
 
 def _send(channel: socket.socket, body: bytes, fds: list[int]) -> None:
-    channel.sendmsg([body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, b"".join(map(_DESCRIPTOR.pack, fds)))])
+    channel.sendmsg(
+        [body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, b"".join(map(_DESCRIPTOR.pack, fds)))]
+    )
 
 
 def _receive(channel: socket.socket, size: int, *, most: int) -> tuple[bytes, list[int]]:
     """Return what was sent, and the descriptors that came with it."""
     room = socket.CMSG_LEN(most * _DESCRIPTOR.size)
     body, came, _, _ = channel.recvmsg(size, room, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC)
-    rights = [data for level, kind, data in came if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)]
+    rights = [
+        data
+        for level, kind, data in came
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+    ]
     whole = [data[: len(data) - len(data) % _DESCRIPTOR.size] for data in rights]
     return body, [fd for data in whole for (fd,) in _DESCRIPTOR.iter_unpack(data)]
 
 
 def _none_left(fds: list[int]) -> OSError:
-    """Return what to raise where a descriptor did not arrive: the system drops those that do not fit below the limit."""
+    """Return what to raise where a descriptor did not arrive.
+
+    The system drops those that do not fit below the limit.
+    """
     for fd in fds:
         os.close(fd)
     return OSError(errno.EMFILE, os.strerror(errno.EMFILE))

@@ -22,7 +22,8 @@ from adjourn.system.signals import IGNORED
 _COULD_NOT_START = 127
 _READY = b"."
 SHORTAGE = b"\0"  # what a child's complaint begins with if the machine is the reason
-_EXECUTING, _REFUSING = b"=", b"~"  # the first byte of what a child reports; a sentence begins with neither
+# The first byte of what a child reports; a sentence begins with neither
+_EXECUTING, _REFUSING = b"=", b"~"
 _GRANT = 3  # one digit, for that is all that some shells can name
 _OUT_OF_THE_WAY = 10
 
@@ -78,7 +79,8 @@ class Child:
         self._go, self._start = os.pipe()
         self.report, self._report = os.pipe()
         self.pid = self._fork(cgroup)
-        os.read(self.report, 1)  # until it has let go of the gate: a dead shim must not seem to stand there
+        # Until it has let go of the gate: a dead shim must not seem to stand there
+        os.read(self.report, 1)
         os.set_blocking(self.report, False)
 
     def start(self) -> None:
@@ -130,7 +132,10 @@ class Child:
 
     def _hand_down(self) -> None:
         """Keep what is meant for the child, and set what the exec will leave as it is."""
-        self._go, self._report = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY) for fd in (self._go, self._report))
+        self._go, self._report = (
+            fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
+            for fd in (self._go, self._report)
+        )
         for number, stream in enumerate(self._streams):
             os.dup2(stream, number)
         if self._grant >= 0:
@@ -142,7 +147,10 @@ class Child:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def _become_pinned(self, place: Place) -> None:
-        """Become the program whose bytes were let through, or raise OtherBytes; return if there is no such program at all."""
+        """Become the program whose bytes were let through, or raise OtherBytes.
+
+        Return if there is no such program at all.
+        """
         found = place.program(self._argv[0])
         if found is None:
             return
@@ -156,15 +164,25 @@ class Child:
             _become([found], self._argv, self._env)
         script = self._pin_script(place.whole(start.script)) if start.script else None
         whole = place.whole(start.program)
-        if pinning.is_out_of_reach(whole) or not self._shown(whole).startswith(DIGEST) or self._is_unpinned(whole):
-            self._tell(Executed(program=self._digest_by_path(whole), script=script, watched=watched))
+        if (
+            pinning.is_out_of_reach(whole)
+            or not self._shown(whole).startswith(DIGEST)
+            or self._is_unpinned(whole)
+        ):
+            self._tell(
+                Executed(program=self._digest_by_path(whole), script=script, watched=watched)
+            )
             _become([start.program], start.argv, self._env)
         with pinning.opened(whole) as fd:
-            self._tell(Executed(program=self._pin_program(whole, fd), script=script, watched=watched))
+            self._tell(
+                Executed(program=self._pin_program(whole, fd), script=script, watched=watched)
+            )
             try:
                 os.execve(fd, start.argv, self._env)
             except FileNotFoundError:
-                raise CannotStart(f"cannot run {found}: the interpreter that it names is missing") from None
+                raise CannotStart(
+                    f"cannot run {found}: the interpreter that it names is missing"
+                ) from None
 
     def _shown(self, path: str) -> str:
         """Return what was let through for a file, by the path that leads to it."""
@@ -205,7 +223,10 @@ class Child:
         return digest
 
     def _digest_by_path(self, path: str) -> str | None:
-        """Return the digest of a program that its path alone names; one that was to be pinned is not started that way."""
+        """Return the digest of a program that its path alone names.
+
+        One that was to be pinned is not started that way.
+        """
         shown = self._shown(path)
         if not shown.startswith(DIGEST):
             return None  # it was shown as not covered
@@ -226,7 +247,8 @@ def _watched(files: dict[str, str]) -> dict[str, list[int]]:
     """Return the marks of the files that cannot be pinned, each of which still has to be the one that was let through."""
     watched: dict[str, list[int]] = {}
     for name, shown in files.items():
-        if shown.endswith(NOT_PINNED) and "\\" not in name:  # else it is not UTF-8, and only the look at the gate covers it
+        # Else it is not UTF-8, and only the look at the gate covers it
+        if shown.endswith(NOT_PINNED) and "\\" not in name:
             watched[name] = pinning.marks_of(name)
             try:
                 with pinning.opened(name) as fd:
@@ -276,12 +298,16 @@ def _become(paths: Iterable[str], argv: tuple[str, ...], env: dict[str, str]) ->
             os.execve(path, argv, env)
         except (FileNotFoundError, NotADirectoryError):
             if os.path.exists(path):
-                raise CannotStart(f"cannot run {path}: the interpreter that it names is missing") from None
+                raise CannotStart(
+                    f"cannot run {path}: the interpreter that it names is missing"
+                ) from None
         except PermissionError as error:
             refused = error
         except OSError as error:
             if error.errno == errno.ENOEXEC:
-                raise CannotStart(f"cannot run {path}: it is neither a program nor a script that begins with #!") from None
+                raise CannotStart(
+                    f"cannot run {path}: it is neither a program nor a script that begins with #!"
+                ) from None
             raise
     if refused:
         raise refused

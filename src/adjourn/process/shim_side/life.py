@@ -1,4 +1,7 @@
-"""The life of a shim, seen from inside: stands at the gate, runs the child, ends its tree, writes the result."""
+"""The life of a shim, seen from inside.
+
+Stands at the gate, runs the child, ends its tree, writes the result.
+"""
 
 import contextlib
 import errno
@@ -15,7 +18,8 @@ from adjourn.process.shim_side.running import INTERRUPTS, KILL, Prepared, Runnin
 from adjourn.process.shortage import is_shortage
 from adjourn.system.signals import SignalBox
 
-_LOST = (errno.ENOENT, errno.ESTALE)  # the run's folder is gone, and with it all reason to wait for room in it
+# The run's folder is gone, and with it all reason to wait for room in it
+_LOST = (errno.ENOENT, errno.ESTALE)
 _RETRY = 500  # milliseconds
 _UNEXPECTED = 70
 
@@ -35,7 +39,9 @@ def live(spec: ShimSpec, *, gate: int, report: int, cgroups: str | None) -> NoRe
         os._exit(status)
 
 
-def _stand(spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroups: str | None) -> int:
+def _stand(
+    spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroups: str | None
+) -> int:
     """Go from the preparation to the result; return the exit status."""
     try:
         prepared = Prepared(spec, cgroups=cgroups)
@@ -53,20 +59,26 @@ def _stand(spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroup
     else:
         prepared.child.dismiss()
         interrupted = signals.count(*INTERRUPTS, KILL) > 0
-        result = ShimResult(started=False, interrupted=interrupted, killed="lease" if too_late else None)
+        result = ShimResult(
+            started=False, interrupted=interrupted, killed="lease" if too_late else None
+        )
     kept = _keep(result, prepared, signals)
     prepared.clean_up()
     return 0 if kept else 1
 
 
 def _tell(report: int, ready: Ready) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the supervisor is gone; so is the hand that would open the gate
+    # The supervisor is gone; so is the hand that would open the gate
+    with contextlib.suppress(BrokenPipeError):
         os.write(report, msgspec.json.encode(ready))
     os.close(report)
 
 
 def _opens(gate: int, signals: SignalBox) -> bool:
-    """Wait at the gate; say whether it was opened. It was not if its keeper died, or a signal came first."""
+    """Wait at the gate; say whether it was opened.
+
+    It was not if its keeper died, or a signal came first.
+    """
     poll = select.poll()
     poll.register(gate, select.POLLIN)
     poll.register(signals, select.POLLIN)
@@ -83,7 +95,10 @@ def _opens(gate: int, signals: SignalBox) -> bool:
 
 
 def _keep(result: ShimResult, prepared: Prepared, signals: SignalBox) -> bool:
-    """Write the result, waiting for room on the disk as long as nobody says to kill; say whether it is there."""
+    """Write the result, waiting for room on the disk as long as nobody says to kill.
+
+    Say whether it is there.
+    """
     poll = select.poll()
     poll.register(signals, select.POLLIN)
     told = signals.count(*INTERRUPTS, KILL)

@@ -19,12 +19,15 @@ _PIPE_SIZE = 1024 * 1024  # the most that Linux gives to anybody
 class Output:
     """One stream of a child, kept in one file.
 
-    The file's head takes bytes as they come, up to the cap or until the disk refuses.
-    From then on a ring in memory keeps the newest ones, and `finish` puts them after a line that says how many are missing.
+    The file's head takes bytes as they come, up to the cap or until the disk refuses. From then on
+    a ring in memory keeps the newest ones, and `finish` puts them after a line that says how many
+    are missing.
     """
 
     def __init__(self, path: str, *, cap: int) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._file = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
         self._pipe, self.child_end = os.pipe()
         os.set_blocking(self._pipe, False)
         with contextlib.suppress(OSError):  # many big pipes of one user: then a small one must do
@@ -46,7 +49,10 @@ class Output:
         return self._pipe
 
     def pump(self, most: int = TAIL) -> int:
-        """Take at most `most` bytes from the pipe, waiting for none; 0 means that no one can write to it any more."""
+        """Take at most `most` bytes from the pipe, waiting for none.
+
+        0 means that no one can write to it any more.
+        """
         window = self._ring[self._next : self._next + most]
         if self._room:
             window = self._ring[: min(self._room, most)]
@@ -59,7 +65,10 @@ class Output:
         return count
 
     def drain(self) -> None:
-        """Take what is in the pipe now, and no more: a stranger may hold its other end and write for ever."""
+        """Take what is in the pipe now, and no more.
+
+        A stranger may hold its other end and write for ever.
+        """
         (waiting,) = struct.unpack("i", fcntl.ioctl(self._pipe, termios.FIONREAD, bytes(4)))
         with contextlib.suppress(BlockingIOError):
             while waiting > 0 and (count := self.pump(waiting)):
@@ -71,7 +80,8 @@ class Output:
         if self._tail:
             self._write_tail()
         if self._head or self._tail:
-            with contextlib.suppress(OSError):  # what became of the child matters more than what it said
+            # What became of the child matters more than what it said
+            with contextlib.suppress(OSError):
                 os.fsync(self._file)
         os.close(self._file)
 
@@ -120,7 +130,12 @@ class ResultFile:
         self._folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
         if os.path.lexists(f"{run_dir}/{RESULT}"):
             raise FileExistsError(errno.EEXIST, "this run has its result already")
-        self._draft = os.open(_DRAFT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=self._folder)
+        self._draft = os.open(
+            _DRAFT,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW,
+            0o600,
+            dir_fd=self._folder,
+        )
         os.posix_fallocate(self._draft, 0, _ROOM)
 
     def write(self, result: ShimResult) -> None:

@@ -40,10 +40,13 @@ class Prepared:
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
         self.lease = Lease(spec.run_dir, spec.deadline) if spec.deadline is not None else None
         me = _myself()
-        # What goes on as Python needs what Python does after a fork, and so cannot be cloned into a group; to be put there
+        # What goes on as Python needs what Python does after a fork, and so cannot be cloned into a
+        # group; to be put there
         # takes longer than its start. Its tree is killed as where there are no groups.
         has_group = cgroups and spec.use_cgroup and not spec.entry
-        self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if has_group else None
+        self.group = (
+            Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if has_group else None
+        )
         self.child = self._forked(spec)
         self.record = self._recorded(me, call=spec.env.get("ADJOURN_CALL_ID", ""))
         try:
@@ -61,7 +64,9 @@ class Prepared:
     def _forked(self, spec: ShimSpec) -> Child:
         group = self.group.open() if self.group else None
         try:
-            return Child(spec, stdout=self.stdout.child_end, stderr=self.stderr.child_end, cgroup=group)
+            return Child(
+                spec, stdout=self.stdout.child_end, stderr=self.stderr.child_end, cgroup=group
+            )
         except OSError:
             self.clean_up()
             raise
@@ -107,7 +112,9 @@ class Running:
             self._child.start()
         except BrokenPipeError:
             self._complaint = SHORTAGE + b"it died before it became the command"
-        self._latest = time.monotonic() + self._spec.timeout if self._spec.timeout is not None else None
+        self._latest = (
+            time.monotonic() + self._spec.timeout if self._spec.timeout is not None else None
+        )
         self._watch_all()
         while self._status is None:
             self._step()
@@ -173,11 +180,19 @@ class Running:
         self._interrupted = interrupts > 0
         if why := self._reason_to_kill(interrupts):
             self._kill(why)
-        elif self._executed and not self._killed and self._deadline is None and (interrupts or self._takes_too_long()):
+        elif (
+            self._executed
+            and not self._killed
+            and self._deadline is None
+            and (interrupts or self._takes_too_long())
+        ):
             self._interrupt()
 
     def _reason_to_kill(self, interrupts: int) -> Killed | None:
-        """Return why the tree has to die now; one that withstood is killed again after a while, for the same reason."""
+        """Return why the tree has to die now.
+
+        One that withstood is killed again after a while, for the same reason.
+        """
         if self._deadline is not None and time.monotonic() >= self._deadline:
             return self._killed or "grace"
         if self._killed:
@@ -193,7 +208,8 @@ class Running:
         return self._timed_out
 
     def _interrupt(self) -> None:
-        with contextlib.suppress(PermissionError):  # it became another user; all that is left is to wait
+        # It became another user; all that is left is to wait
+        with contextlib.suppress(PermissionError):
             os.killpg(self._child.pid, self._spec.interrupt)
         self._deadline = time.monotonic() + self._spec.grace
 
@@ -219,7 +235,11 @@ class Running:
         told = told_by(self._complaint)
         complaint, refused = told.complaint[:_LONGEST_ERROR], told.refused[:_LONGEST_ERROR]
         has_run = not (complaint or refused)
-        changed = [path for path, marks in told.executed.watched.items() if marks_of(path) != marks] if has_run else []
+        changed = (
+            [path for path, marks in told.executed.watched.items() if marks_of(path) != marks]
+            if has_run
+            else []
+        )
         return ShimResult(
             started=has_run,
             exit_code=code if code >= 0 and has_run else None,
@@ -260,7 +280,10 @@ def _write_record(run_dir: str, record: ShimRecord) -> None:
 
 
 def _allow_many_descriptors() -> None:
-    """Make room for a pidfd of each member of a large tree; nothing is started from here on that would inherit it."""
+    """Make room for a pidfd of each member of a large tree.
+
+    Nothing is started from here on that would inherit it.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -1,4 +1,7 @@
-"""The calls of one answer: put before the policy together, and carried out together or not at all."""
+"""The calls of one answer.
+
+Put before the policy together, and carried out together or not at all.
+"""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +18,8 @@ from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.tool import ToolFailed, capped
 from adjourn.runners.agent.tools.toolbox import ASK, OWN, Toolbox
 
-UNMADE = "unmade"  # names the document that says why calls of the newest batch could not even be proposed
+# Names the document that says why calls of the newest batch could not even be proposed
+UNMADE = "unmade"
 _NEEDS_A_PERSON = frozenset({CallState.PENDING, CallState.UNCERTAIN})
 _TURNED_DOWN = frozenset({CallState.REJECTED, CallState.EXPIRED})
 _INTERRUPTED = "it was interrupted before it ran; call it again if it is still needed"
@@ -33,15 +37,19 @@ class Batch:
         self._answer = answer
         self._unmade: dict[str, str] = {}
         self._held = self._found() or self._propose()
-        self._asked = {call.id: self._question(call) for call in answer.tool_calls if self._is_question(call)}
+        self._asked = {
+            call.id: self._question(call) for call in answer.tool_calls if self._is_question(call)
+        }
 
     @property
     def needs_a_person(self) -> bool:
         """Whether somebody has to settle something before any of it may run, or go on."""
         states = {held.call.state for held in self._held.values() if held.call}
-        return not states.isdisjoint(_NEEDS_A_PERSON) or any(ask.is_open for ask in self._asked.values())
+        return not states.isdisjoint(_NEEDS_A_PERSON) or any(
+            ask.is_open for ask in self._asked.values()
+        )
 
-    # --- before the policy ----------------------------------------------------------------------------------------
+    # --- before the policy ------------------------------------------------------------------------
 
     def _found(self) -> dict[str, Held]:
         """Return the calls that were proposed before this process began."""
@@ -55,10 +63,17 @@ class Batch:
 
     def _made(self) -> list[ToolCall]:
         """Return the calls that are put before the policy."""
-        return [call for call in self._answer.tool_calls if call.name not in OWN and call.id not in self._unmade]
+        return [
+            call
+            for call in self._answer.tool_calls
+            if call.name not in OWN and call.id not in self._unmade
+        ]
 
     def _propose(self) -> dict[str, Held]:
-        """Propose the whole batch, in one moment; what cannot be made at all is not put before anybody."""
+        """Propose the whole batch, in one moment.
+
+        What cannot be made at all is not put before anybody.
+        """
         proposed = [each for call in self._answer.tool_calls if (each := self._proposal(call))]
         if not proposed:
             return {}
@@ -77,7 +92,14 @@ class Batch:
             return None
         schema = msgspec.json.encode(tool.schema) if tool.is_checked else None
         words = self._answer.text or None
-        return Proposed(tool=tool.name, body=body, label=call.id, words=words, read_only=tool.read_only, editable=schema)
+        return Proposed(
+            tool=tool.name,
+            body=body,
+            label=call.id,
+            words=words,
+            read_only=tool.read_only,
+            editable=schema,
+        )
 
     def _is_question(self, call: ToolCall) -> bool:
         return call.name == ASK.name and call.id not in self._unmade
@@ -85,12 +107,17 @@ class Batch:
     def _question(self, call: ToolCall) -> Ask:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         choices = tuple(str(choice) for choice in arguments.get("choices", ()))
-        return self._drive.ask(Question(prompt=str(arguments.get("question", "")), key=call.id, choices=choices))
+        return self._drive.ask(
+            Question(prompt=str(arguments.get("question", "")), key=call.id, choices=choices)
+        )
 
-    # --- what came of it ------------------------------------------------------------------------------------------
+    # --- what came of it --------------------------------------------------------------------------
 
     def carry_out(self) -> None:
-        """Have everything carried out that may be: what only looks here, side by side; all else beside us, one by one."""
+        """Have everything carried out that may be.
+
+        What only looks here, side by side; all else beside us, one by one.
+        """
         looks = {call.id: call for call in self._made() if self._held[call.id].call is None}
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
             looked = pool.map(self._look, looks.values())
@@ -112,7 +139,12 @@ class Batch:
     def _result(self, call: ToolCall) -> ToolResult:
         ok, words = self._outcome(call)
         limit = self._toolbox.place.limit
-        return ToolResult(tool_call_id=call.id, name=call.name, text=capped(words, limit, of="the result"), failed=not ok)
+        return ToolResult(
+            tool_call_id=call.id,
+            name=call.name,
+            text=capped(words, limit, of="the result"),
+            failed=not ok,
+        )
 
     def _outcome(self, call: ToolCall) -> Outcome:
         if call.id in self._unmade:

@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from adjourn.core.agent.calls import Spent
-from adjourn.core.agent.transcript import BEGAN, Assistant, Message, Tally, ToolResult, Usage, User, decoded, encoded
+from adjourn.core.agent.transcript import (
+    BEGAN,
+    Assistant,
+    Message,
+    Tally,
+    ToolResult,
+    Usage,
+    User,
+    decoded,
+    encoded,
+)
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.toolbox import FINISH
@@ -16,7 +26,9 @@ class Conversation:
     def __init__(self, drive: Drive) -> None:
         self._drive = drive
         self._before = int(drive.document(BEGAN) or 0)
-        self.messages: list[Message] = [decoded(body) for body in drive.messages(after=self._before)]
+        self.messages: list[Message] = [
+            decoded(body) for body in drive.messages(after=self._before)
+        ]
         self.tally = Tally(self.messages)
         self._of_run = Tally()
 
@@ -27,12 +39,16 @@ class Conversation:
 
     def append(self, *messages: Message) -> None:
         """Keep messages, all in one moment."""
-        self._drive.append([encoded(message) for message in messages], after=self._before + len(self.messages))
+        self._drive.append(
+            [encoded(message) for message in messages], after=self._before + len(self.messages)
+        )
         self._take(messages)
 
     def conclude(self, results: Sequence[ToolResult]) -> None:
         """Keep what came of a batch, and be done with the batch."""
-        self._drive.conclude([encoded(result) for result in results], after=self._before + len(self.messages))
+        self._drive.conclude(
+            [encoded(result) for result in results], after=self._before + len(self.messages)
+        )
         self._take(results)
 
     def _take(self, messages: Sequence[Message]) -> None:
@@ -42,8 +58,14 @@ class Conversation:
             self._of_run.add(message)
 
     def hear(self, feedback: Sequence[str]) -> None:
-        """Add what reviewers want changed, as far as the model was not told of it before: each once."""
-        told = sum(isinstance(message, User) and message.text.startswith(WANTS_CHANGES) for message in self.messages)
+        """Add what reviewers want changed, as far as the model was not told of it before.
+
+        Each once.
+        """
+        told = sum(
+            isinstance(message, User) and message.text.startswith(WANTS_CHANGES)
+            for message in self.messages
+        )
         for words in feedback[told:]:
             self.append(User(text=f"{WANTS_CHANGES} {words}"))
 
@@ -54,14 +76,23 @@ class Conversation:
 
     @property
     def usage_of_task(self) -> Spent | None:
-        """What all answers used, also those of runs that died; None where a restart put some of them out of sight."""
+        """What all answers used, also those of runs that died.
+
+        None where a restart put some of them out of sight.
+        """
         used = self.tally.usage
-        return None if self._before else Spent(input_tokens=used.input, output_tokens=used.output, cost=used.cost)
+        return (
+            None
+            if self._before
+            else Spent(input_tokens=used.input, output_tokens=used.output, cost=used.cost)
+        )
 
     @property
     def answer(self) -> Assistant | None:
         """The newest answer of the model."""
-        return next((message for message in reversed(self.messages) if isinstance(message, Assistant)), None)
+        return next(
+            (message for message in reversed(self.messages) if isinstance(message, Assistant)), None
+        )
 
     @property
     def words(self) -> str:
@@ -86,8 +117,18 @@ class Conversation:
     @property
     def farewell(self) -> str | None:
         """The words of a finish call that counted, if the newest answer has one."""
-        since = takewhile(lambda message: not isinstance(message, Assistant), reversed(self.messages))
-        done = {message.tool_call_id for message in since if isinstance(message, ToolResult) and not message.failed}
+        since = takewhile(
+            lambda message: not isinstance(message, Assistant), reversed(self.messages)
+        )
+        done = {
+            message.tool_call_id
+            for message in since
+            if isinstance(message, ToolResult) and not message.failed
+        }
         calls = self.answer.tool_calls if self.answer else ()
-        finishes = [call.arguments for call in calls if call.name == FINISH.name and call.id in done]
-        return next((str(given.get("message", "")) for given in finishes if isinstance(given, dict)), None)
+        finishes = [
+            call.arguments for call in calls if call.name == FINISH.name and call.id in done
+        ]
+        return next(
+            (str(given.get("message", "")) for given in finishes if isinstance(given, dict)), None
+        )

@@ -1,4 +1,7 @@
-"""The agent's process, from its first look at the store to its exit code; and the process of one of its tools."""
+"""The agent's process, from its first look at the store to its exit code.
+
+And the process of one of its tools.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -36,7 +39,8 @@ def drive_agent(drive: Drive) -> int:
         raise
     except AdjournError as error:
         _say(2, f"{error.why}\n")
-        # Where a person is at hand, what the model's server does is no reason to fail: the task can go on from here.
+        # Where a person is at hand, what the model's server does is no reason to fail: the task can
+        # go on from here.
         is_for_now = isinstance(error, ModelGaveUp) and drive.task.spec.pause_on_approval
         return FOR_NOW if is_for_now else exits.FAILED
 
@@ -45,7 +49,13 @@ def _driven(drive: Drive, stop: Stop) -> int:
     setup = _setup(drive.task)
     with closing(_asking(setup, drive.task)) as asking:
         try:
-            agent = Agent(drive, setup, _toolbox(drive.task, setup, _tools(drive, setup), drive.directories), asking, stop)
+            agent = Agent(
+                drive,
+                setup,
+                _toolbox(drive.task, setup, _tools(drive, setup), drive.directories),
+                asking,
+                stop,
+            )
         except AdjournError as error:
             drive.report(Report(message=error.why))
             raise
@@ -56,7 +66,10 @@ def _driven(drive: Drive, stop: Stop) -> int:
 
 
 def _tools(drive: Drive, setup: Setup) -> bytes:
-    """Return the tools that others bring; they are looked up when the task begins, and do not change between its runs."""
+    """Return the tools that others bring.
+
+    They are looked up when the task begins, and do not change between its runs.
+    """
     kept = drive.document(TOOLS)
     if kept is None:
         kept = plugins.encoded(plugins.look_up(setup, workspace=drive.task.spec.workspace))
@@ -82,16 +95,26 @@ def _setup(task: Task) -> Setup:
 
 def _toolbox(task: Task, setup: Setup, kept: bytes, directories: Sequence[str]) -> Toolbox:
     workspace, pauses = task.spec.workspace, task.spec.pause_on_approval
-    return toolbox(setup, plugins.decoded(kept), workspace=workspace, directories=directories, pauses=pauses)
+    return toolbox(
+        setup, plugins.decoded(kept), workspace=workspace, directories=directories, pauses=pauses
+    )
 
 
 def _asking(setup: Setup, task: Task) -> Asking:
     instructions = setup.instructions + (FINISH if task.spec.pause_on_approval else "")
-    return Asking(setup, instructions, hear=lambda words: _say(1, words), tell=lambda words: _say(2, f"{words}\n"))
+    return Asking(
+        setup,
+        instructions,
+        hear=lambda words: _say(1, words),
+        tell=lambda words: _say(2, f"{words}\n"),
+    )
 
 
 def _say(stream: int, words: str) -> None:
-    """Print words at once, as they are: whoever shows them on a terminal makes them harmless there, as those of any process."""
+    """Print words at once, as they are.
+
+    Whoever shows them on a terminal makes them harmless there, as those of any process.
+    """
     out = sys.stdout if stream == 1 else sys.stderr
     out.buffer.write(words.encode(errors="replace"))
     out.flush()

@@ -1,4 +1,7 @@
-"""How the agent stops when it is told to: after the step, or at once where nothing is lost by that."""
+"""How the agent stops when it is told to.
+
+After the step, or at once where nothing is lost by that.
+"""
 
 import signal
 from collections.abc import Generator
@@ -28,7 +31,10 @@ class Stop:
 
     @contextmanager
     def at_once(self) -> Generator[None, None, None]:
-        """Let an interrupt break off what is only waited for: an answer of the model, the end of a tool."""
+        """Let an interrupt break off what is only waited for.
+
+        An answer of the model, the end of a tool.
+        """
         self._may_break_off = True
         try:
             if self.wanted:

@@ -1,7 +1,7 @@
 """The agent's loop: query, policy, act or pause.
 
-What to do next follows from the last message that the store has, and from nothing else. So a process that died anywhere is
-simply followed by another that looks at the same message.
+What to do next follows from the last message that the store has, and from nothing else. So a
+process that died anywhere is simply followed by another that looks at the same message.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,9 @@ Query = Callable[[Sequence[Message], Sequence[Tool]], Assistant]
 class Agent:
     """Goes on with one conversation until it is done, or a person is needed."""
 
-    def __init__(self, drive: Drive, setup: Setup, toolbox: Toolbox, query: Query, stop: Stop) -> None:
+    def __init__(
+        self, drive: Drive, setup: Setup, toolbox: Toolbox, query: Query, stop: Stop
+    ) -> None:
         self._drive = drive
         self._setup = setup
         self._toolbox = toolbox
@@ -42,9 +44,15 @@ class Agent:
         try:
             code = self._steps()
         except (AdjournError, Interrupted) as error:
-            self._drive.report(self._report(error.why if isinstance(error, AdjournError) else self._conversation.words))
+            self._drive.report(
+                self._report(
+                    error.why if isinstance(error, AdjournError) else self._conversation.words
+                )
+            )
             raise
-        words = self._conversation.final_words if code == exits.COMPLETED else self._conversation.words
+        words = (
+            self._conversation.final_words if code == exits.COMPLETED else self._conversation.words
+        )
         self._drive.report(self._report(words))
         return code
 

@@ -1,4 +1,7 @@
-"""Asks a model, through pydantic-ai's direct layer. Imported only when a model is asked: it takes a second."""
+"""Asks a model, through pydantic-ai's direct layer.
+
+Imported only when a model is asked: it takes a second.
+"""
 
 import asyncio
 import os
@@ -29,7 +32,15 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from adjourn.core.agent.transcript import Assistant, Message, Thinking, ToolCall, ToolResult, Usage, User
+from adjourn.core.agent.transcript import (
+    Assistant,
+    Message,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    User,
+)
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.retry import ModelGaveUp, ModelStumbled
 from adjourn.runners.agent.tools.tool import Tool
@@ -70,22 +81,33 @@ def _extend(sent: list[ModelMessage], part: UserPromptPart | ToolReturnPart) -> 
 
 
 def _result(message: ToolResult) -> ToolReturnPart:
-    # Never as failed: then the words would arrive wrapped in JSON, and TOOL_CALL_REJECTED has to arrive exactly so.
-    return ToolReturnPart(tool_name=message.name, content=message.text, tool_call_id=message.tool_call_id)
+    # Never as failed: then the words would arrive wrapped in JSON, and TOOL_CALL_REJECTED has to
+    # arrive exactly so.
+    return ToolReturnPart(
+        tool_name=message.name, content=message.text, tool_call_id=message.tool_call_id
+    )
 
 
 def _said(message: Assistant) -> list[ThinkingPart | TextPart | ToolCallPart]:
     thoughts = [
-        ThinkingPart(content=each.text, id=each.id, signature=each.signature, provider_name=each.provider)
+        ThinkingPart(
+            content=each.text, id=each.id, signature=each.signature, provider_name=each.provider
+        )
         for each in message.thinking
     ]
     words = [TextPart(content=message.text)] if message.text else []
-    calls = [ToolCallPart(tool_name=call.name, args=_arguments(call), tool_call_id=call.id) for call in message.tool_calls]
+    calls = [
+        ToolCallPart(tool_name=call.name, args=_arguments(call), tool_call_id=call.id)
+        for call in message.tool_calls
+    ]
     return [*thoughts, *words, *calls]
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments as every API takes them back: an object, also where the model wrote none."""
+    """Return the arguments as every API takes them back.
+
+    An object, also where the model wrote none.
+    """
     return call.arguments if isinstance(call.arguments, dict) else {"invalid": call.arguments}
 
 
@@ -117,24 +139,40 @@ class Line:
         self._runner.run(self._hang_up())
         self._runner.close()
 
-    def request(self, instructions: str, messages: Sequence[Message], tools: Sequence[Tool], hear: Listener) -> Assistant:
-        """Return the model's answer. What may pass is raised as ModelStumbled, what will not as ModelGaveUp."""
-        asked = self._response(self._history.with_all(instructions, messages), _offered(tools), hear)
+    def request(
+        self, instructions: str, messages: Sequence[Message], tools: Sequence[Tool], hear: Listener
+    ) -> Assistant:
+        """Return the model's answer.
+
+        What may pass is raised as ModelStumbled, what will not as ModelGaveUp.
+        """
+        asked = self._response(
+            self._history.with_all(instructions, messages), _offered(tools), hear
+        )
         try:
             response = self._runner.run(asked)
         except _FINAL as error:
             raise ModelGaveUp(_sentence(error)) from error
-        except Exception as error:  # a server that does not speak this API breaks its reader anywhere
-            raise ModelStumbled(_sentence(error), retry_after=getattr(error, "retry_after", None)) from error
+        except Exception as error:
+            # A server that does not speak this API breaks its reader anywhere
+            raise ModelStumbled(
+                _sentence(error), retry_after=getattr(error, "retry_after", None)
+            ) from error
         return _answer(response, self._setup)
 
-    async def _response(self, sent: list[ModelMessage], offered: ModelRequestParameters, hear: Listener) -> ModelResponse:
+    async def _response(
+        self, sent: list[ModelMessage], offered: ModelRequestParameters, hear: Listener
+    ) -> ModelResponse:
         settings = ModelSettings(timeout=self._setup.timeout)
         if not self._setup.stream:
-            response = await model_request(self._model, sent, model_settings=settings, model_request_parameters=offered)
+            response = await model_request(
+                self._model, sent, model_settings=settings, model_request_parameters=offered
+            )
             hear("".join(part.content for part in response.parts if isinstance(part, TextPart)))
             return response
-        streamed = model_request_stream(self._model, sent, model_settings=settings, model_request_parameters=offered)
+        streamed = model_request_stream(
+            self._model, sent, model_settings=settings, model_request_parameters=offered
+        )
         async with streamed as stream:
             async for event in stream:
                 hear(_heard(event))
@@ -154,13 +192,18 @@ def _sentence(error: Exception) -> str:
 def _message(body: object) -> str:
     """Find the words in an error's body, which each server puts elsewhere."""
     match body:
-        case {"message": str(words)} | {"error": {"message": str(words)}} | {"detail": str(words)} | str(words):
+        case (
+            {"message": str(words)}
+            | {"error": {"message": str(words)}}
+            | {"detail": str(words)}
+            | str(words)
+        ):
             return words
         case _:
             return str(body)
 
 
-# --- the model ---------------------------------------------------------------------------------------------------------
+# --- the model ------------------------------------------------------------------------------------
 
 
 def _model(setup: Setup) -> tuple[Model, HangUp]:
@@ -175,7 +218,9 @@ def _openai(setup: Setup, name: str) -> tuple[Model, HangUp]:
 
     key = _key(setup, "OPENAI_API_KEY", is_local=setup.base_url is not None)
     http = DefaultAsyncHttpxClient(verify=_trust(setup.base_url))
-    client = AsyncOpenAI(base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout, http_client=http)
+    client = AsyncOpenAI(
+        base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout, http_client=http
+    )
     return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), client.close
 
 
@@ -186,15 +231,23 @@ def _anthropic(setup: Setup, name: str) -> tuple[Model, HangUp]:
 
     key = _key(setup, "ANTHROPIC_API_KEY", is_local=setup.base_url is not None)
     http = DefaultAsyncHttpxClient(verify=_trust(setup.base_url))
-    client = AsyncAnthropic(base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout, http_client=http)
+    client = AsyncAnthropic(
+        base_url=setup.base_url, api_key=key, max_retries=0, timeout=setup.timeout, http_client=http
+    )
     return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client)), client.close
 
 
-_PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, HangUp]]] = {"openai": _openai, "anthropic": _anthropic}
+_PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, HangUp]]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+}
 
 
 def _trust(base_url: str | None) -> ssl.SSLContext | bool:
-    """Return whose certificates count. On the way to this very machine there are none: to read all the others takes 30 ms."""
+    """Return whose certificates count.
+
+    On the way to this very machine there are none: to read all the others takes 30 ms.
+    """
     url = urlsplit(base_url or "")
     is_here = url.scheme == "http" and url.hostname in _HERE
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here else True
@@ -205,29 +258,37 @@ def _key(setup: Setup, usual: str, *, is_local: bool) -> str:
     variable = setup.key_variable or usual
     key = os.environ.get(variable, "")
     if not key and not is_local:
-        raise ModelGaveUp(f"the environment variable {variable} is not set: the model's server wants a key")
+        raise ModelGaveUp(
+            f"the environment variable {variable} is not set: the model's server wants a key"
+        )
     return key or "none"
 
 
-# --- the conversation --------------------------------------------------------------------------------------------------
+# --- the conversation -----------------------------------------------------------------------------
 
 
 def _offered(tools: Sequence[Tool]) -> ModelRequestParameters:
     offered = [
-        ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema)) for tool in tools
+        ToolDefinition(
+            name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema)
+        )
+        for tool in tools
     ]
     return ModelRequestParameters(function_tools=offered, allow_text_output=True)
 
 
 def _heard(event: object) -> str:
     match event:
-        case PartStartEvent(part=TextPart(content=words)) | PartDeltaEvent(delta=TextPartDelta(content_delta=words)):
+        case (
+            PartStartEvent(part=TextPart(content=words))
+            | PartDeltaEvent(delta=TextPartDelta(content_delta=words))
+        ):
             return words
         case _:
             return ""
 
 
-# --- the answer --------------------------------------------------------------------------------------------------------
+# --- the answer -----------------------------------------------------------------------------------
 
 
 def _answer(response: ModelResponse, setup: Setup) -> Assistant:
@@ -257,13 +318,19 @@ def _as_object(given: str | dict[str, Any] | None) -> dict[str, Any] | str:
 
 
 def _thought(part: ThinkingPart) -> Thinking:
-    return Thinking(text=part.content, id=part.id, signature=part.signature, provider=part.provider_name)
+    return Thinking(
+        text=part.content, id=part.id, signature=part.signature, provider=part.provider_name
+    )
 
 
 def _usage(response: ModelResponse, setup: Setup) -> Usage:
     spent = response.usage
     cost = _cost(response, setup)
-    return Usage(input=spent.input_tokens, output=spent.output_tokens, cost=None if cost is None else f"{cost:f}")
+    return Usage(
+        input=spent.input_tokens,
+        output=spent.output_tokens,
+        cost=None if cost is None else f"{cost:f}",
+    )
 
 
 def _cost(response: ModelResponse, setup: Setup) -> Decimal | None:

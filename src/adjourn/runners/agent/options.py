@@ -26,7 +26,10 @@ class OnText(StrEnum):
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An MCP server: a program to start, or an address. `${NAME}` in it is taken from the environment when it is used."""
+    """An MCP server: a program to start, or an address.
+
+    `${NAME}` in it is taken from the environment when it is used.
+    """
 
     command: str | None = None
     args: tuple[str, ...] = ()
@@ -35,7 +38,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: dict[str, str] = {}
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Setup(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """The whole configuration of an agent, but for secrets: those stay in the environment."""
 
     model: str
@@ -66,9 +71,17 @@ def convert(values: Mapping[str, object]) -> Setup:
     provider, _, name = str(values.get("model") or "").partition(":")
     if provider not in PROVIDERS or not name:
         known = " or ".join(f"{known}:NAME" for known in PROVIDERS)
-        said = f"the model {visible(str(values['model']))} is not one of {known}" if values.get("model") else "no model is named"
+        said = (
+            f"the model {visible(str(values['model']))} is not one of {known}"
+            if values.get("model")
+            else "no model is named"
+        )
         raise Misuse(said, way_out=f'adjourn run --model {PROVIDERS[0]}:NAME "PROMPT"')
-    refuse_wrong({name: value for name, value in values.items() if name != "servers"}, Setup, way_out="adjourn config")
+    refuse_wrong(
+        {name: value for name, value in values.items() if name != "servers"},
+        Setup,
+        way_out="adjourn config",
+    )
     try:
         return msgspec.convert(values, Setup, strict=False)
     except msgspec.ValidationError as error:

@@ -1,4 +1,7 @@
-"""Asks the model until it answers: what may pass is tried again, as long as it takes and no longer than is sensible."""
+"""Asks the model until it answers.
+
+What may pass is tried again, as long as it takes and no longer than is sensible.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +37,9 @@ class ModelGaveUp(AdjournError):
 class Line(Protocol):
     """A line to one model."""
 
-    def request(self, instructions: str, messages: Sequence[Message], tools: Sequence[Tool], hear: Tell) -> Assistant:
+    def request(
+        self, instructions: str, messages: Sequence[Message], tools: Sequence[Tool], hear: Tell
+    ) -> Assistant:
         """Return the model's answer, or raise ModelStumbled or ModelGaveUp."""
         ...
 
@@ -46,7 +51,9 @@ class Line(Protocol):
 class Asking:
     """Asks one model, with patience."""
 
-    def __init__(self, setup: Setup, instructions: str, *, hear: Tell, tell: Tell, sleep: Sleep = time.sleep) -> None:
+    def __init__(
+        self, setup: Setup, instructions: str, *, hear: Tell, tell: Tell, sleep: Sleep = time.sleep
+    ) -> None:
         self._setup = setup
         self._instructions = instructions
         self._hear = hear
@@ -77,9 +84,12 @@ class Asking:
     def _open(self) -> Line:
         if self._line is None:
             try:
-                from adjourn.runners.agent import model  # takes a second, so only when a model is asked
+                # Takes a second, so only when a model is asked
+                from adjourn.runners.agent import model
             except ModuleNotFoundError as error:
-                raise ModelGaveUp(f"the agent needs what is not installed: {error.name}; pip install 'adjourn[agent]'") from error
+                raise ModelGaveUp(
+                    f"the agent needs what is not installed: {error.name}; pip install 'adjourn[agent]'"
+                ) from error
             self._line = model.Line(self._setup)
         return self._line
 

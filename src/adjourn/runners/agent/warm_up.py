@@ -12,7 +12,10 @@ from adjourn.runners.agent.tools.toolbox import FINISH
 
 _CONVERSATION: tuple[Message, ...] = (
     User(text="Begin."),
-    Assistant(text="Looking.", tool_calls=(ToolCall(id="call", name=FINISH.name, arguments={"message": "x"}),)),
+    Assistant(
+        text="Looking.",
+        tool_calls=(ToolCall(id="call", name=FINISH.name, arguments={"message": "x"}),),
+    ),
     ToolResult(tool_call_id="call", name=FINISH.name, text="done"),
 )
 
@@ -27,7 +30,10 @@ def _ask(provider: str, answer: bytes) -> None:
     runner = asyncio.Runner()
     server = runner.run(asyncio.start_server(_Player(answer).play, "127.0.0.1"))
     address, port = server.sockets[0].getsockname()[:2]
-    line = Line(Setup(model=f"{provider}:rehearsal", base_url=f"http://{address}:{port}/v1", timeout=10.0), runner)
+    line = Line(
+        Setup(model=f"{provider}:rehearsal", base_url=f"http://{address}:{port}/v1", timeout=10.0),
+        runner,
+    )
     try:
         line.request("Rehearse.", _CONVERSATION, [FINISH], hear=lambda _: None)
     finally:
@@ -45,7 +51,10 @@ class _Player:
         """Hear one request out, and answer it."""
         head = await reader.readuntil(b"\r\n\r\n")
         await reader.readexactly(_length(head))
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + self._answer)
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            + self._answer
+        )
         await writer.drain()
         writer.close()
 
@@ -55,7 +64,7 @@ def _length(head: bytes) -> int:
     return next((int(value) for name, _, value in fields if name == b"content-length"), 0)
 
 
-# --- what the models say -------------------------------------------------------------------------------------------------
+# --- what the models say --------------------------------------------------------------------------
 
 _CHUNK = '{"id":"x","object":"chat.completion.chunk","created":1,"model":"x"'
 _CHOICE = f'data: {_CHUNK},"choices":[{{"index":0,"logprobs":null,"finish_reason"'

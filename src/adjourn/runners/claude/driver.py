@@ -1,4 +1,7 @@
-"""Drives one run of Claude Code: starts or resumes it, answers its hooks, and keeps what the next run needs."""
+"""Drives one run of Claude Code.
+
+Starts or resumes it, answers its hooks, and keeps what the next run needs.
+"""
 
 import os
 import selectors
@@ -47,7 +50,10 @@ _HOOKS_OFF = "its hooks are switched off; look for what does that in its managed
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """How the program is started: anew, or in a session that is named, with words of ours or without."""
+    """How the program is started.
+
+    Anew, or in a session that is named, with words of ours or without.
+    """
 
     ref: str | None = None
     prompt: str | None = None
@@ -97,19 +103,28 @@ class ClaudeDriver:
         workspace = self._drive.task.spec.workspace
         self._words = program_words(self._setup.program, self._inherited, workspace=workspace)
         self._holding.keep(version=dotted(installed_version(self._words)))
-        way: Way | None = self._way_on() if self._holding.progress.started else Way(prompt=self._drive.task.spec.prompt)
+        way: Way | None = (
+            self._way_on()
+            if self._holding.progress.started
+            else Way(prompt=self._drive.task.spec.prompt)
+        )
         self._drive.session(self._session, resumable=self._is_resumable)
         while way:
             self._attempt(way)
             way = self._other_way(way)
         return self._ended()
 
-    # --- how it is started -----------------------------------------------------------------------------------------
+    # --- how it is started ------------------------------------------------------------------------
 
     def _way_on(self) -> Way:
-        """Go on in the session of the run before: where it stopped at a call, without a word, or the call would be lost."""
+        """Go on in the session of the run before.
+
+        Where it stopped at a call, without a word, or the call would be lost.
+        """
         ref = self._ref()
-        return Way(ref=ref, prompt=None if self._holding.progress.deferred else self._words_to_go_on())
+        return Way(
+            ref=ref, prompt=None if self._holding.progress.deferred else self._words_to_go_on()
+        )
 
     def _words_to_go_on(self) -> str:
         news = self._holding.news()
@@ -117,11 +132,17 @@ class ClaudeDriver:
         if made := self._holding.made_before():
             told += [made] if news else [words.PAUSED, made]
         told = [words.naming_no_file(each) for each in told]
-        told += [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback[self._holding.progress.reviews :]]
+        told += [
+            f"{WANTS_CHANGES} {wanted}"
+            for wanted in self._drive.feedback[self._holding.progress.reviews :]
+        ]
         return "\n\n".join(told) or words.PAUSED
 
     def _ref(self) -> str:
-        """Return how to name the session: by its id if the program has its file, else by the copy in the store."""
+        """Return how to name the session.
+
+        By its id if the program has its file, else by the copy in the store.
+        """
         copy = self._drive.document(memory.SESSION)
         found = session.read(self._session, session.files_of(self._session, self._inherited))
         self._is_resumable = found is not None or copy is not None
@@ -143,12 +164,20 @@ class ClaudeDriver:
     def _cannot_resume(self, why: str) -> CannotResume:
         task, run = self._drive.task, self._drive.run
         sentence = f"task {task.id} (run {run.id}) cannot be resumed: {PROVIDER}, session {self._session}: {why}"
-        return CannotResume(f"{sentence}; adjourn restart {task.id} begins anew", way_out=f"adjourn restart {task.id}")
+        return CannotResume(
+            f"{sentence}; adjourn restart {task.id} begins anew",
+            way_out=f"adjourn restart {task.id}",
+        )
 
     def _other_way(self, way: Way) -> Way | None:
         """Return another way to go on in the same session, where the program could not take the one that was tried."""
         said = self._program.complaints if self._program else ""
-        if self._is_told_to_stop or self._is_replaced or self._holding.is_pausing or way.ref is None:
+        if (
+            self._is_told_to_stop
+            or self._is_replaced
+            or self._holding.is_pausing
+            or way.ref is None
+        ):
             return None
         if way.prompt is None and NO_MARKER in said:
             self._holding.keep(deferred=None)
@@ -158,7 +187,7 @@ class ClaudeDriver:
             return Way(ref=self._by_copy(copy), prompt=way.prompt)
         return None
 
-    # --- while it runs ---------------------------------------------------------------------------------------------
+    # --- while it runs ----------------------------------------------------------------------------
 
     def _attempt(self, way: Way) -> None:
         self._result = None
@@ -176,7 +205,9 @@ class ClaudeDriver:
         if way.ref:
             argv = resume_argv(self._setup, ref=way.ref, prompt=way.prompt, hook=self._hook)
         else:
-            argv = start_argv(self._setup, session=self._session, prompt=way.prompt or "", hook=self._hook)
+            argv = start_argv(
+                self._setup, session=self._session, prompt=way.prompt or "", hook=self._hook
+            )
         self._holding.keep(started=True)
         return Program(
             [*self._words, *argv[1:]],
@@ -188,7 +219,10 @@ class ClaudeDriver:
         )
 
     def _look(self, program: Program, ear: Ear) -> None:
-        """Take in what there is; only then answer: whoever asks must find all that was printed before."""
+        """Take in what there is.
+
+        Only then answer: whoever asks must find all that was printed before.
+        """
         for key, _ in self._selector.select(self._patience()):
             key.data()
         if program.is_gone:
@@ -207,13 +241,19 @@ class ClaudeDriver:
             program.kill()
 
     def _patience(self) -> float | None:
-        is_own = self._ear is not None and self._ear.is_own  # else nobody knows who would get the answers
+        # Else nobody knows who would get the answers
+        is_own = self._ear is not None and self._ear.is_own
         rests = [
             self._holding.answer() if is_own else None,
             self._deadline - time.monotonic() if self._deadline is not None else None,
         ]
         rests += [] if self._is_resumable else [_GLANCE]
-        return max(0.0, min((rest for rest in rests if rest is not None and rest != float("inf")), default=60.0))
+        return max(
+            0.0,
+            min(
+                (rest for rest in rests if rest is not None and rest != float("inf")), default=60.0
+            ),
+        )
 
     def _hear(self, line: bytes) -> None:
         for event in events_of(line):
@@ -234,7 +274,10 @@ class ClaudeDriver:
                 pass
 
     def _end_of_turn(self, result: Result) -> None:
-        """Remember how a turn ended. One that stops at a call ends the run: anything else would destroy what it stopped at."""
+        """Remember how a turn ended.
+
+        One that stops at a call ends the run: anything else would destroy what it stopped at.
+        """
         if self._result is None or not self._result.is_deferral:
             self._result = result
         if result.is_deferral and self._program and self._deadline is None:
@@ -242,7 +285,9 @@ class ClaudeDriver:
             self._program.terminate()
 
     def _note_session(self) -> None:
-        if not self._is_resumable and session.read(self._session, session.files_of(self._session, self._inherited)):
+        if not self._is_resumable and session.read(
+            self._session, session.files_of(self._session, self._inherited)
+        ):
             self._is_resumable = True
             self._drive.session(self._session, resumable=True)
 
@@ -250,15 +295,19 @@ class ClaudeDriver:
         """Pause: the program keeps its session in good order, and leaves."""
         self._is_told_to_stop = self._holding.is_stopping = True
         self._holding.drop()
-        self._deadline = time.monotonic() + _SHARE * float(self._inherited.get("ADJOURN_GRACE", "5"))
+        self._deadline = time.monotonic() + _SHARE * float(
+            self._inherited.get("ADJOURN_GRACE", "5")
+        )
         if self._program:
             self._program.terminate()
 
-    # --- when it has left ------------------------------------------------------------------------------------------
+    # --- when it has left -------------------------------------------------------------------------
 
     def _keep_session(self) -> None:
         """Keep a copy of the session's file, and say whether it can be resumed."""
-        contents = [content for path in self._paths() if (content := session.read(self._session, [path]))]
+        contents = [
+            content for path in self._paths() if (content := session.read(self._session, [path]))
+        ]
         copy = max(contents, key=len, default=None)
         if copy is not None:
             self._drive.keep(memory.SESSION, copy)
@@ -274,7 +323,8 @@ class ClaudeDriver:
         if self._holding.is_pausing:
             return exits.PAUSED
         result, code = self._result, self._program.exit_code if self._program else None
-        # A model that cannot make its calls, because their hooks do not reach us, is soon done, too.
+        # A model that cannot make its calls, because their hooks do not reach us, is soon done,
+        # too.
         if result and result.is_success and code == 0 and not self._holding.unheard:
             self._holding.close_subagents()
             self._report(result.result or self._last_words)
@@ -287,13 +337,22 @@ class ClaudeDriver:
             return REPLACED
         if self._holding.has_run_unasked:
             return f"Claude Code ran {self._holding.has_run_unasked} without asking: {_HOOKS_OFF}"
-        return f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}" if self._holding.has_no_hold else None
+        return (
+            f"Claude Code does not ask before it makes a call: {_HOOKS_OFF}"
+            if self._holding.has_no_hold
+            else None
+        )
 
     def _give_up(self) -> int:
         """Leave for now where the session can go on and may fare better; else fail."""
         self._fail(self._why())
-        is_known = not self._holding.has_open_calls  # else nobody knows what became of a call, and a person is asked that first
-        return FOR_NOW if is_known and self._is_resumable and self._can_be_tried_again() else exits.FAILED
+        # Else nobody knows what became of a call, and a person is asked that first
+        is_known = not self._holding.has_open_calls
+        return (
+            FOR_NOW
+            if is_known and self._is_resumable and self._can_be_tried_again()
+            else exits.FAILED
+        )
 
     def _can_be_tried_again(self) -> bool:
         """Say whether somebody ended it, or a person is at hand who can do something about what did."""
@@ -339,7 +398,9 @@ class ClaudeDriver:
         if result and (result.is_error or not result.is_success):
             status = f" (HTTP {result.api_error_status})" if result.api_error_status else ""
             told = result.result or "; ".join(map(str, result.errors)) or said
-            return f"Claude Code ended with {result.terminal_reason or result.subtype}{status}: {told}"
+            return (
+                f"Claude Code ended with {result.terminal_reason or result.subtype}{status}: {told}"
+            )
         ending = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
         return f"Claude Code ended with {ending}{f': {said}' if said else ' and without a result'}"
 
@@ -350,7 +411,9 @@ class ClaudeDriver:
 
 
 @contextmanager
-def _interrupts(selector: selectors.BaseSelector, stop: Callable[[], None]) -> Generator[None, None, None]:
+def _interrupts(
+    selector: selectors.BaseSelector, stop: Callable[[], None]
+) -> Generator[None, None, None]:
     """Turn interrupts into something to wait for, so that none breaks into a transaction."""
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -360,7 +423,9 @@ def _interrupts(selector: selectors.BaseSelector, stop: Callable[[], None]) -> G
         stop()
 
     selector.register(reader, selectors.EVENT_READ, heed)
-    handlers = {number: signal.signal(number, _do_nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {
+        number: signal.signal(number, _do_nothing) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:

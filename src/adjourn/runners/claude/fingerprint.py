@@ -10,16 +10,39 @@ from adjourn.runners.hook import Request
 
 CWD = "(cwd)"  # beside the input, where a call would be made elsewhere than in the workspace
 _READ_ONLY = frozenset(
-    {"Glob", "Grep", "LS", "ListAgents", "NotebookRead", "Read", "StructuredOutput", "TodoRead", "TodoWrite", "ToolSearch"}
+    {
+        "Glob",
+        "Grep",
+        "LS",
+        "ListAgents",
+        "NotebookRead",
+        "Read",
+        "StructuredOutput",
+        "TodoRead",
+        "TodoWrite",
+        "ToolSearch",
+    }
 )
 _PATHS = ("file_path", "notebook_path", "path")
 _BYTE_ORDER_MARK = "\ufeff"  # a blank to JavaScript
-_TYPES: dict[type[object], str] = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_TYPES: dict[type[object], str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+}
 
 
 def arguments_in(request: Request, *, workspace: str) -> dict[str, Any]:
-    """Return what a person is shown and what is decided: the input, and the directory where it is not the workspace."""
-    return request.tool_input if request.cwd == workspace else {**request.tool_input, CWD: request.cwd}
+    """Return what a person is shown and what is decided.
+
+    The input, and the directory where it is not the workspace.
+    """
+    return (
+        request.tool_input if request.cwd == workspace else {**request.tool_input, CWD: request.cwd}
+    )
 
 
 def fingerprint(request: Request, *, workspace: str) -> str:
@@ -39,12 +62,18 @@ def reads_only(request: Request, *, workspace: str) -> bool:
     names = (*_PATHS, "pattern") if request.tool_name == "Glob" else _PATHS
     paths = [request.tool_input[name] for name in names if name in request.tool_input]
     return all(
-        isinstance(path, str) and _is_plain(path) and _is_inside(os.path.join(request.cwd, path), workspace) for path in paths
+        isinstance(path, str)
+        and _is_plain(path)
+        and _is_inside(os.path.join(request.cwd, path), workspace)
+        for path in paths
     )
 
 
 def _is_plain(path: str) -> bool:
-    """Say whether a path means what it says: Claude Code takes blanks off its ends, and `~` for the home."""
+    """Say whether a path means what it says.
+
+    Claude Code takes blanks off its ends, and `~` for the home.
+    """
     return path == path.strip().strip(_BYTE_ORDER_MARK) and not path.startswith("~")
 
 
@@ -54,10 +83,19 @@ def _is_inside(path: str, directory: str) -> bool:
 
 
 def editable(arguments: dict[str, Any]) -> bytes:
-    """Return the schema of what a person may make of the arguments: the same ones, each of its type."""
+    """Return the schema of what a person may make of the arguments.
+
+    The same ones, each of its type.
+    """
     properties: dict[str, Any] = {name: _schema_of(value) for name, value in arguments.items()}
-    fixed = {CWD: {"enum": [arguments[CWD]]}} if CWD in arguments else {}  # where it is made is not for an edit to say
-    schema = {"type": "object", "properties": properties | fixed, "required": list(fixed), "additionalProperties": False}
+    # Where it is made is not for an edit to say
+    fixed = {CWD: {"enum": [arguments[CWD]]}} if CWD in arguments else {}
+    schema = {
+        "type": "object",
+        "properties": properties | fixed,
+        "required": list(fixed),
+        "additionalProperties": False,
+    }
     return msgspec.json.encode(schema)
 
 

@@ -11,10 +11,14 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     started: bool = False  # whether the program was ever told to begin
     deferred: str | None = None  # the call that the session stopped at, as Claude Code names it
-    calls: dict[str, str] = {}  # calls that were held, as Claude Code names them, and as the task does
-    untold: dict[str, str] = {}  # calls that the model is told to make again once they are decided, and their fingerprints
-    made: dict[str, str] = {}  # calls that were let through, by both names, until the session's file shows what came of them
-    questions: dict[str, tuple[str, ...]] = {}  # fingerprints of questions that were asked, and their keys
+    # Calls that were held, as Claude Code names them, and as the task does
+    calls: dict[str, str] = {}
+    # Calls that the model is told to make again once they are decided, and their fingerprints
+    untold: dict[str, str] = {}
+    # Calls that were let through, by both names, until the session's file shows what came of them
+    made: dict[str, str] = {}
+    # Fingerprints of questions that were asked, and their keys
+    questions: dict[str, tuple[str, ...]] = {}
     reviews: int = 0  # how many wishes of reviewers the model was told
     asked: int = 0  # how many questions were asked so far
     cost: float = 0.0  # what the whole session has cost, in US dollars

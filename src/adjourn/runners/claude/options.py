@@ -1,4 +1,7 @@
-"""How Claude Code is started and resumed: what a task keeps of it, and the command lines that are made of that."""
+"""How Claude Code is started and resumed.
+
+What a task keeps of it, and the command lines that are made of that.
+"""
 
 import os
 import shlex
@@ -13,22 +16,34 @@ from adjourn.runners.options import split
 PROVIDER = "claude"
 PROGRAM = "ADJOURN_CLAUDE"  # the variable that says which program it is
 OLDEST = (2, 1, 89)  # the first that can defer a call
-OLDEST_THAT_BLOCKS = (2, 1, 295)  # the first that takes a broken hook for a no, whatever its permission mode
+# The first that takes a broken hook for a no, whatever its permission mode
+OLDEST_THAT_BLOCKS = (2, 1, 295)
 HOOK_SECONDS = 900
 LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes no word of more than 128 KiB
 
-# They wake up by themselves, or run on after the turn that started them has ended: a deferred call would be lost.
+# They wake up by themselves, or run on after the turn that started them has ended: a deferred call
+# would be lost.
 _WITHOUT = ("ScheduleWakeup", "CronCreate", "CronDelete", "CronList", "Monitor", "Workflow")
-_ELSEWHERE = ("EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree")  # change the mode or the directory under our feet
+# Change the mode or the directory under our feet
+_ELSEWHERE = ("EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree")
 _ENVIRONMENT = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
 _READS_ITS_MEMORY = {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
-_WITHOUT_HOOKS = ("CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE")  # each switches hooks off, and whoever sets variables can say it
-_OF_AN_OUTER_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", *_WITHOUT_HOOKS)
+# Each switches hooks off, and whoever sets variables can say it
+_WITHOUT_HOOKS = ("CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE")
+_OF_AN_OUTER_SESSION = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    *_WITHOUT_HOOKS,
+)
 _OF_ANOTHER_RESUME = "CLAUDE_CODE_RESUME_"
-_SAYS = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"'  # how every answer of ours begins
-LISTENS = "adjourn holds the calls of this session"  # what a hook of ours says before anything else happens
+# How every answer of ours begins
+_SAYS = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"'
+# What a hook of ours says before anything else happens
+LISTENS = "adjourn holds the calls of this session"
 
-# Settings of the workspace run commands by themselves and change calls that were approved. Its memory is words, and is read.
+# Settings of the workspace run commands by themselves and change calls that were approved. Its
+# memory is words, and is read.
 _OF_THE_PERSON = ("--setting-sources", "user", "--add-dir", ".")
 
 # What would take the gate away, or what adjourn says itself.
@@ -79,8 +94,13 @@ _REFUSED = frozenset(
 )
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a task keeps of how its Claude Code is started; every resume says the same again, for the program restores nothing."""
+class Setup(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What a task keeps of how its Claude Code is started.
+
+    Every resume says the same again, for the program restores nothing.
+    """
 
     program: str = "claude"
     arguments: tuple[str, ...] = ()
@@ -89,7 +109,10 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 def read_setup(given: Mapping[str, str], inherited: Mapping[str, str]) -> Setup:
-    """Return the setup that options ask for; which program it is may also be said once and for all, in the environment."""
+    """Return the setup that options ask for.
+
+    Which program it is may also be said once and for all, in the environment.
+    """
     unknown = given.keys() - {"program", "model", "arguments", "trust-project"}
     if unknown:
         way_out = "--option program=PATH, model=NAME, arguments=WORDS, trust-project=true"
@@ -106,7 +129,9 @@ def read_setup(given: Mapping[str, str], inherited: Mapping[str, str]) -> Setup:
 
 def _is_yes(text: str) -> bool:
     if text not in {"true", "false"}:
-        raise Misuse(f"trust-project is true or false, not {text}", way_out="--option trust-project=true")
+        raise Misuse(
+            f"trust-project is true or false, not {text}", way_out="--option trust-project=true"
+        )
     return text == "true"
 
 
@@ -119,7 +144,10 @@ def require_fitting(setup: Setup) -> None:
 
 
 def _is_short_cluster(word: str) -> bool:
-    """Say whether a word holds short options: `-c` continues, `-r` resumes, and several can stand behind one dash."""
+    """Say whether a word holds short options.
+
+    `-c` continues, `-r` resumes, and several can stand behind one dash.
+    """
     return word.startswith("-") and not word.startswith("--") and word != "-"
 
 
@@ -129,9 +157,16 @@ def start_argv(setup: Setup, *, session: str, prompt: str, hook: str) -> list[st
 
 
 def resume_argv(setup: Setup, *, ref: str, prompt: str | None, hook: str) -> list[str]:
-    """Return the command line that goes on with a session: its id, or the path of its file; nothing is guessed."""
+    """Return the command line that goes on with a session.
+
+    Its id, or the path of its file; nothing is guessed.
+    """
     checked = ref if os.path.isabs(ref) and plain_ref(_stem(ref)) else plain_ref(ref)
-    return [*_common(setup, hook=hook), f"--resume={checked}", *(_prompt(prompt) if prompt is not None else ())]
+    return [
+        *_common(setup, hook=hook),
+        f"--resume={checked}",
+        *(_prompt(prompt) if prompt is not None else ()),
+    ]
 
 
 def _stem(path: str) -> str:
@@ -139,7 +174,10 @@ def _stem(path: str) -> str:
 
 
 def plain_ref(ref: str) -> str:
-    """Return a session's id if it is nothing but one: as a word of its own it could be an option."""
+    """Return a session's id if it is nothing but one.
+
+    As a word of its own it could be an option.
+    """
     try:
         is_plain = str(UUID(ref)) == ref
     except ValueError:
@@ -150,13 +188,22 @@ def plain_ref(ref: str) -> str:
 
 
 def _common(setup: Setup, *, hook: str) -> list[str]:
-    """Return what start and resume have in common. Ours stands last: where two say something different, the last one counts."""
+    """Return what start and resume have in common.
+
+    Ours stands last: where two say something different, the last one counts.
+    """
     return [
         setup.program,
         *setup.arguments,
         *(["--model", setup.model] if setup.model else []),
         "--print",
-        *("--output-format", "stream-json", "--verbose", "--include-partial-messages", "--include-hook-events"),
+        *(
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--include-partial-messages",
+            "--include-hook-events",
+        ),
         *("--permission-mode", "dontAsk"),
         *("--permission-prompt-tool", "stdio"),  # without a host there is no AskUserQuestion
         *("--disallowedTools", ",".join((*_WITHOUT, *_ELSEWHERE))),
@@ -182,9 +229,14 @@ def settings(hook: str) -> str:
     """
     command = {"type": "command", "command": hook, "timeout": HOOK_SECONDS, "onFailure": "block"}
     shows = {"type": "command", "command": f"echo '{LISTENS}' >&2"}
-    hooks = {"PreToolUse": [{"matcher": "*", "hooks": [command]}], "SessionStart": [{"hooks": [shows]}]}
+    hooks = {
+        "PreToolUse": [{"matcher": "*", "hooks": [command]}],
+        "SessionStart": [{"hooks": [shows]}],
+    }
     variables = dict.fromkeys(_WITHOUT_HOOKS, "0")
-    return msgspec.json.encode({"disableAllHooks": False, "env": variables, "hooks": hooks}).decode()
+    return msgspec.json.encode(
+        {"disableAllHooks": False, "env": variables, "hooks": hooks}
+    ).decode()
 
 
 def hook_command(adjourn: str) -> str:
@@ -193,13 +245,14 @@ def hook_command(adjourn: str) -> str:
     Claude Code takes silence, and words that it cannot read, for no opinion: its own allow rules would count.
     """
     decisions = "|".join(f"'{_SAYS}{decision}\"'*'}}'" for decision in ("allow", "deny", "defer"))
-    return (
-        f'answer=$({shlex.quote(adjourn)} _hook) && case $answer in {decisions}) printf %s "$answer";; *) false;; esac || exit 2'
-    )
+    return f'answer=$({shlex.quote(adjourn)} _hook) && case $answer in {decisions}) printf %s "$answer";; *) false;; esac || exit 2'
 
 
 def environment(setup: Setup, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of Claude Code: nothing of a session that adjourn itself may run in."""
+    """Return the environment of Claude Code.
+
+    Nothing of a session that adjourn itself may run in.
+    """
     ours = _ENVIRONMENT | ({} if setup.trust_project else _READS_ITS_MEMORY)
     return {name: value for name, value in inherited.items() if not _is_of_another(name)} | ours
 
@@ -212,7 +265,11 @@ def version_of(text: str) -> tuple[int, ...]:
     """Read `2.1.325 (Claude Code)`; nothing if it is something else."""
     number = text.partition(" ")[0].strip()
     parts = number.split(".")
-    return tuple(int(part) for part in parts) if all(part.isascii() and part.isdigit() for part in parts) else ()
+    return (
+        tuple(int(part) for part in parts)
+        if all(part.isascii() and part.isdigit() for part in parts)
+        else ()
+    )
 
 
 def dotted(version: tuple[int, ...]) -> str:

@@ -12,11 +12,15 @@ from adjourn.system.files import write_all
 
 _PIECE = 1 << 18
 _TAIL = 4_000
-NO_MARKER = "No deferred tool marker"  # no news for a person: the session then goes on with words of ours
+# No news for a person: the session then goes on with words of ours
+NO_MARKER = "No deferred tool marker"
 
 
 class Program:
-    """A running Claude Code, watched through a selector. Its end is its own: a pipe may be held by what it started."""
+    """A running Claude Code, watched through a selector.
+
+    Its end is its own: a pipe may be held by what it started.
+    """
 
     def __init__(
         self,
@@ -42,7 +46,8 @@ class Program:
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                start_new_session=True,  # the interrupt of our group must not reach it: it would blame the person
+                # The interrupt of our group must not reach it: it would blame the person
+                start_new_session=True,
             )
         finally:
             os.close(stdin)
@@ -64,7 +69,10 @@ class Program:
         return self._process.returncode
 
     def terminate(self) -> None:
-        """Have it stop in good order: SIGTERM keeps the session, SIGINT would tell the model that a person said no."""
+        """Have it stop in good order.
+
+        SIGTERM keeps the session, SIGINT would tell the model that a person said no.
+        """
         self._send(signal.SIGTERM)
 
     def kill(self) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-_FINAL = frozenset({400, 404, 413, 422})  # what the server says of a request that it would refuse again
+# What the server says of a request that it would refuse again
+_FINAL = frozenset({400, 404, 413, 422})
 
 
 class Began(msgspec.Struct, frozen=True):
@@ -15,7 +16,10 @@ class Began(msgspec.Struct, frozen=True):
 
 
 class Called(msgspec.Struct, frozen=True):
-    """The model calls a tool; `is_whole` says that its message does not stream: all of its calls are told at once."""
+    """The model calls a tool.
+
+    `is_whole` says that its message does not stream: all of its calls are told at once.
+    """
 
     message: str
     call: str
@@ -58,7 +62,10 @@ class Init(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Starts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program was started for begins: where a session stopped at a call, that call is next."""
+    """What the program was started for begins.
+
+    Where a session stopped at a call, that call is next.
+    """
 
     state: str = ""
 
@@ -80,7 +87,10 @@ class HookEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a turn ended. One process may print several; only the last counts, except that a deferral ends everything."""
+    """How a turn ended.
+
+    One process may print several; only the last counts, except that a deferral ends everything.
+    """
 
     subtype: str = ""
     is_error: bool = False
@@ -94,7 +104,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_success(self) -> bool:
         """Whether the model is done. An error of the API, too, says `success`."""
-        return self.subtype == "success" and not self.is_error and self.terminal_reason in {None, "completed"}
+        return (
+            self.subtype == "success"
+            and not self.is_error
+            and self.terminal_reason in {None, "completed"}
+        )
 
     @property
     def is_deferral(self) -> bool:
@@ -103,7 +117,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_be_tried_again(self) -> bool:
-        """Whether it failed by what may be otherwise tomorrow: the network, the model's server, the key, the server of a tool."""
+        """Whether it failed by what may be otherwise tomorrow.
+
+        The network, the model's server, the key, the server of a tool.
+        """
         is_of_the_api = self.terminal_reason == "api_error" and self.api_error_status not in _FINAL
         return is_of_the_api or self.stop_reason == "tool_deferred_unavailable"
 
@@ -150,7 +167,10 @@ class _Message(msgspec.Struct):
 
 
 def events_of(line: bytes) -> list[Event]:
-    """Return what a line tells; what is no event, or one that adjourn does not need, tells nothing."""
+    """Return what a line tells.
+
+    What is no event, or one that adjourn does not need, tells nothing.
+    """
     try:
         return list(_events(msgspec.json.decode(line, type=_Line), line))
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -184,7 +204,8 @@ def _of_stream(event: _StreamEvent) -> Iterator[Event]:
 
 
 def _of_assistant(message: _Message) -> Iterator[Event]:
-    is_whole = message.stop_reason is not None  # a streaming message has none yet when its blocks are told
+    # A streaming message has none yet when its blocks are told
+    is_whole = message.stop_reason is not None
     for block in message.content if isinstance(message.content, list) else ():
         if block.type == "tool_use":
             yield Called(message.id, block.id, block.name, block.input, is_whole)

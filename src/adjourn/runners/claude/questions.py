@@ -25,8 +25,14 @@ class Asked(msgspec.Struct, rename="camel"):
     options: list[Option] = []
 
     def prompt(self) -> str:
-        """Return the question as a person reads it. An answer may be a number, a label, or any other words."""
-        listed = [f"{number}. {each.label}{_dash(each.description)}" for number, each in enumerate(self.options, 1)]
+        """Return the question as a person reads it.
+
+        An answer may be a number, a label, or any other words.
+        """
+        listed = [
+            f"{number}. {each.label}{_dash(each.description)}"
+            for number, each in enumerate(self.options, 1)
+        ]
         several = ["(one or several, parted by commas)"] if self.multi_select else []
         return "\n".join([self.question, *listed, *several])
 
@@ -64,7 +70,9 @@ def as_asked(asked: Asked, key: str) -> Question:
 def with_answers(arguments: dict[str, Any], asks: list[Ask]) -> dict[str, Any]:
     """Return the input that tells Claude Code the answers."""
     asked = questions_in(arguments)
-    answers = {each.question: each.meaning(ask.reply or "") for each, ask in zip(asked, asks, strict=True)}
+    answers = {
+        each.question: each.meaning(ask.reply or "") for each, ask in zip(asked, asks, strict=True)
+    }
     return {**arguments, "answers": answers}
 
 

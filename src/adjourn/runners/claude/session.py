@@ -1,4 +1,7 @@
-"""The file of a Claude Code session: where it is, whether it can be resumed, and how a copy takes its place."""
+"""The file of a Claude Code session.
+
+Where it is, whether it can be resumed, and how a copy takes its place.
+"""
 
 import glob
 import os
@@ -16,8 +19,13 @@ class _Entry(msgspec.Struct):
 
 
 def files_of(session: str, environment: Mapping[str, str]) -> list[str]:
-    """Return where the program keeps the session, newest first; it may have been run in several directories."""
-    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
+    """Return where the program keeps the session, newest first.
+
+    It may have been run in several directories.
+    """
+    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(
+        environment.get("HOME", ""), ".claude"
+    )
     found = glob.glob(os.path.join(glob.escape(home), "projects", "*", f"{session}.jsonl"))
     return sorted(filter(os.path.isfile, found), key=_changed_at, reverse=True)
 
@@ -31,7 +39,14 @@ def _changed_at(path: str) -> float:
 
 def read(session: str, paths: list[str]) -> bytes | None:
     """Return the first of these files that can be resumed, if one can."""
-    return next((content for path in paths if (content := _content(path)) and is_resumable(session, content)), None)
+    return next(
+        (
+            content
+            for path in paths
+            if (content := _content(path)) and is_resumable(session, content)
+        ),
+        None,
+    )
 
 
 def _content(path: str) -> bytes:
@@ -43,8 +58,13 @@ def _content(path: str) -> bytes:
 
 
 def is_resumable(session: str, content: bytes) -> bool:
-    """Say whether a session's file holds what the person said: one that was killed too early has only its head."""
-    return any(_is_prompt(session, line) for line in content.splitlines() if b'"type":"user"' in line)
+    """Say whether a session's file holds what the person said.
+
+    One that was killed too early has only its head.
+    """
+    return any(
+        _is_prompt(session, line) for line in content.splitlines() if b'"type":"user"' in line
+    )
 
 
 def _is_prompt(session: str, line: bytes) -> bool:
@@ -56,7 +76,10 @@ def _is_prompt(session: str, line: bytes) -> bool:
 
 
 def calls_of(message: str, paths: list[str]) -> list[Called]:
-    """Return all calls of a message that came in one piece: the program puts such a message into its file as one entry."""
+    """Return all calls of a message that came in one piece.
+
+    The program puts such a message into its file as one entry.
+    """
     mark = b'"id":' + msgspec.json.encode(message)
     for line in (line for path in paths for line in _content(path).splitlines() if mark in line):
         calls = [event for event in events_of(line) if isinstance(event, Called)]
@@ -66,8 +89,13 @@ def calls_of(message: str, paths: list[str]) -> list[Called]:
 
 
 def shows_end_of(call: str, content: bytes) -> bool:
-    """Say whether a session's file holds what came of a call, or that we told it: one that was killed has not written all."""
-    return b'"tool_use_id":' + msgspec.json.encode(call) in content or f"({call})".encode() in content
+    """Say whether a session's file holds what came of a call, or that we told it.
+
+    One that was killed has not written all.
+    """
+    return (
+        b'"tool_use_id":' + msgspec.json.encode(call) in content or f"({call})".encode() in content
+    )
 
 
 def lay_out(session: str, content: bytes, *, place: str) -> str:

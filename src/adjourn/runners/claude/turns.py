@@ -1,9 +1,21 @@
-"""Which calls belong together: those of one message of the model, known when the message is there to its last word."""
+"""Which calls belong together.
+
+Those of one message of the model, known when the message is there to its last word.
+"""
 
 from collections.abc import Sequence
 
 from adjourn.runners.claude.options import LISTENS
-from adjourn.runners.claude.protocol import Began, Called, Event, HookBegan, HookEnded, Init, Starts, Stopped
+from adjourn.runners.claude.protocol import (
+    Began,
+    Called,
+    Event,
+    HookBegan,
+    HookEnded,
+    Init,
+    Starts,
+    Stopped,
+)
 
 LOOK = 0.05  # seconds between two looks into the session's file
 
@@ -25,7 +37,10 @@ class Turn:
         return self.is_stopped or self.is_abandoned
 
     def rest(self) -> float:
-        """Return in how many seconds to look again whether all calls of the message are known; one that streams will say so."""
+        """Return in how many seconds to look again whether all calls of the message are known.
+
+        One that streams will say so.
+        """
         if self.is_settled:
             return 0.0
         return float("inf") if self.streams else LOOK
@@ -35,7 +50,10 @@ class Turn:
         return any(known.call == call for known in self.calls)
 
     def add(self, called: Called) -> None:
-        """Take in one of its calls, which may be told twice. Two that go by one name cannot be told apart, so neither counts."""
+        """Take in one of its calls, which may be told twice.
+
+        Two that go by one name cannot be told apart, so neither counts.
+        """
         known = next((known for known in self.calls if known.call == called.call), None)
         if known is None:
             self.calls.append(called)
@@ -77,7 +95,8 @@ class Turns:
     def _begin(self, message: str, *, streams: bool) -> Turn:
         if self._current and not self._current.is_stopped:
             self._current.is_abandoned = True
-        # A message begins when all calls before it have ended. Their names may come again: some servers count anew in each.
+        # A message begins when all calls before it have ended. Their names may come again: some
+        # servers count anew in each.
         self._turn_of = {call: turn for call, turn in self._turn_of.items() if turn.is_abandoned}
         self._current = Turn(message, streams=streams)
         self.count += 1
@@ -87,7 +106,8 @@ class Turns:
         turn = self._current
         if turn is None or (called.is_whole and (turn.streams or turn.message != called.message)):
             return self._begin(called.message, streams=not called.is_whole)
-        if turn.is_settled and not turn.knows(called.call):  # it comes too late: the others were judged without it
+        # It comes too late: the others were judged without it
+        if turn.is_settled and not turn.knows(called.call):
             turn = Turn(called.message, streams=False)
             turn.is_abandoned = True
         return turn
@@ -101,7 +121,10 @@ _BEFORE_A_CALL = "PreToolUse"
 
 
 class Hooks:
-    """What the stream tells of hooks. Of several that change a call, the one that ends last is right: that must be ours."""
+    """What the stream tells of hooks.
+
+    Of several that change a call, the one that ends last is right: that must be ours.
+    """
 
     def __init__(self) -> None:
         self._running: set[str] = set()

@@ -1,4 +1,7 @@
-"""What a run used, as the session's file tells it: also of a run that was stopped and has printed no result."""
+"""What a run used, as the session's file tells it.
+
+Also of a run that was stopped and has printed no result.
+"""
 
 from collections.abc import Iterator
 
@@ -23,10 +26,15 @@ class _OfModel(msgspec.Struct, rename="camel"):
 
 
 class _Account(msgspec.Struct, tag_field="type", tag="cost-state"):
-    """What a whole session has used, subagents included; the program writes one whenever it leaves in good order."""
+    """What a whole session has used, subagents included.
+
+    The program writes one whenever it leaves in good order.
+    """
 
     cost: float = msgspec.field(name="totalCostUSD", default=0.0)
-    models: dict[str, _OfModel] = msgspec.field(name="modelUsage", default_factory=dict[str, _OfModel])
+    models: dict[str, _OfModel] = msgspec.field(
+        name="modelUsage", default_factory=dict[str, _OfModel]
+    )
 
     @property
     def input_tokens(self) -> int:
@@ -51,8 +59,8 @@ class _Spoken(msgspec.Struct, tag_field="type", tag="assistant"):
 def used_since(before: bytes, after: bytes) -> Used:
     """Return what a session used from one moment of its file to a later one.
 
-    Of both ways to count, the one that finds more is right: the program's own account forgets runs that were killed, the messages
-    are only those of the main agent.
+    Of both ways to count, the one that finds more is right: the program's own account forgets runs
+    that were killed, the messages are only those of the main agent.
     """
     old, new = _accounts(before), _accounts(after)
     first, last = old[-1] if old else _Account(), new[-1] if new else _Account()
@@ -60,8 +68,13 @@ def used_since(before: bytes, after: bytes) -> Used:
     for name in _messages(before):
         spoken.pop(name, None)
     return Used(
-        input_tokens=max(last.input_tokens - first.input_tokens, sum(_read(usage) for usage in spoken.values())),
-        output_tokens=max(last.output_tokens - first.output_tokens, sum(usage.output_tokens for usage in spoken.values())),
+        input_tokens=max(
+            last.input_tokens - first.input_tokens, sum(_read(usage) for usage in spoken.values())
+        ),
+        output_tokens=max(
+            last.output_tokens - first.output_tokens,
+            sum(usage.output_tokens for usage in spoken.values()),
+        ),
         cost=last.cost - first.cost if len(new) > len(old) else None,
     )
 
@@ -71,12 +84,21 @@ def _read(usage: Usage | _OfModel) -> int:
 
 
 def _accounts(content: bytes) -> list[_Account]:
-    return [each for each in _entries(content, b'"type":"cost-state"') if isinstance(each, _Account)]
+    return [
+        each for each in _entries(content, b'"type":"cost-state"') if isinstance(each, _Account)
+    ]
 
 
 def _messages(content: bytes) -> dict[str, Usage]:
-    """Return what each message of the model used: it has several entries, and every one of them tells it."""
-    spoken = [each.message for each in _entries(content, b'"type":"assistant"') if isinstance(each, _Spoken)]
+    """Return what each message of the model used.
+
+    It has several entries, and every one of them tells it.
+    """
+    spoken = [
+        each.message
+        for each in _entries(content, b'"type":"assistant"')
+        if isinstance(each, _Spoken)
+    ]
     return {message.id: message.usage for message in spoken}
 
 

@@ -29,7 +29,9 @@ PAUSED = (
     "you repeat it. Then continue with the task."
 )
 MADE = "You have made these calls already, though you may not see them above. Do not repeat them for that reason:"
-UNANSWERED = "Not answered: nobody has answered these questions. Ask them again if you still need to know."
+UNANSWERED = (
+    "Not answered: nobody has answered these questions. Ask them again if you still need to know."
+)
 DECIDED = "A person has decided about the calls that were held. Continue with the task."
 
 
@@ -71,7 +73,9 @@ def made_before(name: str, held: Held) -> str:
         return f"- nothing is known of one ({name})"
     result, call = held.result, f"{held.call.tool} {_shortened(input_of(held.call.body))} ({name})"
     if result is None:
-        return f"- {call}: {_INTERRUPTED if held.call.state is CallState.FAILED else begun(held.call)}"
+        return (
+            f"- {call}: {_INTERRUPTED if held.call.state is CallState.FAILED else begun(held.call)}"
+        )
     if result.settled_by:
         return f"- {call}: {carried_out(held)}"
     return f"- {call}: it {'succeeded' if result.ok else 'failed'}\n{result.output}".rstrip()
@@ -87,8 +91,13 @@ def edited(held: Held) -> str | None:
 
 def news(held: Sequence[Held], answers: Sequence[Ask]) -> str:
     """Say what became of calls that were held together, and what was answered."""
-    answered = [f"- answered, you need not ask again: {ask.prompt}\nThe answer is: {ask.reply}" for ask in answers]
-    return "\n".join(["Of the other calls that were held:", *(_news(each) for each in held), *answered])
+    answered = [
+        f"- answered, you need not ask again: {ask.prompt}\nThe answer is: {ask.reply}"
+        for ask in answers
+    ]
+    return "\n".join(
+        ["Of the other calls that were held:", *(_news(each) for each in held), *answered]
+    )
 
 
 def _news(held: Held) -> str:
@@ -105,6 +114,9 @@ def _news(held: Held) -> str:
 
 
 def _shortened(arguments: dict[str, Any]) -> str:
-    """Return arguments so that the model knows which call is meant; it has said them itself, however long they are."""
+    """Return arguments so that the model knows which call is meant.
+
+    It has said them itself, however long they are.
+    """
     text = msgspec.json.encode(arguments).decode()
     return text if len(text) <= _LONG else f"{text[:_LONG]} ({len(text) - _LONG} characters more)"

@@ -59,8 +59,13 @@ class _Settings(msgspec.Struct):
     def asking(self) -> dict[str, Any]:
         """What has Codex ask about each tool of each MCP server, whatever a person or the server itself says of it."""
         servers = self.config.mcp_servers or {}
-        asks: dict[str, Any] = {f"mcp_servers.{name}.default_tools_approval_mode": _ASKS for name in servers}
-        tools = {name: {tool: {"approval_mode": _ASKS} for tool in server.tools or ()} for name, server in servers.items()}
+        asks: dict[str, Any] = {
+            f"mcp_servers.{name}.default_tools_approval_mode": _ASKS for name in servers
+        }
+        tools = {
+            name: {tool: {"approval_mode": _ASKS} for tool in server.tools or ()}
+            for name, server in servers.items()
+        }
         return asks | {f"mcp_servers.{name}.tools": each for name, each in tools.items() if each}
 
 
@@ -116,7 +121,8 @@ class Thread:
         self._hook = launch.hook
         self.binary = launch.binary
         if program.has_rules(launch.setup, launch.workspace, launch.environment):
-            rehearse(launch)  # what a rule of Codex allows it does not ask about: the hook alone holds it
+            # What a rule of Codex allows it does not ask about: the hook alone holds it
+            rehearse(launch)
         self._hooks = Hooks(launch.place, seal=launch.seal)
         self._channel = launch.start("app-server", *launch.settings, hooks=self._hooks)
         self.id = ""
@@ -145,7 +151,9 @@ class Thread:
         self._channel.send({"method": "initialized"})
         if not self._ask("hooks/list", {"cwds": [self._workspace]}, hook.Listed).holds(self._hook):
             why = f"Codex {self.version} does not take the hook at which its calls wait"
-            raise AdjournError(": ".join(filter(None, [why, self._launch.complaint])), way_out=hook.SWITCHED_OFF)
+            raise AdjournError(
+                ": ".join(filter(None, [why, self._launch.complaint])), way_out=hook.SWITCHED_OFF
+            )
         settings = self._ask("config/read", {"cwd": self._workspace}, _Settings)
         self._asking = settings.asking
         if settings.config.has_plugins or self._has_apps():
@@ -160,7 +168,10 @@ class Thread:
         return account is not None and account.type != _KEY
 
     def _rehearse(self) -> None:
-        """Have another Codex show that it asks the hook: tools of plugins and apps cannot be made to ask in another way."""
+        """Have another Codex show that it asks the hook.
+
+        Tools of plugins and apps cannot be made to ask in another way.
+        """
         self._hooks.close()  # it asks in the same place
         try:
             rehearse(self._launch)
@@ -174,16 +185,26 @@ class Thread:
         except Refused as refused:
             raise _not_resumed(thread, refused) from refused
         if self.id != thread:
-            raise CannotResume(f"Codex opened thread {self.id} in the place of {thread}", way_out="adjourn restart")
+            raise CannotResume(
+                f"Codex opened thread {self.id} in the place of {thread}", way_out="adjourn restart"
+            )
 
     def _settings(self) -> dict[str, Any]:
-        settings: dict[str, Any] = {"cwd": self._workspace, "approvalPolicy": "untrusted", "sandbox": self._setup.sandbox.value}
+        settings: dict[str, Any] = {
+            "cwd": self._workspace,
+            "approvalPolicy": "untrusted",
+            "sandbox": self._setup.sandbox.value,
+        }
         settings |= {"config": self._asking} if self._asking else {}
         return settings | ({"model": self._setup.model} if self._setup.model else {})
 
     def _open(self, method: str, params: dict[str, Any]) -> None:
         opened = self._ask(method, params, _Opened)
-        self.id, self.path, self._sandbox = opened.thread.id, opened.thread.path or "", opened.sandbox
+        self.id, self.path, self._sandbox = (
+            opened.thread.id,
+            opened.thread.path or "",
+            opened.sandbox,
+        )
 
     def tell_outputs(self, outputs: Sequence[Mapping[str, Any]]) -> None:
         """Write outputs of open calls into the thread, as if the calls had ended so."""
@@ -201,7 +222,9 @@ class Thread:
         params = {"command": argv, "cwd": cwd, "sandboxPolicy": sandbox, "disableTimeout": True}
         done = self._ask("command/exec", params, _Executed, within=_FOR_EVER)
         output, left_out = cut(done.stdout + done.stderr)
-        return CallResult(ok=done.exit_code == 0, output=output, exit_code=done.exit_code, left_out=left_out)
+        return CallResult(
+            ok=done.exit_code == 0, output=output, exit_code=done.exit_code, left_out=left_out
+        )
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> CallResult:
         """Have a tool of an MCP server called as Codex would have called it, and return what it gave back."""
@@ -218,7 +241,11 @@ class Thread:
     @cached_property
     def _tools(self) -> dict[str, tuple[str, str]]:
         running = self._ask("mcpServerStatus/list", {"threadId": self.id}, _Servers).data
-        named = [(f"mcp__{server.name}__{tool}", (server.name, tool)) for server in running for tool in server.tools]
+        named = [
+            (f"mcp__{server.name}__{tool}", (server.name, tool))
+            for server in running
+            for tool in server.tools
+        ]
         names = [name for name, _ in named]
         return {name: tool for name, tool in named if names.count(name) == 1}
 
@@ -244,17 +271,24 @@ class Thread:
     def kill(self) -> int:
         """End the app-server and all that it started, and leave the thread as it is on disk."""
         code = self._channel.kill()
-        self._hooks.close()  # not before: a hook that nobody answers is a no, of which the model would hear
+        # Not before: a hook that nobody answers is a no, of which the model would hear
+        self._hooks.close()
         return code
 
     def _ask(self, method: str, params: object, type_: type[_T], *, within: float = _ANSWER) -> _T:
         try:
             return msgspec.json.decode(self._channel.ask(method, params, within=within), type=type_)
         except msgspec.MsgspecError as error:
-            raise AdjournError(f"Codex answered {method} in a way that cannot be read: {error}") from error
+            raise AdjournError(
+                f"Codex answered {method} in a way that cannot be read: {error}"
+            ) from error
 
 
 def _not_resumed(thread: str, refused: Refused) -> CannotResume:
     if _IN_USE in refused.refusal.message:
-        return InUse(f"another process has Codex thread {thread} open", way_out="end it, and resume again")
-    return CannotResume(f"Codex cannot resume thread {thread}: {refused.refusal.message}", way_out="adjourn restart")
+        return InUse(
+            f"another process has Codex thread {thread} open", way_out="end it, and resume again"
+        )
+    return CannotResume(
+        f"Codex cannot resume thread {thread}: {refused.refusal.message}", way_out="adjourn restart"
+    )

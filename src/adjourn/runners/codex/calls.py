@@ -38,11 +38,17 @@ class Calls:
         self._call_of: dict[str, str] = {}  # and the call of the model that each is part of
 
     def take(self, wanted: Sequence[Wanted], rollout: Rollout, *, said: str | None) -> bool:
-        """Take a whole batch of calls, if all of them may run now; else none of them runs. `said` are the model's last words."""
+        """Take a whole batch of calls, if all of them may run now; else none of them runs.
+
+        `said` are the model's last words.
+        """
         self._said = said or ""
         calls = self._approved_or_put(wanted, rollout)
         names = [call.tool_call_id for call in calls]
-        put = [Put(item=each.item, call=rollout.call_of(each.item), name=name) for each, name in zip(wanted, names, strict=True)]
+        put = [
+            Put(item=each.item, call=rollout.call_of(each.item), name=name)
+            for each, name in zip(wanted, names, strict=True)
+        ]
         self._keeper.remember(put=tuple(put))
         self._call_of |= {each.item: each.call for each in put}
         may_run = all(call.state is CallState.APPROVED for call in calls)
@@ -63,7 +69,11 @@ class Calls:
         workspace = self._drive.task.spec.workspace
         if wanted.method == HOOK and wanted.arguments.get("cwd") == workspace and details.workdir:
             is_told = details.workdir != NOT_TOLD
-            arguments |= {"cwd": _directory(workspace, details.workdir)} if is_told else {"workdir": NOT_TOLD}
+            arguments |= (
+                {"cwd": _directory(workspace, details.workdir)}
+                if is_told
+                else {"workdir": NOT_TOLD}
+            )
         return msgspec.structs.replace(wanted, arguments=arguments)
 
     def _sandbox_of(self, details: Details) -> str:
@@ -73,7 +83,10 @@ class Calls:
         return self._sandbox if asked in {None, "use_default"} else str(asked)
 
     def _approved_or_put(self, wanted: Sequence[Wanted], rollout: Rollout) -> list[Call]:
-        """Return the call of each: one that was approved before and is repeated now, or a new one."""
+        """Return the call of each.
+
+        One that was approved before and is repeated now, or a new one.
+        """
         approved = self._approved_before()
         repeated = {each.item: _taken(approved, each.body) for each in wanted}
         new = [each for each in wanted if repeated[each.item] is None]
@@ -83,18 +96,33 @@ class Calls:
 
     def _approved_before(self) -> list[Call]:
         found = [self._drive.held(name) for name in self._keeper.memory.told]
-        return [held.call for held in found if held and held.call and held.call.state is CallState.APPROVED]
+        return [
+            held.call
+            for held in found
+            if held and held.call and held.call.state is CallState.APPROVED
+        ]
 
     def _proposed(self, wanted: Wanted, rollout: Rollout) -> Proposed:
         cell = rollout.call_of(wanted.item)
-        before = [f"Its script has already run {each.told}" for each in self._keeper.memory.ran if each.call == cell]
+        before = [
+            f"Its script has already run {each.told}"
+            for each in self._keeper.memory.ran
+            if each.call == cell
+        ]
         said = "\n".join(filter(None, [self._said, wanted.words, *before]))
         return Proposed(
-            tool=wanted.tool, body=wanted.body, label=wanted.item, words=said or None, editable=_editable(wanted.arguments)
+            tool=wanted.tool,
+            body=wanted.body,
+            label=wanted.item,
+            words=said or None,
+            editable=_editable(wanted.arguments),
         )
 
     def _hand_out(self, items: Sequence[str], calls: Sequence[Call]) -> bool:
-        """Take all calls of a batch out of the store, or none: before the first is answered nothing runs."""
+        """Take all calls of a batch out of the store, or none.
+
+        Before the first is answered nothing runs.
+        """
         for item, call in zip(items, calls, strict=True):
             handed = self._drive.hand_out(call)
             if handed is None:
@@ -111,7 +139,12 @@ class Calls:
             return False
         result, cell = _result(item), rollout.call_of(name)
         if cell != name:
-            ran = Ran(call=cell, line=words.line_of(call), output=result.output, exit_code=result.exit_code)
+            ran = Ran(
+                call=cell,
+                line=words.line_of(call),
+                output=result.output,
+                exit_code=result.exit_code,
+            )
             self._keeper.remember(ran=(*self._keeper.memory.ran, ran))
         self._close(name, result)
         return True
@@ -127,7 +160,10 @@ class Calls:
         return tuple(call.tool_call_id for call in self._approved_before())
 
     def close_refused(self, rollout: Rollout, begun: Container[str]) -> None:
-        """Close the calls that Codex itself did not make after all, say a patch that does not fit: nothing was begun of them."""
+        """Close the calls that Codex itself did not make after all, say a patch that does not fit.
+
+        Nothing was begun of them.
+        """
         for item in [name for name in self._handed if name not in begun]:
             call = self._call_of.get(item, item)
             told = rollout.closed.get(call)
@@ -136,18 +172,32 @@ class Calls:
 
     def running(self, rollout: Rollout, items: Mapping[str, Item]) -> list[str]:
         """Return the calls that are known to run still, some of them while the model has gone on."""
-        return [name for name in self._handed if _runs(items.get(name)) or _RUNS_ON in self._told_of(name, rollout)]
+        return [
+            name
+            for name in self._handed
+            if _runs(items.get(name)) or _RUNS_ON in self._told_of(name, rollout)
+        ]
 
     def _told_of(self, item: str, rollout: Rollout) -> str:
         return rollout.closed.get(self._call_of.get(item, item), "")
 
     def cut_off(
-        self, rollout: Rollout, printed: Mapping[str, str], *, names: Sequence[str] | None = None, why: str
+        self,
+        rollout: Rollout,
+        printed: Mapping[str, str],
+        *,
+        names: Sequence[str] | None = None,
+        why: str,
     ) -> list[Call]:
-        """Close calls that were being made when the run ended: all, or these; the model hears of each when it goes on."""
+        """Close calls that were being made when the run ended.
+
+        All, or these; the model hears of each when it goes on.
+        """
         cut_off = {item: self._handed[item] for item in (self._handed if names is None else names)}
         # Where the model has gone on meanwhile, no output can tell it.
-        untold = [call.tool_call_id for item, call in cut_off.items() if self._told_of(item, rollout)]
+        untold = [
+            call.tool_call_id for item, call in cut_off.items() if self._told_of(item, rollout)
+        ]
         self._keeper.remember(cut=(*self._keeper.memory.cut, *untold))
         for item in cut_off:
             output, left_out = cut(printed.get(item, ""))
@@ -158,9 +208,16 @@ class Calls:
         self._drive.close(self._handed.pop(item), result)
 
     def execute(self, thread: Thread, parts: Sequence[tuple[Put, Held]]) -> bool:
-        """Run what was approved, as Codex would have; say whether no person has to be asked again."""
+        """Run what was approved, as Codex would have.
+
+        Say whether no person has to be asked again.
+        """
         for put, held in parts:
-            if held.call and held.call.state is CallState.APPROVED and _can_execute(thread, held.call):
+            if (
+                held.call
+                and held.call.state is CallState.APPROVED
+                and _can_execute(thread, held.call)
+            ):
                 if not self._hand_out([put.item], [held.call]):
                     return False
                 self._close(put.item, _executed(thread, self._handed[put.item]))
@@ -170,8 +227,8 @@ class Calls:
 def _directory(cwd: str, workdir: str) -> str:
     """Return the directory that a call names.
 
-    Codex takes `..` off by the words alone. Where a link changes what that means, the path is left as it is:
-    the policy takes a path with `..` for a directory that nobody knows.
+    Codex takes `..` off by the words alone. Where a link changes what that means, the path is left
+    as it is: the policy takes a path with `..` for a directory that nobody knows.
     """
     named = os.path.join(cwd, workdir)
     plain = os.path.normpath(named)
@@ -182,14 +239,24 @@ def _editable(arguments: Mapping[str, object]) -> bytes | None:
     """Return what a person may change of a call: the text of a command, and nothing around it."""
     if not isinstance(arguments.get("command"), str):
         return None
-    fixed: dict[str, object] = {name: {"enum": [value]} for name, value in arguments.items() if name != "command"}
+    fixed: dict[str, object] = {
+        name: {"enum": [value]} for name, value in arguments.items() if name != "command"
+    }
     properties = fixed | {"command": {"type": "string"}}
-    schema = {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties),
+        "additionalProperties": False,
+    }
     return msgspec.json.encode(schema)
 
 
 def _taken(approved: list[Call], body: bytes) -> Call | None:
-    """Take an approved call that is the same out of the list: of several that are, each has an approval of its own."""
+    """Take an approved call that is the same out of the list.
+
+    Of several that are, each has an approval of its own.
+    """
     found = next((call for call in approved if _fingerprint(call.body) == _fingerprint(body)), None)
     if found:
         approved.remove(found)
@@ -213,10 +280,17 @@ def _executed(thread: Thread, call: Call) -> CallResult:
     if call.tool not in _EXECUTABLE:
         return thread.call_tool(call.tool, arguments_of(call.body))
     match arguments_of(call.body):
-        case {"command": str(text), "shell": [str(shell), str(option)], "cwd": str(cwd), "sandbox": sandbox}:
+        case {
+            "command": str(text),
+            "shell": [str(shell), str(option)],
+            "cwd": str(cwd),
+            "sandbox": sandbox,
+        }:
             return thread.execute([shell, option, text], cwd=cwd, is_sandboxed=sandbox != OUTSIDE)
         case {"command": list(argv), "cwd": str(cwd), "sandbox": sandbox}:
-            return thread.execute([str(word) for word in argv], cwd=cwd, is_sandboxed=sandbox != OUTSIDE)
+            return thread.execute(
+                [str(word) for word in argv], cwd=cwd, is_sandboxed=sandbox != OUTSIDE
+            )
         case {"patch": str(text), "cwd": str(cwd)}:
             return thread.execute([thread.binary, _APPLIES_PATCH, text], cwd=cwd, is_sandboxed=True)
         case _:
@@ -232,4 +306,6 @@ def _result(item: Item) -> CallResult:
     if item.type == "mcpToolCall":
         given = msgspec.json.encode(item.result or item.error).decode()
     output, left_out = cut(given)
-    return CallResult(ok=item.status == "completed", output=output, exit_code=item.exit_code, left_out=left_out)
+    return CallResult(
+        ok=item.status == "completed", output=output, exit_code=item.exit_code, left_out=left_out
+    )

@@ -71,7 +71,10 @@ class Refused(AdjournError):
 
 
 class Interrupts:
-    """Turns the signals that pause a run into something to poll: none ever breaks into what is being written down."""
+    """Turns the signals that pause a run into something to poll.
+
+    None ever breaks into what is being written down.
+    """
 
     def __init__(self) -> None:
         self._reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -115,7 +118,9 @@ class Hooks:
             self._count += 1
             name = f"{HOOK}-{self._count}"
             self._waiting[name] = asked
-            yield Message(id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request)))
+            yield Message(
+                id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request))
+            )
 
     def refuse_replaced(self) -> None:
         """Raise if hooks find something else in the place of our socket."""
@@ -136,7 +141,10 @@ class Hooks:
 
 
 class Channel:
-    """A child process that speaks JSON, a message a line: requests and answers, or events to which nobody answers."""
+    """A child process that speaks JSON, a message a line.
+
+    Requests and answers, or events to which nobody answers.
+    """
 
     def __init__(
         self,
@@ -150,7 +158,9 @@ class Channel:
         interrupts: Interrupts,
         is_spoken_to: bool,
     ) -> None:
-        self._child = _started(argv, cwd=cwd, env=env, complaints=complaints, bind=bind, is_spoken_to=is_spoken_to)
+        self._child = _started(
+            argv, cwd=cwd, env=env, complaints=complaints, bind=bind, is_spoken_to=is_spoken_to
+        )
         self._is_spoken_to = is_spoken_to
         sleep = find_tool("sleep", path=env.get("PATH", os.defpath), workspace=cwd)
         self._keeper = _keeping(self._stdin, sleep=sleep) if is_spoken_to else None
@@ -161,7 +171,10 @@ class Channel:
         self._last_id = 0
 
     def ask(self, method: str, params: object, *, within: float) -> msgspec.Raw:
-        """Ask for something and return the answer; what else is said meanwhile is kept for `next`."""
+        """Ask for something and return the answer.
+
+        What else is said meanwhile is kept for `next`.
+        """
         self._last_id += 1
         number, kept = self._last_id, list[Message]()
         self.send({"id": number, "method": method, "params": params})
@@ -218,7 +231,9 @@ class Channel:
         return Gone()
 
     def _take(self, piece: bytes) -> None:
-        *lines, rest = (self._rest + piece).split(b"\n") if b"\n" in piece else (self._rest + piece,)
+        *lines, rest = (
+            (self._rest + piece).split(b"\n") if b"\n" in piece else (self._rest + piece,)
+        )
         self._rest = bytearray(rest)
         read = _message if self._is_spoken_to else _event
         self._messages.extend(read(bytes(line)) for line in lines if line.strip())
@@ -242,7 +257,8 @@ class Channel:
 
     def kill(self) -> int:
         """End the process and all that it started, at once; return its exit code."""
-        # One that was seen to leave has no number of its own any more; what it left alone ends with the run.
+        # One that was seen to leave has no number of its own any more; what it left alone ends with
+        # the run.
         below = _below(self._child.pid) if self._child.returncode is None else []
         self._child.kill()
         for pid in below:
@@ -267,13 +283,26 @@ class Channel:
 
 
 def _keeping(stdin: int, *, sleep: str) -> "subprocess.Popen[bytes]":
-    """Start what holds a pipe open when we die: an end of it would have Codex write that before it dies with us."""
+    """Start what holds a pipe open when we die.
+
+    An end of it would have Codex write that before it dies with us.
+    """
     null = subprocess.DEVNULL
-    return subprocess.Popen([sleep, "infinity"], stdin=null, stdout=null, stderr=null, pass_fds=(stdin,), start_new_session=True)
+    return subprocess.Popen(
+        [sleep, "infinity"],
+        stdin=null,
+        stdout=null,
+        stderr=null,
+        pass_fds=(stdin,),
+        start_new_session=True,
+    )
 
 
 def _below(pid: int) -> list[int]:
-    """Return what a process started, and what that started in turn; whoever slips through ends with the run."""
+    """Return what a process started, and what that started in turn.
+
+    Whoever slips through ends with the run.
+    """
     children: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -301,14 +330,23 @@ def _event(line: bytes) -> Message:
 
 
 def _started(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], complaints: str, bind: Callable[[], None], is_spoken_to: bool
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    complaints: str,
+    bind: Callable[[], None],
+    is_spoken_to: bool,
 ) -> "subprocess.Popen[bytes]":
     pipe = subprocess.PIPE
-    stdin = pipe if is_spoken_to else subprocess.DEVNULL  # what it is not told there it would wait for
+    # What it is not told there it would wait for
+    stdin = pipe if is_spoken_to else subprocess.DEVNULL
     try:
         with open(complaints, "ab") as stderr:
-            # A session of its own: the interrupt that pauses a run must not reach it, or it would tell its model of it. For the
-            # same reason it dies with us: left alone, it would write into the thread that somebody stopped it on purpose.
+            # A session of its own: the interrupt that pauses a run must not reach it, or it would
+            # tell its model of it. For the
+            # same reason it dies with us: left alone, it would write into the thread that somebody
+            # stopped it on purpose.
             return subprocess.Popen(
                 argv,
                 cwd=cwd,
@@ -321,4 +359,6 @@ def _started(
                 preexec_fn=bind,  # noqa: PLW1509 -- one call of the system, which takes no lock
             )
     except OSError as error:
-        raise AdjournError(f"{argv[0]} cannot be started: {error.strerror}", way_out="adjourn doctor") from error
+        raise AdjournError(
+            f"{argv[0]} cannot be started: {error.strerror}", way_out="adjourn doctor"
+        ) from error

@@ -20,7 +20,13 @@ Documents = Callable[[str], bytes | None]
 
 
 def looks(
-    spec: Spec, *, of: str, ref: str | None, documents: Documents, environment: Mapping[str, str], starts: bool
+    spec: Spec,
+    *,
+    of: str,
+    ref: str | None,
+    documents: Documents,
+    environment: Mapping[str, str],
+    starts: bool,
 ) -> Iterator[Look]:
     """Look at the thread and the program of a task that has left; `of` is the task's own session, `ref` the provider's.
 
@@ -31,18 +37,26 @@ def looks(
         yield Look(thing="session", fine=ref is None, says="it had not begun when it left")
     else:
         path = os.path.join(program.home(environment), memory.place)
-        yield _look_at_thread(memory, ref or memory.thread, path, documents(SESSION), prompt=spec.prompt or "")
+        yield _look_at_thread(
+            memory, ref or memory.thread, path, documents(SESSION), prompt=spec.prompt or ""
+        )
     setup, before = setup_of((spec.setup or "").encode()), memory.version if memory else ""
     yield _look_at_program(setup, before, environment, workspace=spec.workspace, starts=starts)
 
 
-def _look_at_thread(memory: Memory, name: str, path: str, copy: bytes | None, *, prompt: str) -> Look:
+def _look_at_thread(
+    memory: Memory, name: str, path: str, copy: bytes | None, *, prompt: str
+) -> Look:
     try:
         program.require_thread(name)
     except AdjournError as error:
         return Look(thing="session", fine=False, says=error.sentence)
     if name != memory.thread:
-        return Look(thing="session", fine=False, says=f"{name} is not the thread that was kept, {memory.thread}")
+        return Look(
+            thing="session",
+            fine=False,
+            says=f"{name} is not the thread that was kept, {memory.thread}",
+        )
     if is_whole(path, copy=copy, prompt=prompt):
         return Look(thing="session", fine=True, says=f"{name}, in {path}")
     what = "its file is damaged" if os.path.exists(path) else "its file is not there"
@@ -50,16 +64,26 @@ def _look_at_thread(memory: Memory, name: str, path: str, copy: bytes | None, *,
         says = f"{name}: {what}, and its copy cannot be put there: {place} is not a directory that can be written to"
         return Look(thing="session", fine=False, says=says)
     if copy:
-        return Look(thing="session", fine=True, says=f"{name}: {what}, the copy in the store takes its place")
+        return Look(
+            thing="session",
+            fine=True,
+            says=f"{name}: {what}, the copy in the store takes its place",
+        )
     return Look(thing="session", fine=False, says=f"{name}: {what}, and there is no copy of it")
 
 
-def _look_at_program(setup: Setup, before: str, environment: Mapping[str, str], *, workspace: str, starts: bool) -> Look:
+def _look_at_program(
+    setup: Setup, before: str, environment: Mapping[str, str], *, workspace: str, starts: bool
+) -> Look:
     try:
         binary = program.binary(setup, environment, workspace=workspace)
         if not starts:
             then = f"; it was {before} when the task left" if before else ""
-            return Look(thing="program", fine=True, says=f"{binary}{then}; its version is checked when it starts")
+            return Look(
+                thing="program",
+                fine=True,
+                says=f"{binary}{then}; its version is checked when it starts",
+            )
         now = installed_version(_words(binary, environment, workspace=workspace))
     except AdjournError as error:
         return Look(thing="program", fine=False, says=error.sentence)
@@ -75,13 +99,24 @@ def installed_version(words: Sequence[str]) -> str:
     """Return the version of the program, or say what is wrong with it."""
     binary, argv = words[-1], [*words, "--version"]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        raise AdjournError(f"{binary} does not say its version", way_out="npm install -g @openai/codex") from error
+        raise AdjournError(
+            f"{binary} does not say its version", way_out="npm install -g @openai/codex"
+        ) from error
     version = program.version_in(done.stdout) if _NAME in done.stdout else ()
     if not version:
         said = done.stdout.strip()[:100] or "of no known version"
-        raise AdjournError(f"{binary} is {said}; it must be Codex", way_out="npm install -g @openai/codex")
+        raise AdjournError(
+            f"{binary} is {said}; it must be Codex", way_out="npm install -g @openai/codex"
+        )
     program.refuse_too_old(version)
     return ".".join(map(str, version))
 
@@ -90,7 +125,11 @@ def diagnosis(environment: Mapping[str, str], *, workspace: str) -> Look | None:
     """Say what the installed program can do, for whoever wonders; nothing where there is none."""
     setup = Setup(program=environment.get(VARIABLE) or PROGRAM)
     try:
-        words = _words(program.binary(setup, environment, workspace=workspace), environment, workspace=workspace)
+        words = _words(
+            program.binary(setup, environment, workspace=workspace),
+            environment,
+            workspace=workspace,
+        )
     except AdjournError:
         if VARIABLE in environment:
             raise
@@ -102,5 +141,11 @@ def diagnosis(environment: Mapping[str, str], *, workspace: str) -> Look | None:
 
 def _way_in(words: Sequence[str]) -> str:
     argv = [*words, "app-server", "--help"]
-    done = subprocess.run(argv, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
-    return "it has an app-server" if done.returncode == 0 else "it has no app-server, so `codex exec` is used"
+    done = subprocess.run(
+        argv, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
+    )
+    return (
+        "it has an app-server"
+        if done.returncode == 0
+        else "it has no app-server, so `codex exec` is used"
+    )

@@ -1,4 +1,7 @@
-"""Listens to one thread: collects what Codex asks for until the batch is whole, and notices when it is stuck."""
+"""Listens to one thread.
+
+Collects what Codex asks for until the batch is whole, and notices when it is stuck.
+"""
 
 import time
 from collections.abc import Sequence
@@ -10,7 +13,16 @@ from adjourn.core.errors import AdjournError
 from adjourn.runners.codex.channel import HOOK, Message, Silent
 from adjourn.runners.codex.memory import Usage, usage_of
 from adjourn.runners.codex.options import Setup
-from adjourn.runners.codex.protocol import Harmless, Item, Questions, Reply, Request, Strange, Wanted, read_request
+from adjourn.runners.codex.protocol import (
+    Harmless,
+    Item,
+    Questions,
+    Reply,
+    Request,
+    Strange,
+    Wanted,
+    read_request,
+)
 from adjourn.runners.codex.session import OpenCall, Rollout
 
 _QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
@@ -18,7 +30,14 @@ _BESIDE = 1.0  # the same, of a call of another tool that may run beside this on
 _LOOK = 0.05
 _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
 _FINAL = frozenset(  # what the model's server, or Codex itself, would say again to the same request
-    {"badRequest", "contextWindowExceeded", "cyberPolicy", "misalignmentPolicyViolation", "modelNotFound", "sandboxError"}
+    {
+        "badRequest",
+        "contextWindowExceeded",
+        "cyberPolicy",
+        "misalignmentPolicyViolation",
+        "modelNotFound",
+        "sandboxError",
+    }
 )
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
 
@@ -92,7 +111,8 @@ class Conversation:
         self._setup = setup
         self._requests: dict[int | str, Wanted | Questions] = {}
         self._let: dict[str, Wanted] = {}
-        self._granted: set[str] = set()  # the items about which Codex has asked a second time, and got the same answer
+        # The items about which Codex has asked a second time, and got the same answer
+        self._granted: set[str] = set()
         self._answered: set[str] = set()  # the items of earlier batches
         self._heard_at = time.monotonic()
         self._retries = 0
@@ -108,7 +128,9 @@ class Conversation:
             if self._requests and self._is_whole():
                 return self._batch()
             try:
-                message = self._thread.next(_LOOK if self._requests else min(patience or silence, silence))
+                message = self._thread.next(
+                    _LOOK if self._requests else min(patience or silence, silence)
+                )
             except Silent:
                 if self._is_stuck():
                     raise Stuck(f"Codex said nothing for {silence:g} s") from None
@@ -121,14 +143,20 @@ class Conversation:
 
     def _is_stuck(self) -> bool:
         is_silent = time.monotonic() - self._heard_at >= self._setup.silence - _LOOK
-        return is_silent and not self._requests and not any(item.is_under_way for item in self.items.values())
+        return (
+            is_silent
+            and not self._requests
+            and not any(item.is_under_way for item in self.items.values())
+        )
 
     def _is_whole(self) -> bool:
         quiet = time.monotonic() - self._heard_at
         self._rollout.read_on()
         known = {request.item for request in self._requests.values()} | self._answered
         unheard = [call for call in self._rollout.open_calls if call.id not in known]
-        has_all = self._rollout.answer_is_whole and not any(call.name in _ASKED_ABOUT for call in unheard)
+        has_all = self._rollout.answer_is_whole and not any(
+            call.name in _ASKED_ABOUT for call in unheard
+        )
         return quiet >= (max(map(_delay, unheard), default=0.0) if has_all else _PATIENCE)
 
     def _batch(self) -> Batch:
@@ -142,18 +170,25 @@ class Conversation:
         if message.method is None:
             return None
         if message.id is not None:
-            self._take_request(read_request(message, thread=self._thread.id, items=self._not_granted()))
+            self._take_request(
+                read_request(message, thread=self._thread.id, items=self._not_granted())
+            )
             return None
         try:
-            return self._take_notice(message.method, msgspec.json.decode(message.params, type=dict[str, Any] | None))
+            return self._take_notice(
+                message.method, msgspec.json.decode(message.params, type=dict[str, Any] | None)
+            )
         except (LookupError, msgspec.MsgspecError) as error:
-            raise AdjournError(f"Codex said {message.method} in a way that cannot be read: {error}") from error
+            raise AdjournError(
+                f"Codex said {message.method} in a way that cannot be read: {error}"
+            ) from error
 
     def _take_request(self, request: Request) -> None:
         match request:
             case Strange() | Harmless():
                 self._thread.answer(request.answer())
-            case Wanted(item=item) if item in self._let and request.method != HOOK:  # a hook is always a call of its own
+            case Wanted(item=item) if item in self._let and request.method != HOOK:
+                # A hook is always a call of its own
                 self._granted.add(item)
                 self._thread.answer(request.answer(yes=self._let.pop(item).covers(request)))
             case Questions(given=dict()) if not self.hears_questions_at_hooks:
@@ -166,7 +201,10 @@ class Conversation:
         return {name: item for name, item in self.items.items() if name not in self._granted}
 
     def let(self, wanted: Sequence[Wanted]) -> None:
-        """Take note of calls that were let through at their hook: when Codex asks once more, it is the same answer."""
+        """Take note of calls that were let through at their hook.
+
+        When Codex asks once more, it is the same answer.
+        """
         self._let |= {each.item: each for each in wanted if each.method == HOOK}
 
     def _take_notice(self, method: str, params: dict[str, Any] | None) -> Event | None:
@@ -179,7 +217,9 @@ class Conversation:
             case "item/completed":
                 return self._take_ended(msgspec.convert(params["item"], Item))
             case "item/commandExecution/outputDelta":
-                self.printed[params["itemId"]] = self.printed.get(params["itemId"], "") + str(params.get("delta", ""))
+                self.printed[params["itemId"]] = self.printed.get(params["itemId"], "") + str(
+                    params.get("delta", "")
+                )
             case "thread/tokenUsage/updated":
                 self.usage, self._retries = usage_of(params), 0
             case "serverRequest/resolved":
@@ -191,7 +231,9 @@ class Conversation:
             case "turn/completed":
                 turn = msgspec.convert(params["turn"], _Turn)
                 error = turn.error or _Error()
-                is_final = isinstance(error.codex_error_info, str) and error.codex_error_info in _FINAL
+                is_final = (
+                    isinstance(error.codex_error_info, str) and error.codex_error_info in _FINAL
+                )
                 return TurnEnded(status=turn.status, error=error.message or None, is_final=is_final)
             case _:
                 return None
@@ -212,5 +254,8 @@ class Conversation:
 
 
 def _delay(call: OpenCall) -> float:
-    """Return how long the request of an open call may take to come; tools of MCP servers wait for one another, or do not."""
+    """Return how long the request of an open call may take to come.
+
+    Tools of MCP servers wait for one another, or do not.
+    """
     return _QUIET if call.is_cell else _BESIDE

@@ -1,4 +1,7 @@
-"""Drives Codex through one run of a task: starts or resumes its thread, holds its calls, and leaves when a person is needed."""
+"""Drives Codex through one run of a task.
+
+Starts or resumes its thread, holds its calls, and leaves when a person is needed.
+"""
 
 import sys
 import time
@@ -29,8 +32,13 @@ from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
 
 
-def run_codex(drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> int:
-    """Run Codex for a task until it is done, or a person is needed, and return the exit code; `bind` has it die with us."""
+def run_codex(
+    drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]
+) -> int:
+    """Run Codex for a task until it is done, or a person is needed, and return the exit code.
+
+    `bind` has it die with us.
+    """
     driver = CodexDriver(drive, environment, adjourn=adjourn, bind=bind)
     try:
         return driver.run()
@@ -58,7 +66,14 @@ class _Live(msgspec.Struct, frozen=True):
 class CodexDriver:
     """One run of Codex."""
 
-    def __init__(self, drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        drive: Drive,
+        environment: Mapping[str, str],
+        *,
+        adjourn: str,
+        bind: Callable[[], None],
+    ) -> None:
         self._drive = drive
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = Keeper(drive, environment)
@@ -80,7 +95,11 @@ class CodexDriver:
         while True:
             live = self._opened()
             last_words = live.rollout.read_on().last_words
-            if last_words is not None and not self._keeper.memory.queried and not self._is_wanted_otherwise:
+            if (
+                last_words is not None
+                and not self._keeper.memory.queried
+                and not self._is_wanted_otherwise
+            ):
                 return self._conclude(live, last_words)
             code = self._converse(live) if self._go_on(live) else self._leave(live)
             if code is not None:
@@ -91,7 +110,7 @@ class CodexDriver:
         """Whether a reviewer wants something changed that no turn has answered yet."""
         return len(self._drive.feedback) > self._keeper.memory.reviews
 
-    # --- beginning ---------------------------------------------------------------------------------------------------------
+    # --- beginning --------------------------------------------------------------------------------
 
     def _opened(self) -> _Live:
         known = self._keeper.known
@@ -118,7 +137,10 @@ class CodexDriver:
         return ExecThread(self._launch, prompt=self._drive.task.spec.prompt or ""), ExecConversation
 
     def _go_on(self, live: _Live) -> bool:
-        """Tell Codex what came of its calls and let the model go on; say whether no person is needed first."""
+        """Tell Codex what came of its calls and let the model go on.
+
+        Say whether no person is needed first.
+        """
         if not live.rollout.read_on().has_prompt:
             live.thread.begin_turn(self._drive.task.spec.prompt)
             return True
@@ -128,29 +150,41 @@ class CodexDriver:
         live.thread.tell_outputs(deliveries.outputs(live.rollout))
         said = [deliveries.in_words(live.rollout), self._wish(live.rollout)]
         live.thread.begin_turn("\n\n".join(filter(None, said)) or None)
-        # Not before: what is forgotten here was said, or whoever is killed now leaves it to be said by the next.
+        # Not before: what is forgotten here was said, or whoever is killed now leaves it to be said
+        # by the next.
         told = dict.fromkeys((*self._calls.may_be_repeated, *deliveries.approved))
         self._keeper.remember(put=(), cut=(), ran=(), queried=(), told=tuple(told))
         return True
 
     def _wish(self, rollout: Rollout) -> str | None:
-        """Return what the newest reviewer wants changed, if that was not said yet; the same may have been wanted before."""
+        """Return what the newest reviewer wants changed, if that was not said yet.
+
+        The same may have been wanted before.
+        """
         wishes = [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback]
         newest = wishes[-1] if wishes else ""
         said = sum(text.endswith(newest) for text in rollout.heard)
         return newest if said < wishes.count(newest) else None
 
     def _execute(self, thread: Thread) -> bool:
-        """Run what was approved, if that is how approved calls come to run; say whether no person has to be asked again."""
-        return self._setup.on_approve is OnApprove.REPEAT or self._calls.execute(thread, self._deliveries().parts)
+        """Run what was approved, if that is how approved calls come to run.
+
+        Say whether no person has to be asked again.
+        """
+        return self._setup.on_approve is OnApprove.REPEAT or self._calls.execute(
+            thread, self._deliveries().parts
+        )
 
     def _deliveries(self) -> Deliveries:
         return Deliveries(self._keeper.memory, self._drive)
 
-    # --- while Codex works -------------------------------------------------------------------------------------------------
+    # --- while Codex works ------------------------------------------------------------------------
 
     def _converse(self, live: _Live) -> int | None:
-        """Take what comes until the run is over; None means that the thread has to be opened again."""
+        """Take what comes until the run is over.
+
+        None means that the thread has to be opened again.
+        """
         while True:
             event = live.talk.next(patience=None if self._keeper.is_resumable else _GLANCE)
             if not self._keeper.is_resumable:
@@ -167,10 +201,20 @@ class CodexDriver:
                         return self._leave_or_stop(live)
 
     def _take_batch(self, live: _Live, requests: Sequence[Wanted | Questions]) -> bool:
-        """Put all that Codex wants before the policy and before people; say whether all of it could be answered now."""
-        wanted = [self._calls.placed(request, live.rollout) for request in requests if isinstance(request, Wanted)]
+        """Put all that Codex wants before the policy and before people.
+
+        Say whether all of it could be answered now.
+        """
+        wanted = [
+            self._calls.placed(request, live.rollout)
+            for request in requests
+            if isinstance(request, Wanted)
+        ]
         asked = [request for request in requests if isinstance(request, Questions)]
-        asks = [ask_all(self._drive, self._keeper, each.questions, call=live.rollout.call_of(each.item)) for each in asked]
+        asks = [
+            ask_all(self._drive, self._keeper, each.questions, call=live.rollout.call_of(each.item))
+            for each in asked
+        ]
         is_asked = any(ask.is_open for each in asks for ask in each)
         if is_asked or not self._calls.take(wanted, live.rollout, said=live.talk.message):
             return False
@@ -182,7 +226,10 @@ class CodexDriver:
         return True
 
     def _leave_or_stop(self, live: _Live) -> int | None:
-        """Leave if a person is needed; else open the thread again, to tell Codex what it may not do."""
+        """Leave if a person is needed.
+
+        Else open the thread again, to tell Codex what it may not do.
+        """
         if any(ask.is_open for ask in self._drive.asks()):
             return self._leave(live)
         self._stop_in_time(live)
@@ -191,18 +238,22 @@ class CodexDriver:
     def _take_ended(self, live: _Live, item: Item) -> None:
         if item.type == "agentMessage":
             _say(item.text)
-            ask_all(self._drive, self._keeper, offered(item), call="")  # at once: nothing else keeps them
+            # At once: nothing else keeps them
+            ask_all(self._drive, self._keeper, offered(item), call="")
         if not self._calls.end(item, live.rollout) and item.has_acted:
             why = f"Codex did something that it had not asked for: {item.what}"
-            raise AdjournError(why, way_out="look for what allows it in Codex's own rules and settings")
+            raise AdjournError(
+                why, way_out="look for what allows it in Codex's own rules and settings"
+            )
 
-    # --- ending ------------------------------------------------------------------------------------------------------------
+    # --- ending -----------------------------------------------------------------------------------
 
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
             sentence = ended.error or f"Codex ended its turn as {ended.status}"
             return self.fail(sentence) if ended.is_final else self.give_up(sentence)
-        if any(not each.call for each in self._keeper.memory.queried):  # the model did not wait for the answer
+        # The model did not wait for the answer
+        if any(not each.call for each in self._keeper.memory.queried):
             return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
 
@@ -229,9 +280,15 @@ class CodexDriver:
             _complain(f"{words.line_of(call)}: {why}")
 
     def _let_end(self, live: _Live) -> None:
-        """Wait for what still runs: a pause would cut it off. What Codex asks for meanwhile it asks for again."""
+        """Wait for what still runs: a pause would cut it off.
+
+        What Codex asks for meanwhile it asks for again.
+        """
         began, is_told = time.monotonic(), False
-        while self._calls.running(live.rollout.read_on(), live.talk.items) and time.monotonic() < began + self._setup.wait:
+        while (
+            self._calls.running(live.rollout.read_on(), live.talk.items)
+            and time.monotonic() < began + self._setup.wait
+        ):
             if not is_told:
                 _complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
             is_told = True
@@ -259,7 +316,10 @@ class CodexDriver:
         self._keeper.keep(live.rollout, told=live.talk.usage)
 
     def abandon(self) -> None:
-        """End Codex before anything else ends: a hook that hears no answer is a no, with which its model would go on."""
+        """End Codex before anything else ends.
+
+        A hook that hears no answer is a no, with which its model would go on.
+        """
         if self._live:
             self._live.thread.kill()
 
@@ -283,7 +343,10 @@ class CodexDriver:
         return f"{what}: {said}" if said else what
 
     def lose(self, gone: Gone) -> int:
-        """Leave for now if somebody ended Codex between two calls; else it has given up by itself."""
+        """Leave for now if somebody ended Codex between two calls.
+
+        Else it has given up by itself.
+        """
         code = self.fail(self.sentence(gone))
         return FOR_NOW if self._can_go_on and was_stopped(gone.code) else code
 

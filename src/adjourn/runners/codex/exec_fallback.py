@@ -1,4 +1,7 @@
-"""The other way in, where there is no app-server: `codex exec`, whose calls wait at the hook alone."""
+"""The other way in, where there is no app-server.
+
+`codex exec`, whose calls wait at the hook alone.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -49,11 +52,21 @@ class ExecThread:
 
     def _begin(self, text: str) -> None:
         setup = self._launch.setup
-        words = ["exec", "--json", "--skip-git-repo-check", "-s", setup.sandbox.value, "-C", self._launch.workspace]
+        words = [
+            "exec",
+            "--json",
+            "--skip-git-repo-check",
+            "-s",
+            setup.sandbox.value,
+            "-C",
+            self._launch.workspace,
+        ]
         words += [*(("-m", setup.model) if setup.model else ()), *self._launch.settings]
         words += ["resume", self.id] if self.id else []
         self._turn = self._launch.start(*words, "--", text, hooks=self._hooks, is_spoken_to=False)
-        self._require_name(msgspec.json.decode(self._until("thread.started").params, type=_Started).thread_id)
+        self._require_name(
+            msgspec.json.decode(self._until("thread.started").params, type=_Started).thread_id
+        )
 
     def _until(self, method: str) -> Message:
         while True:
@@ -63,7 +76,9 @@ class ExecThread:
 
     def _require_name(self, name: str) -> None:
         if self.id and self.id != name:
-            raise CannotResume(f"Codex opened thread {name} in the place of {self.id}", way_out="adjourn restart")
+            raise CannotResume(
+                f"Codex opened thread {name} in the place of {self.id}", way_out="adjourn restart"
+            )
         self.id = name
         deadline = time.monotonic() + _BEGINS
         while not self.path and time.monotonic() < deadline:
@@ -91,7 +106,9 @@ class ExecThread:
             case str(name), Answer() as answer:
                 self._hooks.answer(name, answer)
             case _:
-                raise AdjournError("codex exec asked for something that only an app-server asks for")
+                raise AdjournError(
+                    "codex exec asked for something that only an app-server asks for"
+                )
 
     def close(self) -> None:
         """End what is at rest: it leaves by itself."""
@@ -131,7 +148,8 @@ _TYPES = {
 class ExecConversation(Conversation):
     """What is said in one turn of `codex exec`."""
 
-    hears_questions_at_hooks = True  # it never asks them otherwise, and answers them itself, with nothing
+    # It never asks them otherwise, and answers them itself, with nothing
+    hears_questions_at_hooks = True
 
     def _take_notice(self, method: str, params: dict[str, Any] | None) -> Event | None:
         said = params or {}
@@ -139,7 +157,9 @@ class ExecConversation(Conversation):
             case "item.completed":
                 return self._take_item(msgspec.convert(said["item"], _Ended))
             case "turn.completed":
-                self.usage = msgspec.convert({_camel(key): value for key, value in said["usage"].items()}, Usage)
+                self.usage = msgspec.convert(
+                    {_camel(key): value for key, value in said["usage"].items()}, Usage
+                )
                 return TurnEnded(status="completed")
             case "turn.failed":
                 return TurnEnded(status="failed", error=str(said["error"].get("message")))
@@ -169,7 +189,10 @@ class ExecConversation(Conversation):
         return self._take_ended(item)
 
     def _call_of(self, ended: _Ended) -> str | None:
-        """Return the call that an item is of: it tells what it did, and not which call wanted it."""
+        """Return the call that an item is of.
+
+        It tells what it did, and not which call wanted it.
+        """
         found = next((item for item, wanted in self._let.items() if _is_of(wanted, ended)), None)
         if found:
             del self._let[found]
@@ -179,7 +202,10 @@ class ExecConversation(Conversation):
 def _is_of(wanted: Wanted, ended: _Ended) -> bool:
     match ended.type:
         case "command_execution":
-            return wanted.tool == SHELL_TOOL and shell_arguments(ended.command)["command"] == wanted.arguments["command"]
+            return (
+                wanted.tool == SHELL_TOOL
+                and shell_arguments(ended.command)["command"] == wanted.arguments["command"]
+            )
         case "file_change":
             return wanted.applies_patch
         case _:

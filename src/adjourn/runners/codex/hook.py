@@ -6,7 +6,8 @@ from adjourn.core.call import canonical
 from adjourn.core.digest import sha256
 from adjourn.runners.codex.program import toml_text
 
-SECONDS = 86_400  # Codex runs a call whose hook takes longer: far beyond the moment at which the driver has it killed
+# Codex runs a call whose hook takes longer: far beyond the moment at which the driver has it killed
+SECONDS = 86_400
 _PLACE = "/<session-flags>/config.toml:pre_tool_use:0:0"
 _TRUSTED = "trusted"
 SWITCHED_OFF = "look for what switches hooks off in Codex's own settings"
@@ -29,9 +30,15 @@ class Listed(msgspec.Struct):
     data: tuple[_Hooks, ...] = ()
 
     def holds(self, command: str) -> bool:
-        """Say whether Codex will run this hook before each call; one that it does not trust is skipped in silence."""
+        """Say whether Codex will run this hook before each call.
+
+        One that it does not trust is skipped in silence.
+        """
         found = [hook for each in self.data for hook in each.hooks if hook.key == _PLACE]
-        return any(hook.command == command and hook.enabled and hook.trust_status == _TRUSTED for hook in found)
+        return any(
+            hook.command == command and hook.enabled and hook.trust_status == _TRUSTED
+            for hook in found
+        )
 
 
 def hook_command(adjourn: str, proof: str) -> str:

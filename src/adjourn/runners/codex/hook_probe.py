@@ -1,4 +1,7 @@
-"""Shows that a Codex asks our hook before it speaks with its model: a model of ours has it make one call that does nothing."""
+"""Shows that a Codex asks our hook before it speaks with its model.
+
+A model of ours has it make one call that does nothing.
+"""
 
 import socket
 import threading
@@ -19,18 +22,34 @@ _PIECE = 65_536
 _NAME = "adjourn_rehearsal"
 _CALL = "call_rehearsal"
 _NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-_DOES_NOTHING = {"exec_command": {"cmd": "true"}, "shell_command": {"command": "true"}, "shell": {"command": ["true"]}}
-_ENDS = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "The hook was not asked."}]}
+_DOES_NOTHING = {
+    "exec_command": {"cmd": "true"},
+    "shell_command": {"command": "true"},
+    "shell": {"command": ["true"]},
+}
+_ENDS = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "The hook was not asked."}],
+}
 
 
 def rehearse(launch: Launch) -> None:
-    """Refuse a Codex that makes a call without asking the hook: it would make every call so, and nothing else stops it."""
+    """Refuse a Codex that makes a call without asking the hook.
+
+    It would make every call so, and nothing else stops it.
+    """
     if launch.is_rehearsed:
         return
     hooks, made = Hooks(launch.place, seal=launch.seal), threading.Event()
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         threading.Thread(target=_play, args=(listener, made), daemon=True).start()
-        turn = launch.start(*_words(launch, listener.getsockname()[1]), hooks=hooks, is_spoken_to=False, also=_NO_PROXY)
+        turn = launch.start(
+            *_words(launch, listener.getsockname()[1]),
+            hooks=hooks,
+            is_spoken_to=False,
+            also=_NO_PROXY,
+        )
         try:
             while not _is_ours(turn.next(_PATIENCE)):
                 pass
@@ -45,25 +64,51 @@ def rehearse(launch: Launch) -> None:
 
 def _failed(launch: Launch, *, made: bool) -> AdjournError:
     if made:
-        return AdjournError("Codex made a call without asking the hook at which its calls wait", way_out=hook.SWITCHED_OFF)
+        return AdjournError(
+            "Codex made a call without asking the hook at which its calls wait",
+            way_out=hook.SWITCHED_OFF,
+        )
     why = "Codex could not be tried out before it speaks with its model"
-    return AdjournError(": ".join(filter(None, [why, launch.complaint])), way_out="put its own settings in order")
+    return AdjournError(
+        ": ".join(filter(None, [why, launch.complaint])), way_out="put its own settings in order"
+    )
 
 
 def _words(launch: Launch, port: int) -> list[str]:
     provider = f'{{name="adjourn",base_url="http://127.0.0.1:{port}/v1",wire_api="responses"}}'
-    ours = {"model_provider": toml_text(_NAME), f"model_providers.{_NAME}": provider, "mcp_servers": "{}"}
+    ours = {
+        "model_provider": toml_text(_NAME),
+        f"model_providers.{_NAME}": provider,
+        "mcp_servers": "{}",
+    }
     settings = [word for name, value in ours.items() for word in ("-c", f"{name}={value}")]
-    words = ["exec", "--json", "--ephemeral", "--skip-git-repo-check", "-s", "read-only", "-m", _NAME, "-C", launch.workspace]
+    words = [
+        "exec",
+        "--json",
+        "--ephemeral",
+        "--skip-git-repo-check",
+        "-s",
+        "read-only",
+        "-m",
+        _NAME,
+        "-C",
+        launch.workspace,
+    ]
     return [*words, *launch.settings, *settings, "--", "Rehearsal."]
 
 
 def _is_ours(message: Message) -> bool:
-    return message.method == HOOK and msgspec.json.decode(message.params, type=Request).tool_use_id == _CALL
+    return (
+        message.method == HOOK
+        and msgspec.json.decode(message.params, type=Request).tool_use_id == _CALL
+    )
 
 
 def _play(listener: socket.socket, made: threading.Event) -> None:
-    """Answer each request until nobody listens any more: first with the call, then with the end; note when it was made."""
+    """Answer each request until nobody listens any more.
+
+    First with the call, then with the end; note when it was made.
+    """
     with suppress(OSError):
         while True:
             line, _ = listener.accept()
@@ -92,7 +137,9 @@ def _length(said: bytes) -> int:
 
 def _call(request: bytes) -> dict[str, Any]:
     """Return a call of whichever shell this Codex offers."""
-    name = next((name for name in _DOES_NOTHING if f'"name":"{name}"'.encode() in request), "exec_command")
+    name = next(
+        (name for name in _DOES_NOTHING if f'"name":"{name}"'.encode() in request), "exec_command"
+    )
     return {
         "type": "function_call",
         "name": name,
@@ -113,5 +160,6 @@ def _answer(request: bytes) -> bytes:
     ]
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     return head + b"".join(
-        b"event: %b\ndata: %b\n\n" % (str(each["type"]).encode(), msgspec.json.encode(each)) for each in events
+        b"event: %b\ndata: %b\n\n" % (str(each["type"]).encode(), msgspec.json.encode(each))
+        for each in events
     )

@@ -15,7 +15,8 @@ COMPLAINTS = "codex.stderr"
 _NEWEST = 4_000  # characters
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _HEAD = re.compile(r"^\S+Z +[A-Z]+ +[\w:]+: ")  # when it was said, how loud, and by which part
-_BESIDE = re.compile(r"^(Stack backtrace:|\d+: |WARNING: )|could not find bubblewrap")  # what it says, and means nothing here
+# What it says, and means nothing here
+_BESIDE = re.compile(r"^(Stack backtrace:|\d+: |WARNING: )|could not find bubblewrap")
 
 
 class Launch:
@@ -36,7 +37,8 @@ class Launch:
         self.workspace = workspace
         self.environment = environment
         self.place = place
-        self.seal = os.urandom(16).hex()  # the hook's line has only its digest: everybody can read command lines
+        # The hook's line has only its digest: everybody can read command lines
+        self.seal = os.urandom(16).hex()
         self.hook = hook.hook_command(adjourn, proof_of(self.seal))
         self.bind = bind
         self.interrupts = interrupts
@@ -50,7 +52,12 @@ class Launch:
     @property
     def settings(self) -> list[str]:
         """What a person set, and after it what adjourn insists on."""
-        return [*self.setup.arguments, *program.overrides(self.setup, self.workspace), "-c", hook.override(self.hook)]
+        return [
+            *self.setup.arguments,
+            *program.overrides(self.setup, self.workspace),
+            "-c",
+            hook.override(self.hook),
+        ]
 
     @property
     def complaints(self) -> str:
@@ -62,13 +69,21 @@ class Launch:
         """The last thing that Codex complained of, if anything."""
         try:
             with open(self.complaints, encoding="utf-8", errors="replace") as file:
-                lines = [_COLOUR.sub("", line).strip() for line in file.read()[-_NEWEST:].splitlines()]
+                lines = [
+                    _COLOUR.sub("", line).strip() for line in file.read()[-_NEWEST:].splitlines()
+                ]
         except FileNotFoundError:
             return ""
         said = [_HEAD.sub("", line) for line in lines if line and not _BESIDE.search(line)]
         return said[-1] if said else ""
 
-    def start(self, *words: str, hooks: Hooks, is_spoken_to: bool = True, also: Mapping[str, str] | None = None) -> Channel:
+    def start(
+        self,
+        *words: str,
+        hooks: Hooks,
+        is_spoken_to: bool = True,
+        also: Mapping[str, str] | None = None,
+    ) -> Channel:
         """Start the program with these words, and also with these variables."""
         path = self.environment.get("PATH", os.defpath)
         return Channel(

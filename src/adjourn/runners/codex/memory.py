@@ -18,17 +18,24 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def plus(self, more: "Usage") -> "Usage":
         """Return both together."""
-        return Usage(**{name: getattr(self, name) + getattr(more, name) for name in self.__struct_fields__})
+        return Usage(
+            **{name: getattr(self, name) + getattr(more, name) for name in self.__struct_fields__}
+        )
 
     def since(self, before: "Usage") -> "Usage":
         """Return what was used after another count; a count that went back began anew."""
         if self.input_tokens < before.input_tokens:
             return self
-        return Usage(**{name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__})
+        return Usage(
+            **{name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
+        )
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that was put before the policy: Codex's name for it, and the call of the model that it is part of."""
+    """A call that was put before the policy.
+
+    Codex's name for it, and the call of the model that it is part of.
+    """
 
     item: str
     call: str
@@ -67,7 +74,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     answers: int = 0  # of the model
     put: tuple[Put, ...] = ()
-    told: tuple[str, ...] = ()  # calls of which Codex was told that they were approved, and that it shall repeat them
+    # Calls of which Codex was told that they were approved, and that it shall repeat them
+    told: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()  # calls that were ended while the model had gone on
     ran: tuple[Ran, ...] = ()
     queried: tuple[Queried, ...] = ()

@@ -41,7 +41,9 @@ class Keeper:
 
     def opened(self, thread: str, rollout: Rollout, *, version: str) -> None:
         """Remember a thread as soon as its name is known."""
-        self.remember(thread=thread, place=os.path.relpath(rollout.path, self._home), version=version)
+        self.remember(
+            thread=thread, place=os.path.relpath(rollout.path, self._home), version=version
+        )
         self.note_session(rollout)
 
     def bring_back(self) -> None:
@@ -60,14 +62,23 @@ class Keeper:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether the thread can be resumed: as far as this run saw, or as the run before left it."""
+        """Whether the thread can be resumed.
+
+        As far as this run saw, or as the run before left it.
+        """
         return self.is_resumable or self._drive.run.resumable
 
     def keep(self, rollout: Rollout, *, told: Usage | None) -> None:
-        """Keep all of a thread whose app-server has ended; what that told of its use comes late, and not at all of the last."""
+        """Keep all of a thread whose app-server has ended.
+
+        What that told of its use comes late, and not at all of the last.
+        """
         self.note_session(rollout)
         self.steps = max(self.steps, rollout.answers - self._answers_before)
-        self.remember(usage=rollout.usage if rollout.answers else told or self.memory.usage, answers=rollout.answers)
+        self.remember(
+            usage=rollout.usage if rollout.answers else told or self.memory.usage,
+            answers=rollout.answers,
+        )
         copy = copy_of(rollout.path)
         if copy:
             self._drive.keep(SESSION, copy)

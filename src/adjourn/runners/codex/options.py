@@ -1,4 +1,7 @@
-"""How a task's Codex is started; kept with the task, so that every resume starts it the same way."""
+"""How a task's Codex is started.
+
+Kept with the task, so that every resume starts it the same way.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -24,20 +27,28 @@ class Sandbox(StrEnum):
 
 
 class OnApprove(StrEnum):
-    """How an approved call comes to run: the model repeats it, or adjourn has it executed and hands in the output."""
+    """How an approved call comes to run.
+
+    The model repeats it, or adjourn has it executed and hands in the output.
+    """
 
     REPEAT = "repeat"
     EXECUTE = "execute"
 
 
 class Way(StrEnum):
-    """How Codex is spoken to: by its app-server, which is left where there is none, or by `codex exec` alone."""
+    """How Codex is spoken to.
+
+    By its app-server, which is left where there is none, or by `codex exec` alone.
+    """
 
     APP_SERVER = "app-server"
     EXEC = "exec"
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Setup(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """How to start Codex for one task."""
 
     program: str = PROGRAM
@@ -54,7 +65,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 _NAMES = {name.replace("_", "-"): name for name in Setup.__struct_fields__}
 _TAKEN = frozenset({"-c", "--config", "--enable", "--disable"})
-_OURS = frozenset({"approval_policy", "approvals_reviewer", "hooks", "projects", "sandbox_mode"})  # what the gate stands on
+# What the gate stands on
+_OURS = frozenset({"approval_policy", "approvals_reviewer", "hooks", "projects", "sandbox_mode"})
 
 
 def setup_of(body: bytes) -> Setup:
@@ -63,10 +75,15 @@ def setup_of(body: bytes) -> Setup:
 
 
 def read_setup(given: Mapping[str, str], environment: Mapping[str, str]) -> Setup:
-    """Return the setup that options ask for; which program it is may also be said once and for all, in the environment."""
+    """Return the setup that options ask for.
+
+    Which program it is may also be said once and for all, in the environment.
+    """
     named = {_NAMES.get(name, name): value for name, value in given.items()}
     if unknown := sorted(named.keys() - set(Setup.__struct_fields__)):
-        raise Misuse(f"Codex has no option {unknown[0]}", way_out=f"--option with one of {', '.join(_NAMES)}")
+        raise Misuse(
+            f"Codex has no option {unknown[0]}", way_out=f"--option with one of {', '.join(_NAMES)}"
+        )
     values: dict[str, object] = {"program": environment.get(VARIABLE) or PROGRAM, **named}
     values["arguments"] = split(named.get("arguments", ""))
     refuse_wrong(values, Setup, way_out="see docs/how-to/codex.md", dash="-")
@@ -78,12 +95,20 @@ def read_setup(given: Mapping[str, str], environment: Mapping[str, str]) -> Setu
 def _require_fitting(setup: Setup) -> None:
     """Refuse what would take the gate away, choose another thread, or never give up."""
     if setup.silence <= 0 or min(setup.retries, setup.wait) < 0:
-        raise Misuse("Codex needs some silence, and nothing else that is negative", way_out=f"--option silence={SILENCE:g}")
+        raise Misuse(
+            "Codex needs some silence, and nothing else that is negative",
+            way_out=f"--option silence={SILENCE:g}",
+        )
     words = iter(setup.arguments)
     for word in words:
         name, _, value = word.partition("=")
         if name not in _TAKEN:
-            raise Misuse(f"Codex cannot be given {word} here", way_out=f"only {', '.join(sorted(_TAKEN))}")
+            raise Misuse(
+                f"Codex cannot be given {word} here", way_out=f"only {', '.join(sorted(_TAKEN))}"
+            )
         setting = value or next(words, "")
         if setting.partition("=")[0].strip().partition(".")[0] in _OURS:
-            raise Misuse(f"Codex cannot be given {setting} here: adjourn holds its gate", way_out="leave it out")
+            raise Misuse(
+                f"Codex cannot be given {setting} here: adjourn holds its gate",
+                way_out="leave it out",
+            )

@@ -1,4 +1,7 @@
-"""What a resumed thread is told before the model goes on: an output for every call that is open in it."""
+"""What a resumed thread is told before the model goes on.
+
+An output for every call that is open in it.
+"""
 
 from typing import Any
 
@@ -10,7 +13,9 @@ from adjourn.runners.codex import words
 from adjourn.runners.codex.memory import Memory, Put
 from adjourn.runners.codex.session import OpenCall, Rollout
 
-ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch", "request_user_input"})
+ASKED_ABOUT = frozenset(
+    {"exec_command", "shell", "shell_command", "apply_patch", "request_user_input"}
+)
 Part = tuple[Put, Held]
 
 
@@ -22,18 +27,29 @@ class Deliveries:
         self._asks = drive.asks()
         known = [(put, drive.held(put.name)) for put in memory.put]
         names = {put.name for put in memory.put}
-        batch = [(_put(held.call), held) for held in drive.batch() if held.call and held.call.tool_call_id not in names]
+        batch = [
+            (_put(held.call), held)
+            for held in drive.batch()
+            if held.call and held.call.tool_call_id not in names
+        ]
         self._cut = [held for name in memory.cut if (held := drive.held(name))]
         self.parts: list[Part] = [*((put, held) for put, held in known if held), *batch]
 
     @property
     def approved(self) -> tuple[str, ...]:
         """The names of the calls that Codex may repeat."""
-        return tuple(put.name for put, held in self.parts if held.call and held.call.state is CallState.APPROVED)
+        return tuple(
+            put.name
+            for put, held in self.parts
+            if held.call and held.call.state is CallState.APPROVED
+        )
 
     def outputs(self, rollout: Rollout) -> list[dict[str, Any]]:
         """Return what closes the open calls, in the order in which the model made them."""
-        return [{"type": call.output_type, "call_id": call.id, "output": self._output(call)} for call in rollout.open_calls]
+        return [
+            {"type": call.output_type, "call_id": call.id, "output": self._output(call)}
+            for call in rollout.open_calls
+        ]
 
     def _output(self, call: OpenCall) -> str:
         parts = [part for part in self.parts if part[0].call == call.id]
@@ -48,7 +64,10 @@ class Deliveries:
         return words.NOT_ASKED if call.name in ASKED_ABOUT else words.INTERRUPTED
 
     def in_words(self, rollout: Rollout) -> str | None:
-        """Return what cannot be told as an output, for the call is closed: by Codex when it was stopped, or as it ran on."""
+        """Return what cannot be told as an output, for the call is closed.
+
+        By Codex when it was stopped, or as it ran on.
+        """
         closed = [_told(part) for part in self.parts if part[0].call in rollout.aborted]
         cut = [(words.line_of(held.call), words.call_told(held)) for held in self._cut if held.call]
         lines = [f"{line}: {text}" for line, text in (*closed, *cut)]
@@ -57,12 +76,22 @@ class Deliveries:
 
     def _answers_in_words(self, aborted: frozenset[str]) -> list[str]:
         replies = {ask.id: ask for ask in self._asks}
-        asked = [replies[each.ask] for each in self._memory.queried if not each.call or each.call in aborted]
-        return [f"{ask.prompt}\nAnswer: {ask.reply}" if ask.reply else f"{ask.prompt}\nNobody answered." for ask in asked]
+        asked = [
+            replies[each.ask]
+            for each in self._memory.queried
+            if not each.call or each.call in aborted
+        ]
+        return [
+            f"{ask.prompt}\nAnswer: {ask.reply}" if ask.reply else f"{ask.prompt}\nNobody answered."
+            for ask in asked
+        ]
 
 
 def _put(call: Call) -> Put:
-    """Say where a call belongs of which nothing more was written down: most are called what the model calls them."""
+    """Say where a call belongs of which nothing more was written down.
+
+    Most are called what the model calls them.
+    """
     return Put(item=call.tool_call_id, call=call.tool_call_id, name=call.tool_call_id)
 
 

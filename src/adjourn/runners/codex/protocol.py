@@ -86,7 +86,16 @@ _PIECE = re.compile(
 )
 _ESCAPED = re.compile(r"""\\(["\\])""")
 _TOOLS = {"Bash": SHELL_TOOL}
-_HARMLESS = frozenset({"create_goal", "get_goal", "request_user_input_async", "tool_search", "update_goal", "update_plan"})
+_HARMLESS = frozenset(
+    {
+        "create_goal",
+        "get_goal",
+        "request_user_input_async",
+        "tool_search",
+        "update_goal",
+        "update_plan",
+    }
+)
 
 Id = int | str
 
@@ -112,21 +121,30 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         if asked.tool == PATCH_TOOL and self.applies_patch:
             return True  # Codex sees through the shell, and makes the change itself
         if asked.tool != SHELL_TOOL or self.tool != SHELL_TOOL:
-            return asked.tool == self.tool and (asked.tool == PATCH_TOOL or asked.arguments == self.arguments)
+            return asked.tool == self.tool and (
+                asked.tool == PATCH_TOOL or asked.arguments == self.arguments
+            )
         return _essence(asked.arguments) == _essence(self.arguments)
 
     @property
     def applies_patch(self) -> bool:
         """Whether it changes files, as a call of that tool or as a command of that name."""
-        return self.tool == PATCH_TOOL or (self.tool == SHELL_TOOL and is_patch(self.arguments.get("command")))
+        return self.tool == PATCH_TOOL or (
+            self.tool == SHELL_TOOL and is_patch(self.arguments.get("command"))
+        )
 
     def answer(self, *, yes: bool) -> "Reply":
         """Return the reply to the request."""
         match self.method:
             case "hook":
-                return self.request, hook.allow(self.given) if yes else hook.deny("adjourn refuses it")
+                return self.request, hook.allow(self.given) if yes else hook.deny(
+                    "adjourn refuses it"
+                )
             case "mcpServer/elicitation/request":
-                return self.request, {"action": "accept" if yes else "decline", "content": {} if yes else None}
+                return self.request, {
+                    "action": "accept" if yes else "decline",
+                    "content": {} if yes else None,
+                }
             case _:
                 return self.request, {"decision": "accept" if yes else "decline"}
 
@@ -148,9 +166,12 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     def prompt(self) -> str:
         """The question, with what the model offers for an answer."""
         offered = [
-            f"{option.label}: {option.description}" if option.description else option.label for option in self.options or ()
+            f"{option.label}: {option.description}" if option.description else option.label
+            for option in self.options or ()
         ]
-        return "\n- ".join((self.question, *offered)) + ("\n- or other words" if offered and self.other else "")
+        return "\n- ".join((self.question, *offered)) + (
+            "\n- or other words" if offered and self.other else ""
+        )
 
 
 class Questions(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +180,8 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
     request: Id
     item: str
     questions: tuple[Query, ...]
-    given: dict[str, Any] | None = None  # the arguments as a hook got them, if it was a hook that asked
+    # The arguments as a hook got them, if it was a hook that asked
+    given: dict[str, Any] | None = None
 
     def pass_on(self) -> "Reply":
         """Let a hook pass: the questions themselves come after it."""
@@ -168,7 +190,8 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
     def answer(self, replies: Sequence[str | None]) -> "Reply":
         """Return the reply to the request."""
         given = {
-            query.id: {"answers": [] if reply is None else [reply]} for query, reply in zip(self.questions, replies, strict=True)
+            query.id: {"answers": [] if reply is None else [reply]}
+            for query, reply in zip(self.questions, replies, strict=True)
         }
         if self.given is not None:
             return self.request, hook.deny(msgspec.json.encode({"answers": given}).decode())
@@ -186,7 +209,9 @@ class Strange(msgspec.Struct, frozen=True, kw_only=True):
         """Return the reply to the request."""
         if self.method == HOOK:
             return self.request, hook.deny(f"adjourn refuses it: {self.why}")
-        return self.request, Unanswerable(code=-32601, message=f"adjourn refuses {self.method}: {self.why}")
+        return self.request, Unanswerable(
+            code=-32601, message=f"adjourn refuses {self.method}: {self.why}"
+        )
 
 
 class Unanswerable(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,7 +254,13 @@ def _command(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> 
     if not isinstance(command, str) or params.get("kind", "command") != "command":
         return Strange(request=request, method=COMMAND, why="it names no command")
     arguments = {**shell_arguments(command), "cwd": params.get("cwd")}
-    return Wanted(request=request, item=item, tool=SHELL_TOOL, arguments=arguments, words=params.get("reason") or "")
+    return Wanted(
+        request=request,
+        item=item,
+        tool=SHELL_TOOL,
+        arguments=arguments,
+        words=params.get("reason") or "",
+    )
 
 
 def shell_arguments(command: str) -> dict[str, Any]:
@@ -241,7 +272,10 @@ def shell_arguments(command: str) -> dict[str, Any]:
 
 
 def is_patch(command: object) -> bool:
-    """Say whether a command is one that Codex does not give to the shell: it applies the patch in it by itself."""
+    """Say whether a command is one that Codex does not give to the shell.
+
+    It applies the patch in it by itself.
+    """
     return isinstance(command, str) and _PATCHES.match(command) is not None
 
 
@@ -252,7 +286,10 @@ def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def words_of(command: str) -> Sequence[str]:
-    """Return the words of a command line as Codex quotes them: those of `shlex.split`, however many there are."""
+    """Return the words of a command line as Codex quotes them.
+
+    Those of `shlex.split`, however many there are.
+    """
     words: list[list[str]] = []
     at, is_between = 0, True
     while piece := _PIECE.match(command, at):
@@ -269,7 +306,9 @@ def words_of(command: str) -> Sequence[str]:
 def _meant(piece: re.Match[str]) -> str:
     if piece["double"] is not None:
         return _ESCAPED.sub(r"\1", piece["double"])
-    return next(text for text in (piece["single"], piece["one"], piece["plain"]) if text is not None)
+    return next(
+        text for text in (piece["single"], piece["one"], piece["plain"]) if text is not None
+    )
 
 
 def _change(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
@@ -277,7 +316,14 @@ def _change(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> R
     if item is None or not item.changes or params.get("grantRoot"):
         return Strange(request=request, method=CHANGE, why="it does not say what would change")
     changes = [msgspec.to_builtins(change) for change in item.changes]
-    return Wanted(request=request, item=item.id, tool=PATCH_TOOL, arguments={"changes": changes}, words=words, method=CHANGE)
+    return Wanted(
+        request=request,
+        item=item.id,
+        tool=PATCH_TOOL,
+        arguments={"changes": changes},
+        words=words,
+        method=CHANGE,
+    )
 
 
 class _Meta(msgspec.Struct):
@@ -287,13 +333,25 @@ class _Meta(msgspec.Struct):
 
 def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
     meta = msgspec.convert(params.get("_meta") or {}, _Meta)
-    asked = [item for item in items.values() if _is_asked_about(item, str(params.get("serverName")), meta)]
+    asked = [
+        item
+        for item in items.values()
+        if _is_asked_about(item, str(params.get("serverName")), meta)
+    ]
     if len({item.tool for item in asked}) > 1:  # which of them is said in words only
         asked = [item for item in asked if f'"{item.tool}"' in str(params.get("message"))]
     if meta.codex_approval_kind != "mcp_tool_call" or len({item.tool for item in asked}) != 1:
-        return Strange(request=request, method=ELICITATION, why="it is not about one known tool call")
+        return Strange(
+            request=request, method=ELICITATION, why="it is not about one known tool call"
+        )
     tool = f"mcp__{asked[0].server}__{asked[0].tool}"
-    return Wanted(request=request, item=asked[0].id, tool=tool, arguments=meta.tool_params or {}, method=ELICITATION)
+    return Wanted(
+        request=request,
+        item=asked[0].id,
+        tool=tool,
+        arguments=meta.tool_params or {},
+        method=ELICITATION,
+    )
 
 
 def _is_asked_about(item: Item, server: str, meta: _Meta) -> bool:
@@ -314,12 +372,27 @@ def _hooked(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> R
         return Harmless(request=request, given=asked.tool_input)
     if asked.tool_name == "request_user_input":
         queries = msgspec.convert(asked.tool_input["questions"], tuple[Query, ...])
-        return Questions(request=request, item=asked.tool_use_id, questions=queries, given=asked.tool_input)
+        return Questions(
+            request=request, item=asked.tool_use_id, questions=queries, given=asked.tool_input
+        )
     tool, given = _TOOLS.get(asked.tool_name, asked.tool_name), asked.tool_input
     arguments = given | {"cwd": asked.cwd} if tool == SHELL_TOOL else given
     if tool == PATCH_TOOL:
         arguments = {"patch": given["command"], "cwd": asked.cwd}
-    return Wanted(request=request, item=asked.tool_use_id, tool=tool, arguments=arguments, method=HOOK, given=given)
+    return Wanted(
+        request=request,
+        item=asked.tool_use_id,
+        tool=tool,
+        arguments=arguments,
+        method=HOOK,
+        given=given,
+    )
 
 
-_READERS = {HOOK: _hooked, COMMAND: _command, CHANGE: _change, ELICITATION: _elicitation, QUESTIONS: _questions}
+_READERS = {
+    HOOK: _hooked,
+    COMMAND: _command,
+    CHANGE: _change,
+    ELICITATION: _elicitation,
+    QUESTIONS: _questions,
+}

@@ -1,4 +1,7 @@
-"""The questions of Codex's model: each becomes an ask, and its answer goes back in Codex's own words."""
+"""The questions of Codex's model.
+
+Each becomes an ask, and its answer goes back in Codex's own words.
+"""
 
 from collections.abc import Sequence
 
@@ -20,7 +23,9 @@ def offered(item: Item) -> list[Query]:
 
 
 def _query(number: int, offer: Offer) -> Query:
-    options = tuple(Option(label=each) if isinstance(each, str) else each for each in offer.options or ())
+    options = tuple(
+        Option(label=each) if isinstance(each, str) else each for each in offer.options or ()
+    )
     return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
 
 
@@ -34,7 +39,10 @@ def _asked(drive: Drive, keeper: Keeper, query: Query, *, call: str) -> Ask:
 
 
 def _free_key(wanted: str, taken: Sequence[str]) -> str:
-    """Name a question as the model does, unless an earlier one had that name: its answer would be taken for this one's."""
+    """Name a question as the model does, unless an earlier one had that name.
+
+    Its answer would be taken for this one's.
+    """
     key, number = wanted, 1
     while key in taken:
         number += 1

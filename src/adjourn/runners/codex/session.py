@@ -1,4 +1,7 @@
-"""The file in which Codex keeps a thread: what is open in it, and how it is put back when it is gone."""
+"""The file in which Codex keeps a thread.
+
+What is open in it, and how it is put back when it is gone.
+"""
 
 import os
 import re
@@ -14,7 +17,8 @@ from adjourn.system.files import private_directory, write_whole
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
-# All that Codex says of a call that it closed by itself; a command may print the same word among others.
+# All that Codex says of a call that it closed by itself; a command may print the same word among
+# others.
 _ABORTED = re.compile(r"(Wall time: [\d.]+ seconds\n)?aborted( by user( after [\d.]+ ?s)?)?")
 _SET_ASIDE = ".damaged"
 _NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -107,16 +111,21 @@ class Rollout:
         self._open: dict[str, OpenCall] = {}
         self._answer_is_whole = True
         self._answer: str | None = None  # what the model said last, if nothing came after it
-        self.usage = Usage()  # of all answers that were written down; a Codex that writes none down leaves it at nothing
+        # Of all answers that were written down; a Codex that writes none down leaves it at nothing
+        self.usage = Usage()
         self.answers = 0
         self.has_prompt = False
         self.heard: list[str] = []  # what people have said in it
         self.shell = "bash"  # which one reads commands, unless they say otherwise
         self.closed: dict[str, str] = {}  # what the model was told of its calls, in brief
-        self.aborted: frozenset[str] = frozenset()  # calls that Codex closed by itself when it was stopped
+        # Calls that Codex closed by itself when it was stopped
+        self.aborted: frozenset[str] = frozenset()
 
     def read_on(self) -> "Rollout":
-        """Take in what was written since the last time; a line that is not whole yet is left for the next."""
+        """Take in what was written since the last time.
+
+        A line that is not whole yet is left for the next.
+        """
         for line in self._new_lines():
             try:
                 self._take(msgspec.json.decode(line, type=_Line))
@@ -150,14 +159,22 @@ class Rollout:
         if item.type in _CALLS:
             self._answer_is_whole = False
             self._open[item.call_id] = OpenCall(
-                id=item.call_id, type=item.type, name=item.name or "", arguments=str(item.arguments or item.input or "")
+                id=item.call_id,
+                type=item.type,
+                name=item.name or "",
+                arguments=str(item.arguments or item.input or ""),
             )
         elif item.type in _OUTPUTS:
             self._open.pop(item.call_id, None)
             self.closed[item.call_id] = str(item.output)[:_BRIEF]
-            self.aborted |= {item.call_id} if _ABORTED.fullmatch(_text(item.output)) else frozenset()
+            self.aborted |= (
+                {item.call_id} if _ABORTED.fullmatch(_text(item.output)) else frozenset()
+            )
         elif item.role == "assistant":
-            self._answer, self._answer_is_whole = "".join(part.text for part in item.content or ()), False
+            self._answer, self._answer_is_whole = (
+                "".join(part.text for part in item.content or ()),
+                False,
+            )
         elif item.role == "user":
             self._take_words([part.text for part in item.content or ()])
 
@@ -175,7 +192,10 @@ class Rollout:
 
     @property
     def last_words(self) -> str | None:
-        """What the model said, if it was done with that: it waits for no call, and nobody has said anything since."""
+        """What the model said, if it was done with that.
+
+        It waits for no call, and nobody has said anything since.
+        """
         return self._answer if self._answer_is_whole and not self._open else None
 
     def call_of(self, item: str) -> str:
@@ -191,10 +211,14 @@ class Rollout:
 
 def _text(output: Any) -> str:
     """Return the words of an output, which is a text or a list of parts."""
-    return output if isinstance(output, str) else "".join(part.text for part in msgspec.convert(output or (), tuple[_Part, ...]))
+    return (
+        output
+        if isinstance(output, str)
+        else "".join(part.text for part in msgspec.convert(output or (), tuple[_Part, ...]))
+    )
 
 
-# --- where it lies ---------------------------------------------------------------------------------------------------------
+# --- where it lies --------------------------------------------------------------------------------
 
 
 def path_of(home: str, thread: str) -> str | None:
@@ -213,7 +237,10 @@ def copy_of(path: str) -> bytes | None:
 
 
 def is_whole(path: str, *, copy: bytes | None, prompt: str) -> bool:
-    """Say whether a thread's file can be resumed: the task is in it, and nothing that the copy has was cut off."""
+    """Say whether a thread's file can be resumed.
+
+    The task is in it, and nothing that the copy has was cut off.
+    """
     there = copy_of(path)
     if there is None or (copy and there.startswith(copy)):
         return there is not None
@@ -229,7 +256,10 @@ def obstacle(path: str) -> str | None:
 
 
 def put_back(path: str, copy: bytes, *, prompt: str) -> None:
-    """Put the kept copy where the file is missing or damaged; what Codex wrote since the copy was made stays."""
+    """Put the kept copy where the file is missing or damaged.
+
+    What Codex wrote since the copy was made stays.
+    """
     if is_whole(path, copy=copy, prompt=prompt):
         return
     directory = os.path.dirname(path)

@@ -59,7 +59,10 @@ def result_told(result: CallResult) -> str:
 
 
 def cell_told(ran: Sequence[Ran], told: Sequence[tuple[str, str]]) -> str:
-    """Say what became of a script that was stopped: what had run, and how the calls stand at which it was stopped."""
+    """Say what became of a script that was stopped.
+
+    What had run, and how the calls stand at which it was stopped.
+    """
     lines = ["Script stopped before its end; the rest of it did not run."]
     lines += [f"Ran before: {each.told}\n{each.output}" for each in ran]
     lines += [f"{line}\n{text}" for line, text in told]
@@ -69,7 +72,10 @@ def cell_told(ran: Sequence[Ran], told: Sequence[tuple[str, str]]) -> str:
 def answers_told(queried: Sequence[Queried], asks: Sequence[Ask]) -> str:
     """Write answers as Codex itself hands them to the model."""
     replies = {ask.id: ask.reply for ask in asks if ask.state is AskState.ANSWERED}
-    given = {each.id: {"answers": [reply] if (reply := replies.get(each.ask)) is not None else []} for each in queried}
+    given = {
+        each.id: {"answers": [reply] if (reply := replies.get(each.ask)) is not None else []}
+        for each in queried
+    }
     return msgspec.json.encode({"answers": given}).decode()
 
 
@@ -81,4 +87,8 @@ def line_of(call: Call) -> str:
 def shown_arguments(tool: str, arguments: Any) -> str:
     """Write what a call would do on one line."""
     command = arguments.get("command") if tool == SHELL_TOOL else None
-    return f"`{command}`" if isinstance(command, str) else f"{tool} {msgspec.json.encode(arguments).decode()}"
+    return (
+        f"`{command}`"
+        if isinstance(command, str)
+        else f"{tool} {msgspec.json.encode(arguments).decode()}"
+    )

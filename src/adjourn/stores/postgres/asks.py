@@ -12,7 +12,15 @@ from adjourn.stores.bodies import author_of, event_of, intact_event, name_or_non
 from adjourn.stores.postgres.batch import said_about
 from adjourn.stores.postgres.connection import Values
 from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
-from adjourn.stores.postgres.transaction import FORESEEN, Known, OutdatedIfMissing, Place, Steps, expect, words
+from adjourn.stores.postgres.transaction import (
+    FORESEEN,
+    Known,
+    OutdatedIfMissing,
+    Place,
+    Steps,
+    expect,
+    words,
+)
 from adjourn.stores.rows import BITS, LAST, Asks, Belongings, Trail
 from adjourn.stores.shapes import Shape
 
@@ -31,7 +39,7 @@ _ASKS = Shape(Ask, columns=_COLUMNS, apart=_ASKED, known=("task_id", "number"))
 class AskRows(Asks, Belongings, Steps):
     """What is kept of asks, of what a run asked for, and of documents."""
 
-    # --- asks ------------------------------------------------------------------------------------------------------
+    # --- asks -------------------------------------------------------------------------------------
 
     def ask(self, ask_id: str) -> Ask:
         """Return the ask, or raise NotFound."""
@@ -48,7 +56,10 @@ class AskRows(Asks, Belongings, Steps):
         self._held_asks.update(names)
 
     def _find_number(self, task_id: str) -> None:
-        """Remember a task's number; whoever is about to change something of it is the only one from here on."""
+        """Remember a task's number.
+
+        Whoever is about to change something of it is the only one from here on.
+        """
         if not self._changes:
             super()._find_number(task_id)
             return
@@ -67,7 +78,10 @@ class AskRows(Asks, Belongings, Steps):
             self.look_at(task_id)
 
     def _adopt_foreseen(self, task_id: str) -> bool:
-        """Know what was known a moment ago; whoever changes something by that has to look whether it is still so."""
+        """Know what was known a moment ago.
+
+        Whoever changes something by that has to look whether it is still so.
+        """
         foreseen, self._foreseen = self._foreseen, None
         if foreseen is None or task_id not in foreseen.numbers or self._known.numbers:
             return False
@@ -77,10 +91,14 @@ class AskRows(Asks, Belongings, Steps):
     def look_at(self, task_id: str) -> None:
         """Read in one go what the start of a task is judged by."""
         name = name_or_none(task_id)
-        tasks, first, newest = self._each(("to_start", (name,)), ("first_told", (name,)), ("newest_told", (name, FORESEEN)))
+        tasks, first, newest = self._each(
+            ("to_start", (name,)), ("first_told", (name,)), ("newest_told", (name, FORESEEN))
+        )
         for row in tasks:
             columns = iter(row)
-            whole, place, (head,), run, call, ask = (tuple(islice(columns, count)) for count in _TO_START)
+            whole, place, (head,), run, call, ask = (
+                tuple(islice(columns, count)) for count in _TO_START
+            )
             task = self._know_task(whole, Place(*place), head)
             self._know_last_run(task, run)
             if call[0] is not None:
@@ -94,7 +112,11 @@ class AskRows(Asks, Belongings, Steps):
 
     def _lock_and_look(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
         """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
-        self._know_all(self._said([said_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)])[1:])
+        self._know_all(
+            self._said(
+                [said_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)]
+            )[1:]
+        )
 
     def _know_all(self, found: Sequence[list[Values]]) -> None:
         whole, open_asks, open_calls = found
@@ -144,7 +166,9 @@ class AskRows(Asks, Belongings, Steps):
 
     def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
         """Return the asks that one run opened."""
-        if (asks := self._whole(task_id)) is not None and run >= self._known.last_runs[self._no(task_id)]:
+        if (asks := self._whole(task_id)) is not None and run >= self._known.last_runs[
+            self._no(task_id)
+        ]:
             return [ask for ask in asks if ask.run == run]
         return super().asks_of_run(task_id, run)
 
@@ -194,7 +218,7 @@ class AskRows(Asks, Belongings, Steps):
         columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
         return _ASKS.value(tuple(columns), body, apart, task_id=task_id, number=no & LAST)
 
-    # --- turns -----------------------------------------------------------------------------------------------------
+    # --- turns ------------------------------------------------------------------------------------
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
         """Return what a run asked for and did not get."""
@@ -215,7 +239,7 @@ class AskRows(Asks, Belongings, Steps):
         self._known.turns_of.pop(self._run_key(run_id), None)
         super().close_turn(run_id, thing)
 
-    # --- documents -------------------------------------------------------------------------------------------------
+    # --- documents --------------------------------------------------------------------------------
 
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name, if anything."""
@@ -235,14 +259,22 @@ def _columns(ask: Ask) -> list[object]:
 
 
 class TrailRows(Trail, Steps):
-    """What happened. It is put into the one chain of the store at the end of a transaction, or when somebody reads it before."""
+    """What happened.
+
+    It is put into the one chain of the store at the end of a transaction, or when somebody reads it
+    before.
+    """
 
     def _keep_event(self, no: int, event: Event, link: bytes) -> None:
         self._unsealed.append((no, event, link))
         self.opens_gate = self.opens_gate or event.kind == "call_executing"
 
     def _untold(self, task_id: str, no: int) -> list[Event]:
-        return [event for owner, event, _ in reversed(self._unsealed) if owner == no and event.task_id == task_id]
+        return [
+            event
+            for owner, event, _ in reversed(self._unsealed)
+            if owner == no and event.task_id == task_id
+        ]
 
     def beginning(self, task_id: str) -> Event | None:
         """Return the first event of a task."""
@@ -272,7 +304,11 @@ class TrailRows(Trail, Steps):
     def requester(self, task_id: str) -> str:
         """Return who asked for a task."""
         no = self._no(task_id)
-        return self._known.requesters[no] if no in self._known.requesters else super().requester(task_id)
+        return (
+            self._known.requesters[no]
+            if no in self._known.requesters
+            else super().requester(task_id)
+        )
 
     def forget_task(self, task_id: str) -> None:
         """Drop an ended task and all that belongs to it, except the links of its events."""

@@ -1,4 +1,7 @@
-"""The statements of queries.sql as they are said: plainly, or of one row or many, about the engine's queue of one pool."""
+"""The statements of queries.sql as they are said.
+
+Plainly, or of one row or many, about the engine's queue of one pool.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -11,7 +14,8 @@ from adjourn.stores.rows import statements_in
 
 SCHEMA = 2  # the version that these statements are about
 _ROWS = "-- rows: "  # what a row has, column by column with its type
-_OF_A_QUEUE = ("enqueue", "dequeue", "hold", "fence")  # what each queue has a function of its own for
+# What each queue has a function of its own for
+_OF_A_QUEUE = ("enqueue", "dequeue", "hold", "fence")
 _LONGEST = 40  # bytes of a pool's name that fit into the name of a table
 
 
@@ -57,17 +61,23 @@ def _kinds(query: str) -> list[_Type]:
 
 
 def said_of(query: str, pool: str, rows: Sequence[Values]) -> Statement:
-    """Return a statement about rows. One alone costs no list; the server knows all types from the statement."""
+    """Return a statement about rows.
+
+    One alone costs no list; the server knows all types from the statement.
+    """
     kinds = _kinds(query)
     if len(rows) == 1:
         values = zip(kinds, rows[0], strict=True)
-        return _of_one(query, pool), Encoded([None if value is None else kind.encoded(value) for kind, value in values])
+        return _of_one(query, pool), Encoded(
+            [None if value is None else kind.encoded(value) for kind, value in values]
+        )
     columns = zip(kinds, zip(*rows, strict=True), strict=True)
     return _of_many(query, pool), Encoded([_list(kind, values) for kind, values in columns])
 
 
 def _list(kind: _Type, values: Values) -> bytes:
-    parts = [pack("!iIIii", 1, 1, kind.oid, len(values), 1)]  # one dimension, perhaps with nulls, counted from 1
+    # One dimension, perhaps with nulls, counted from 1
+    parts = [pack("!iIIii", 1, 1, kind.oid, len(values), 1)]
     for value in values:
         encoded = None if value is None else kind.encoded(value)
         parts += [pack("!i", -1)] if encoded is None else [pack("!i", len(encoded)), encoded]
@@ -75,9 +85,14 @@ def _list(kind: _Type, values: Values) -> bytes:
 
 
 def said_about(query: str, *, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> Statement:
-    """Return a statement about the tasks that are named, or whose asks are. One alone costs no list."""
+    """Return a statement about the tasks that are named, or whose asks are.
+
+    One alone costs no list.
+    """
     if len(asks) + len(tasks) == 1:
-        return _named_by(query, _OF_ASK if asks else _OF_TASK), Encoded([name.encode() for name in (*asks, *tasks)])
+        return _named_by(query, _OF_ASK if asks else _OF_TASK), Encoded(
+            [name.encode() for name in (*asks, *tasks)]
+        )
     return _named_by(query, _OF_MANY), lists(("text", asks), ("text", tasks))
 
 
@@ -98,13 +113,17 @@ def lists(*kinds_and_values: tuple[str, Sequence[object]]) -> Encoded:
 
 @cache
 def _of_one(query: str, pool: str) -> bytes:
-    places = ", ".join(f"${place}::{kind}" for place, (_, kind) in enumerate(_columns(query), start=1))
+    places = ", ".join(
+        f"${place}::{kind}" for place, (_, kind) in enumerate(_columns(query), start=1)
+    )
     return _about(query, pool, given=f"(VALUES ({places}))")
 
 
 @cache
 def _of_many(query: str, pool: str) -> bytes:
-    places = ", ".join(f"${place}::{kind}[]" for place, (_, kind) in enumerate(_columns(query), start=1))
+    places = ", ".join(
+        f"${place}::{kind}[]" for place, (_, kind) in enumerate(_columns(query), start=1)
+    )
     return _about(query, pool, given=f"unnest({places})")
 
 
@@ -146,7 +165,10 @@ class _Group(NamedTuple):
 
 
 class Unwritten:
-    """What is to be written: of one task in the order in which it was said, and many tasks together."""
+    """What is to be written.
+
+    Of one task in the order in which it was said, and many tasks together.
+    """
 
     def __init__(self) -> None:
         self._groups: list[_Group] = []
@@ -154,9 +176,15 @@ class Unwritten:
         self._last: dict[int, int] = {}  # of each task, the group that it stands in last
 
     def add(self, query: str, task: int, row: Values, *, pool: str = "") -> None:
-        """Write a row of a task, known by its first value; of several writes of one row in a group the last counts."""
+        """Write a row of a task, known by its first value.
+
+        Of several writes of one row in a group the last counts.
+        """
         places = range(max(self._first, self._last.get(task, 0)), len(self._groups))
-        place = next((place for place in places if self._groups[place][:2] == (query, pool)), len(self._groups))
+        place = next(
+            (place for place in places if self._groups[place][:2] == (query, pool)),
+            len(self._groups),
+        )
         if place == len(self._groups):
             self._groups.append(_Group(query, pool, {}))
         self._groups[place].rows[row[0]] = row

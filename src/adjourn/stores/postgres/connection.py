@@ -31,17 +31,24 @@ _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED)
 
 
 class Line:
-    """What goes over one connection. Where a client's library sends one by one, a busy machine wakes both ends for each."""
+    """What goes over one connection.
+
+    Where a client's library sends one by one, a busy machine wakes both ends for each.
+    """
 
     def __init__(self, connection: "psycopg.Connection[Values]", *, prepares: bool) -> None:
         self._connection = connection
         self._prepares = prepares
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._numbers = count()
-        self._writing, self._reading = Transformer(connection), Transformer(connection)  # each learns a type once
+        # Each learns a type once
+        self._writing, self._reading = Transformer(connection), Transformer(connection)
 
     def say(self, statements: Sequence[Statement]) -> list[list[Values]]:
-        """Run statements in one go, and return the rows of each; after one that fails none is run."""
+        """Run statements in one go, and return the rows of each.
+
+        After one that fails none is run.
+        """
         self._connection.pgconn.enter_pipeline_mode()
         counts = [self._send(statement, values) for statement, values in statements[:1]]
         self._connection.pgconn.flush()  # the server awakes while we say the rest
@@ -71,7 +78,9 @@ class Line:
         line.send_query_prepared(name, parts, formats, pq.Format.BINARY)
         return 1
 
-    def _encoded(self, values: Values | Encoded) -> "tuple[Sequence[pq.abc.Buffer | None], tuple[int, ...], Sequence[int]]":
+    def _encoded(
+        self, values: Values | Encoded
+    ) -> "tuple[Sequence[pq.abc.Buffer | None], tuple[int, ...], Sequence[int]]":
         if isinstance(values, Encoded):
             return values.parts, (), [pq.Format.BINARY] * len(values.parts)
         if not values:
@@ -87,7 +96,10 @@ class Line:
 
 
 def _heard(line: pq.abc.PGconn, answers: int) -> Generator[Any, Any, list[pq.abc.PGresult]]:
-    """Send what was said, and collect the answers: one for each, and one that says that this was all."""
+    """Send what was said, and collect the answers.
+
+    One for each, and one that says that this was all.
+    """
     yield from generators.send(line)
     results: list[pq.abc.PGresult] = []
     for _ in range(answers):
@@ -97,7 +109,8 @@ def _heard(line: pq.abc.PGconn, answers: int) -> Generator[Any, Any, list[pq.abc
 
 
 _PATIENCE = 10  # seconds to reach the server
-_SILENCE_MS = 20_000  # how long a server may leave our words unacknowledged before it counts as gone
+# How long a server may leave our words unacknowledged before it counts as gone
+_SILENCE_MS = 20_000
 
 
 class Opening(NamedTuple):
@@ -111,7 +124,9 @@ class Opening(NamedTuple):
 class Database:
     """A connection that is made when it is needed, and again after it broke."""
 
-    def __init__(self, url: str, *, prepares: bool = True, patience: Patience | None = None) -> None:
+    def __init__(
+        self, url: str, *, prepares: bool = True, patience: Patience | None = None
+    ) -> None:
         self._url = url
         self._waiting = patience or nullcontext()
         self._prepares = prepares
@@ -143,7 +158,10 @@ class Database:
     def is_in_transaction(self) -> bool:
         """Whether a transaction is open on a connection that works."""
         self._hear_of_leaving()
-        return self.is_open and self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        return (
+            self.is_open
+            and self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        )
 
     @property
     def connection(self) -> "psycopg.Connection[Values]":
@@ -171,7 +189,10 @@ class Database:
         )
 
     def reach(self) -> int:
-        """Make the connection if need be, and return which one it is: another may lead to another server."""
+        """Make the connection if need be, and return which one it is.
+
+        Another may lead to another server.
+        """
         _ = self.connection
         return self._made
 
@@ -189,7 +210,10 @@ class Database:
         return self.batch([(statement, values)])[0]
 
     def batch(self, statements: Sequence[Statement]) -> list[list[Values]]:
-        """Run statements without waiting in between, and return the rows of each; after one that fails none is run."""
+        """Run statements without waiting in between, and return the rows of each.
+
+        After one that fails none is run.
+        """
         opening, self._opening = self._opening, None
         if opening is None:
             return self._said(statements)
@@ -198,7 +222,10 @@ class Database:
         return rows
 
     def commit(self, statements: Sequence[Statement]) -> list[list[Values]]:
-        """Run the last statements and commit, never a second time. What begins only here has seen enough, and does not look."""
+        """Run the last statements and commit, never a second time.
+
+        What begins only here has seen enough, and does not look.
+        """
         opening, self._opening = self._opening, None
         begin: list[Statement] = [(opening.begin, ())] if opening else []
         return self._said([*begin, *statements, (b"COMMIT", ())])[len(begin) : -1]
@@ -236,7 +263,11 @@ class Database:
             self.all(b"ROLLBACK")
 
     def leave(self) -> None:
-        """Leave a view. Nobody waits for the server's word on that: it is heard before its word on the next statement."""
+        """Leave a view.
+
+        Nobody waits for the server's word on that: it is heard before its word on the next
+        statement.
+        """
         opening, self._opening = self._opening, None
         if opening is None and self.is_in_transaction:
             self.connection.pgconn.send_query(b"ROLLBACK")

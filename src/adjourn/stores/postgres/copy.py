@@ -21,9 +21,14 @@ def everything_in(db: Database, rows: Rows) -> Everything:
         runs=[run for name in names for run in rows.runs(name)],
         calls=[call for name in names for call in rows.calls(name)],
         asks=[ask for name in names for ask in rows.asks(name)],
-        turns=[KeptTurn(run, key, kind.decode("utf-8", "surrogatepass"), *rest) for run, key, kind, *rest in db.all(_TURNS)],
+        turns=[
+            KeptTurn(run, key, kind.decode("utf-8", "surrogatepass"), *rest)
+            for run, key, kind, *rest in db.all(_TURNS)
+        ],
         documents=[(task, name, body) for task, name, body in db.all(_DOCUMENTS)],
-        messages=[(no, body) for no, body in db.all(b"SELECT no, body FROM adjourn.message ORDER BY no")],
+        messages=[
+            (no, body) for no, body in db.all(b"SELECT no, body FROM adjourn.message ORDER BY no")
+        ],
         shared_documents=[(name, body) for name, body in db.all(_SHARED)],
         events=[KeptEvent(*row) for row in db.all(_EVENTS)],
         outboxes=[(name, body) for name, body in db.all(_OUTBOXES)],
@@ -51,6 +56,9 @@ def _take_in_rows(db: Database, content: Everything) -> None:
     for shared in content.shared_documents:
         db.all(b"INSERT INTO adjourn.shared_document (name, body) VALUES ($1, $2)", *shared)
     for event in content.events:
-        db.all(b"INSERT INTO adjourn.event (no, task, body, link, seal) VALUES ($1, $2, $3, $4, $5)", *event)
+        db.all(
+            b"INSERT INTO adjourn.event (no, task, body, link, seal) VALUES ($1, $2, $3, $4, $5)",
+            *event,
+        )
     for outbox in content.outboxes:
         db.all(b"INSERT INTO adjourn.outbox (notifier, body) VALUES ($1, $2)", *outbox)

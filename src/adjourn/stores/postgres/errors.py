@@ -7,7 +7,15 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from adjourn.core.errors import AdjournError, Conflict, Misuse, Outdated, StoreProblem, StoreReadOnly, StoreRefused
+from adjourn.core.errors import (
+    AdjournError,
+    Conflict,
+    Misuse,
+    Outdated,
+    StoreProblem,
+    StoreReadOnly,
+    StoreRefused,
+)
 from adjourn.core.text.render import command_line
 
 _FLAGS = {"-h": "host", "-p": "port", "-U": "user"}
@@ -29,8 +37,11 @@ def shown(url: str) -> Named:
     words = _words_of(url)
     host = words.get("host") or words.get("hostaddr") or "localhost"
     where = f"{host}:{words['port']}" if words.get("port") else str(host)
-    database = str(words.get("dbname") or words.get("user") or "")  # which is what the server takes for it
-    options = [word for flag, key in _FLAGS.items() if words.get(key) for word in (flag, str(words[key]))]
+    # Which is what the server takes for it
+    database = str(words.get("dbname") or words.get("user") or "")
+    options = [
+        word for flag, key in _FLAGS.items() if words.get(key) for word in (flag, str(words[key]))
+    ]
     said = f"the database {database} at {where}" if database else f"the default database at {where}"
     return Named(said, command_line(options), command_line([database] if database else []))
 
@@ -48,10 +59,15 @@ def _words_of(url: str) -> dict[str, str | int | None]:
 
 
 def _require_plain_signs(url: str) -> None:
-    """Refuse an @ that parts nothing: what follows would be taken for the host, and shown, and is the rest of a password."""
+    """Refuse an @ that parts nothing.
+
+    What follows would be taken for the host, and shown, and is the rest of a password.
+    """
     authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     if authority.count("@") > 1 or "@" in path:
-        raise _no_url("an @ that belongs to a user, a password or a name is written as %40, and a / as %2F")
+        raise _no_url(
+            "an @ that belongs to a user, a password or a name is written as %40, and a / as %2F"
+        )
 
 
 def _without_quotes(said: str) -> str:
@@ -64,7 +80,10 @@ def _without_quotes(said: str) -> str:
 
 
 def _no_url(why: str) -> Misuse:
-    return Misuse(f"the URL of the store cannot be used: {why}", way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE")
+    return Misuse(
+        f"the URL of the store cannot be used: {why}",
+        way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE",
+    )
 
 
 class Translated:
@@ -75,7 +94,12 @@ class Translated:
 
     def __enter__(self) -> None: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if isinstance(error, psycopg.Error):
             raise _sentence_for(self._name, error) from error
 
@@ -100,7 +124,9 @@ def newer_schema(name: Named, has: str) -> StoreProblem:
 _AWAY = "say it again once the server is there: pg_isready {name.options}"
 _POOLER = "ADJOURN_LISTEN=postgresql://… that leads to the server itself, or ADJOURN_LISTEN=off"
 _FULL = ("too many", "remaining connection slots", "no more connections")
-_AT_THE_DOOR = "check user and password in the URL of the store: psql {name.options} {name.database}"
+_AT_THE_DOOR = (
+    "check user and password in the URL of the store: psql {name.options} {name.database}"
+)
 _AT_A_POOLERS_DOOR = "unsupported startup parameter"
 
 # What the server says of itself, by class; what it says at the door has none.
@@ -110,10 +136,26 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
         "{name} does not allow this: {said}",
         "adjourn doctor says which login this is; use one that may",
     ),
-    ((errors.InvalidCatalogName,), "{name} does not exist", "createdb {name.options} {name.database}"),
-    ((errors.ReadOnlySqlTransaction,), "{name} is read-only: {said}", "name the primary server, or wait until it is writable"),
-    ((errors.TooManyConnections,), "{name} has no connection left", "say it again, or raise max_connections"),
-    ((errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement), "{name} is behind a pooler: {said}", _POOLER),
+    (
+        (errors.InvalidCatalogName,),
+        "{name} does not exist",
+        "createdb {name.options} {name.database}",
+    ),
+    (
+        (errors.ReadOnlySqlTransaction,),
+        "{name} is read-only: {said}",
+        "name the primary server, or wait until it is writable",
+    ),
+    (
+        (errors.TooManyConnections,),
+        "{name} has no connection left",
+        "say it again, or raise max_connections",
+    ),
+    (
+        (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement),
+        "{name} is behind a pooler: {said}",
+        _POOLER,
+    ),
     ((errors.UniqueViolation,), "it is there already: {said}", "say it again"),
     ((errors.LockNotAvailable,), "{name} kept us waiting: {said}", "say it again"),
     (
@@ -121,10 +163,19 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
         "others changed the same in {name} at the same moment",
         "say it again",
     ),
-    ((errors.QueryCanceled,), "{name} did not let this go on: {said}", "say it again, or allow more time for a statement"),
+    (
+        (errors.QueryCanceled,),
+        "{name} did not let this go on: {said}",
+        "say it again, or allow more time for a statement",
+    ),
     ((errors.DiskFull,), "the disk of {name} is full", "free some space and say it again"),
     (
-        (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName),
+        (
+            errors.UndefinedTable,
+            errors.UndefinedColumn,
+            errors.UndefinedFunction,
+            errors.InvalidSchemaName,
+        ),
         "{name} has not the schema of this program: {said}",
         "adjourn store migrate",
     ),
@@ -140,7 +191,8 @@ _KINDS = {errors.InsufficientPrivilege: StoreRefused, errors.ReadOnlySqlTransact
 
 
 def _problem(name: Named, error: psycopg.Error) -> StoreProblem:
-    said = error.diag.message_primary or _short(str(error))  # without its place in our own statements
+    # Without its place in our own statements
+    said = error.diag.message_primary or _short(str(error))
     if any(words in said for words in _FULL):
         error = errors.TooManyConnections()
     elif said.startswith('database "') and said.endswith("does not exist"):
@@ -148,8 +200,12 @@ def _problem(name: Named, error: psycopg.Error) -> StoreProblem:
     elif _AT_A_POOLERS_DOOR in said:
         error = errors.InvalidSqlStatementName(said)
     elif _is_refusal(error, said):
-        return StoreRefused(f"{name} does not let us in: {said}", way_out=_way_out(_AT_THE_DOOR, name))
-    sentence, way_out = next((sentence, way_out) for kinds, sentence, way_out in _SENTENCES if isinstance(error, kinds))
+        return StoreRefused(
+            f"{name} does not let us in: {said}", way_out=_way_out(_AT_THE_DOOR, name)
+        )
+    sentence, way_out = next(
+        (sentence, way_out) for kinds, sentence, way_out in _SENTENCES if isinstance(error, kinds)
+    )
     kind = next((kind for cause, kind in _KINDS.items() if isinstance(error, cause)), StoreProblem)
     return kind(sentence.format(name=name, said=said), way_out=_way_out(way_out, name))
 
@@ -159,20 +215,38 @@ def _way_out(words: str, name: Named) -> str:
 
 
 def _short(said: str) -> str:
-    """Leave out what our own sentence says as well: that we tried to connect, and where; of several servers each is named."""
+    """Leave out what our own sentence says as well.
+
+    That we tried to connect, and where; of several servers each is named.
+    """
     import re  # slow, and seldom needed
 
     hints_left_out = re.sub(r"\s*Is the server running [^?]*\?", "", " ".join(said.split()))
     if hints_left_out.count("connection to server") > 1:
         every = hints_left_out.partition("All failures were: ")[2]
-        tried = re.findall(r"connection to server (?:at|on socket) (.*?) failed: (?:FATAL: )?(.*?)(?= - host: |$)", every)
+        tried = re.findall(
+            r"connection to server (?:at|on socket) (.*?) failed: (?:FATAL: )?(.*?)(?= - host: |$)",
+            every,
+        )
         return "; ".join(f"{where}: {why}" for where, why in tried) or hints_left_out
-    return re.sub(r"^connection (failed|is bad): |connection to server (at|on socket) .*? failed: |FATAL: ", "", hints_left_out)
+    return re.sub(
+        r"^connection (failed|is bad): |connection to server (at|on socket) .*? failed: |FATAL: ",
+        "",
+        hints_left_out,
+    )
 
 
 def _is_refusal(error: psycopg.Error, said: str) -> bool:
     """Say whether the server turned us away; at the door its errors have no class of their own."""
-    at_the_door = ("password", "authentication", "pg_hba.conf", 'role "', "permission denied for database")
+    at_the_door = (
+        "password",
+        "authentication",
+        "pg_hba.conf",
+        'role "',
+        "permission denied for database",
+    )
     return (error.sqlstate or "").startswith("28") or (
-        isinstance(error, psycopg.OperationalError) and error.sqlstate is None and any(word in said for word in at_the_door)
+        isinstance(error, psycopg.OperationalError)
+        and error.sqlstate is None
+        and any(word in said for word in at_the_door)
     )

@@ -22,12 +22,16 @@ _news = msgspec.json.Decoder(News)
 
 
 class Ear:
-    """A connection that listens. Where it cannot, it stays silent, and the slow look of whoever polls makes up for it."""
+    """A connection that listens.
+
+    Where it cannot, it stays silent, and the slow look of whoever polls makes up for it.
+    """
 
     def __init__(self, url: str | None, *, forget: "Callable[[Ear], None]") -> None:
         self._url = url
         self._forget = forget
-        self._poll = select.epoll()  # what is polled stays the same, whatever becomes of the connection
+        # What is polled stays the same, whatever becomes of the connection
+        self._poll = select.epoll()
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
         self._queued: list[News] = []
         self._rest, self._not_before = _REST, 0.0
@@ -57,7 +61,10 @@ class Ear:
                 self._connection = _listening(self._url)
         except StoreProblem as error:
             self.trouble = error.sentence
-            self._not_before, self._rest = time.monotonic() + self._rest, min(2 * self._rest, _LONGEST_REST)
+            self._not_before, self._rest = (
+                time.monotonic() + self._rest,
+                min(2 * self._rest, _LONGEST_REST),
+            )
         else:
             self.trouble, self._rest = None, _REST
             self._poll.register(self._connection.fileno(), select.EPOLLIN)
@@ -69,7 +76,10 @@ class Ear:
                 self._queued += [_news.decode(word.extra)] if word.extra else []
 
     def next_queued(self, pool: str) -> str | None:
-        """Return the next task of a pool of which it was heard that it was queued; it may be somebody else's by now."""
+        """Return the next task of a pool of which it was heard that it was queued.
+
+        It may be somebody else's by now.
+        """
         return next((tasks.pop(0) for news in self._queued if (tasks := news.get(pool))), None)
 
     def _break(self) -> None:
@@ -88,7 +98,11 @@ class Ear:
 
 def _listening(url: str) -> psycopg.Connection[tuple[object, ...]]:
     connection = psycopg.connect(
-        url, autocommit=True, connect_timeout=_PATIENCE, application_name="adjourn ear", client_encoding="UTF8"
+        url,
+        autocommit=True,
+        connect_timeout=_PATIENCE,
+        application_name="adjourn ear",
+        client_encoding="UTF8",
     )
     try:
         connection.execute("LISTEN adjourn")

@@ -54,7 +54,11 @@ class Seen:
 
     @property
     def _forgetting(self) -> str:
-        return f"rm {self._path}; then start its workers anew" if self._path else "restart what uses it"
+        return (
+            f"rm {self._path}; then start its workers anew"
+            if self._path
+            else "restart what uses it"
+        )
 
     def note(self, place: int | None, seal: bytes | None) -> None:
         """Remember how far the database is."""
@@ -68,17 +72,26 @@ class Seen:
             self._newest = self._kept = kept
 
     def keep_soon(self) -> None:
-        """Write it down unless that was done a moment ago; whoever ends, or looks again, makes up for it."""
+        """Write it down unless that was done a moment ago.
+
+        Whoever ends, or looks again, makes up for it.
+        """
         if time.monotonic() - self._kept_at > _MOMENT:
             self.keep()
 
     def keep(self) -> None:
-        """Write it down, perhaps only in memory and perhaps not at all: for what was only looked at that is enough."""
+        """Write it down, perhaps only in memory and perhaps not at all.
+
+        For what was only looked at that is enough.
+        """
         with suppress(OSError):
             self._write(synced=False)
 
     def keep_synced(self, *, name: str) -> None:
-        """Write it down, on disk, before something is done that must not be done again; or raise StoreProblem."""
+        """Write it down, on disk, before something is done that must not be done again.
+
+        Or raise StoreProblem.
+        """
         try:
             self._write(synced=True)
         except OSError as error:

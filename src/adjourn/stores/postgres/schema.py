@@ -16,7 +16,10 @@ _INSTALLING = 1633970797  # "adjm": one who installs at a time
 
 
 def require_schema(db: Database) -> None:
-    """Make the schema in an empty database; refuse one that is newer than we are, or an engine that we do not know."""
+    """Make the schema in an empty database.
+
+    Refuse one that is newer than we are, or an engine that we do not know.
+    """
     _require_encoding(db)
     if _version(db) < SCHEMA:
         _install(db)
@@ -27,7 +30,10 @@ def _require_encoding(db: Database) -> None:
     """Refuse a database that cannot keep every text there is."""
     if db.encoding != _ENCODING:
         words = f"createdb {db.name.options} --encoding={_ENCODING} --template=template0 NAME"
-        raise StoreProblem(f"{db.name} keeps text as {db.encoding}, and not every text can be kept so", way_out=words)
+        raise StoreProblem(
+            f"{db.name} keeps text as {db.encoding}, and not every text can be kept so",
+            way_out=words,
+        )
 
 
 def _version(db: Database) -> int:
@@ -66,7 +72,9 @@ def _install(db: Database) -> None:
                 db.all(b"CREATE SCHEMA IF NOT EXISTS adjourn")
             db.last(_steps(version))
             db.all(b"INSERT INTO adjourn.schema_version (version) VALUES ($1)", version)
-        if db.all(b"SELECT 1 FROM pg_trigger WHERE tgname = 'guard' AND tgrelid = 'adjourn.ask'::regclass"):
+        if db.all(
+            b"SELECT 1 FROM pg_trigger WHERE tgname = 'guard' AND tgrelid = 'adjourn.ask'::regclass"
+        ):
             db.last(_file("roles.sql"))  # the roles of an older version know nothing of what is new
 
 
@@ -108,7 +116,10 @@ def _engine_schema() -> str:
 
 
 def make_roles(db: Database) -> None:
-    """Make the three roles, and the guards that hold them to what they may do; a second time changes nothing."""
+    """Make the three roles, and the guards that hold them to what they may do.
+
+    A second time changes nothing.
+    """
     with _alone(db):
         db.last(_file("roles.sql"))
 

@@ -1,4 +1,7 @@
-"""The PostgreSQL store: many machines, one database, every commit on disk before it is acknowledged."""
+"""The PostgreSQL store.
+
+Many machines, one database, every commit on disk before it is acknowledged.
+"""
 
 import time
 from collections.abc import Callable, Generator
@@ -26,9 +29,13 @@ LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _HEAD = b" FROM (VALUES (1)) AS one LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
 _READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + b", no, seal" + _HEAD)
-# Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no statement of ours is.
+# Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no
+# statement of ours is.
 _SILENCE = b", set_config('idle_in_transaction_session_timeout', '10s', true)"
-_CHANGE = (b"BEGIN ISOLATION LEVEL READ COMMITTED", _MOMENT + b", no, seal, pg_current_xact_id()::text" + _SILENCE + _HEAD)
+_CHANGE = (
+    b"BEGIN ISOLATION LEVEL READ COMMITTED",
+    _MOMENT + b", no, seal, pg_current_xact_id()::text" + _SILENCE + _HEAD,
+)
 _SEAL = b"SELECT seal FROM adjourn.event WHERE no = $1"
 _NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offered again
 _FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
@@ -44,12 +51,19 @@ class PostgresStore:
     """Keeps tasks in a database that several machines share."""
 
     def __init__(
-        self, url: str, *, listen_url: str | None = None, lease: float = LEASE, seen: str | None = None, say: Say | None = None
+        self,
+        url: str,
+        *,
+        listen_url: str | None = None,
+        lease: float = LEASE,
+        seen: str | None = None,
+        say: Say | None = None,
     ) -> None:
         self.lease = lease
         self._url = url
         self._listen_url = url if listen_url is None else listen_url or None
-        # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know prepared statements.
+        # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know
+        # prepared statements.
         self.name = shown(url)
         self._translated = Translated(self.name)
         self.patience = Patience(str(self.name), say) if say else None
@@ -59,9 +73,11 @@ class PostgresStore:
         self._number = ""  # of the transaction that is open
         self._known = 0  # the connection on which the past was looked at
         self._foreseen: Known | None = None  # what was read of the task that was taken last
-        self._is_pooled = listen_url is not None  # what is behind a pooler may change without a word
+        # What is behind a pooler may change without a word
+        self._is_pooled = listen_url is not None
         self._seen = Seen(seen)
-        self.key: str | None = None  # what a process of a run shows with an agent's login: 64 hexadecimal digits
+        # What a process of a run shows with an agent's login: 64 hexadecimal digits
+        self.key: str | None = None
         self._has_changed = False  # whether anything was committed
         self._open()
 
@@ -75,7 +91,10 @@ class PostgresStore:
             raise
 
     def now(self) -> int:
-        """Return the time in milliseconds by the clock of the database: those of the machines may differ."""
+        """Return the time in milliseconds by the clock of the database.
+
+        Those of the machines may differ.
+        """
         if time.monotonic() - self._clock[1] > _FRESH:
             with self._translated:
                 self._look_at_the_clock(self._db.all(_MOMENT)[0])
@@ -102,7 +121,9 @@ class PostgresStore:
         with self._translated:
             begin, look = _CHANGE
             if self.key:
-                look = look.replace(_HEAD, b", set_config('adjourn.key', '%s', true)" % self.key.encode() + _HEAD)
+                look = look.replace(
+                    _HEAD, b", set_config('adjourn.key', '%s', true)" % self.key.encode() + _HEAD
+                )
             self._db.begin(Opening(begin, look, then=self._begun))
             rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
             self._foreseen = None
@@ -152,7 +173,10 @@ class PostgresStore:
             self._db.roll_back()
 
     def _commit(self, rows: Rows) -> None:
-        """Say the last words and commit. Where the reply is lost, ask what became of it: the same answer as if it had come."""
+        """Say the last words and commit.
+
+        Where the reply is lost, ask what became of it: the same answer as if it had come.
+        """
         last = rows.finish()
         try:
             *_, ((place, seal, _),) = self._db.commit(last)
@@ -160,23 +184,31 @@ class PostgresStore:
         except psycopg.OperationalError as error:
             if self._db.is_open:
                 raise
-            if not self._number:  # what guards it lets nobody do it a second time: whoever looks again sees what became of it
+            # What guards it lets nobody do it a second time: whoever looks again sees what became
+            # of it
+            if not self._number:
                 raise Outdated(f"{self.name} went away while this was saved") from error
             self._read_back(rows, error)
 
     def _read_back(self, rows: Rows, error: psycopg.Error) -> None:
         match self._status_of(self._number, rows.trace):
             case "committed":
-                # A gate opens only if its place in the trail is known; anything else was saved, whatever fails now.
+                # A gate opens only if its place in the trail is known; anything else was saved,
+                # whatever fails now.
                 with nullcontext() if rows.opens_gate else suppress(psycopg.Error):
                     for place, seal in self._db.all(SQL["trail_head"]):
                         self._seen.note(place, seal)
             case "aborted":
-                raise StoreProblem(f"{self.name} went away before this was saved", way_out="say it again") from error
-            case _:
-                sentence = f"{self.name} went away while this was saved: nobody knows yet whether it was"
                 raise StoreProblem(
-                    sentence, way_out="adjourn tasks, to see whether it counts, before you say it again"
+                    f"{self.name} went away before this was saved", way_out="say it again"
+                ) from error
+            case _:
+                sentence = (
+                    f"{self.name} went away while this was saved: nobody knows yet whether it was"
+                )
+                raise StoreProblem(
+                    sentence,
+                    way_out="adjourn tasks, to see whether it counts, before you say it again",
                 ) from error
 
     def _status_of(self, number: str, trace: Trace | None) -> str | None:
@@ -190,10 +222,15 @@ class PostgresStore:
             pause = min(2 * pause, 2.0)
 
     def _seen_status(self, number: str, trace: Trace | None) -> str | None:
-        """Return what became of a transaction. One that died with the server is no more, and its number may be another's."""
+        """Return what became of a transaction.
+
+        One that died with the server is no more, and its number may be another's.
+        """
         try:
             ((status,),) = self._db.all(_STATUS, number)
-            is_another = status == "committed" and trace is not None and not self._has_left(trace, number)
+            is_another = (
+                status == "committed" and trace is not None and not self._has_left(trace, number)
+            )
         except psycopg.OperationalError:
             return None
         except psycopg.Error:
@@ -203,8 +240,13 @@ class PostgresStore:
     def _has_left(self, trace: Trace, number: str) -> bool:
         return bool(self._db.all(SQL[trace.query], number, *trace.values))
 
-    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:
-        """Return a task that was just queued; or take the oldest one of a pool out of its queue, for the length of a lease."""
+    def next_queued(
+        self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]
+    ) -> Task | None:
+        """Return a task that was just queued.
+
+        Or take the oldest one of a pool out of its queue, for the length of a lease.
+        """
         with self._translated:
             self._foreseen = None
             if self._may_be_another:
@@ -219,7 +261,10 @@ class PostgresStore:
         return None
 
     def _just_queued(self, pool: str, fits: Callable[[Task], bool]) -> Task | None:
-        """Return a task that we have heard was just queued, with all that its claim needs: nobody has it until it is claimed."""
+        """Return a task that we have heard was just queued, with all that its claim needs.
+
+        Nobody has it until it is claimed.
+        """
         while name := next((name for ear in self._ears if (name := ear.next_queued(pool))), None):
             rows = Rows(self._db, changes=False, lease=self.lease)
             rows.look_at(name)
@@ -258,7 +303,10 @@ class PostgresStore:
             if not rows.tasks(limit=1) and not rows.trail(limit=1):
                 take_in(self._db, rows, content)
             if everything_in(self._db, rows) != content:
-                raise Conflict(f"{self.name} keeps something else already", way_out="name a database without tasks")
+                raise Conflict(
+                    f"{self.name} keeps something else already",
+                    way_out="name a database without tasks",
+                )
             if move:
                 rows.keep_shared_document(f"moved:{move}", b"")
 
@@ -269,13 +317,19 @@ class PostgresStore:
 
     @cached_property
     def login(self) -> tuple[str, frozenset[str] | None]:
-        """Who the database says we are, and which roles of adjourn's we have; None where it holds nobody to any."""
+        """Who the database says we are, and which roles of adjourn's we have.
+
+        None where it holds nobody to any.
+        """
         with self._translated:
             ((name, is_guarded, roles),) = self._db.all(SQL["login"])
         return str(name), frozenset(roles) if is_guarded else None
 
     def run_key(self, task_id: str) -> str | None:
-        """Return what the processes of a task show with an agent's login; None where the database holds nobody to a role."""
+        """Return what the processes of a task show with an agent's login.
+
+        None where the database holds nobody to a role.
+        """
         if self.login[1] is None:
             return None
         with self._translated:
@@ -283,7 +337,10 @@ class PostgresStore:
         return str(key)
 
     def roles_of(self, login: str) -> frozenset[str] | None:
-        """Return which roles of adjourn's another login has now; None where the database holds nobody to any."""
+        """Return which roles of adjourn's another login has now.
+
+        None where the database holds nobody to any.
+        """
         if self.login[1] is None:
             return None
         with self._translated:

@@ -13,10 +13,18 @@ from adjourn.stores.postgres.transaction import OutdatedIfMissing, Place, Steps,
 from adjourn.stores.rows import BITS, LAST, Tasks
 from adjourn.stores.shapes import Shape
 
-_TASKS = Shape(Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",))
-_RUNS = Shape(Run, columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"), known=("task_id", "number"))
+_TASKS = Shape(
+    Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",)
+)
+_RUNS = Shape(
+    Run,
+    columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"),
+    known=("task_id", "number"),
+)
 _CALLS = Shape(
-    Call, columns=("state", "version", "digest", "claimed_by", "approved_by", "label"), known=("task_id", "number", "body")
+    Call,
+    columns=("state", "version", "digest", "claimed_by", "approved_by", "label"),
+    known=("task_id", "number", "body"),
 )
 
 OF_TASK = 9  # columns that make a task
@@ -25,13 +33,18 @@ _LONGEST = 60.0
 
 
 class TaskRows(Tasks, Steps):
-    """What is kept of tasks, runs and calls. A task that is queued or runs has its row in the engine; any other has none."""
+    """What is kept of tasks, runs and calls.
 
-    # --- tasks -----------------------------------------------------------------------------------------------------
+    A task that is queued or runs has its row in the engine; any other has none.
+    """
+
+    # --- tasks ------------------------------------------------------------------------------------
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
-        if (self._changes or task_id in self._known.numbers) and (no := self._no(task_id)) in self._known.tasks:
+        if (self._changes or task_id in self._known.numbers) and (
+            no := self._no(task_id)
+        ) in self._known.tasks:
             return self._known.tasks[no]
         row = self._one("task_by_id", name_or_none(task_id))
         if row is None:
@@ -45,7 +58,9 @@ class TaskRows(Tasks, Steps):
 
     def running(self) -> list[Task]:
         """Return every task that is running."""
-        return [self._know_running(row[:OF_TASK], row[OF_TASK:]) for row in self._all("running_tasks")]
+        return [
+            self._know_running(row[:OF_TASK], row[OF_TASK:]) for row in self._all("running_tasks")
+        ]
 
     def _know_running(self, row: Values, run: Values) -> Task:
         """Remember what is looked at next, in a view: the run of a task that runs."""
@@ -57,8 +72,17 @@ class TaskRows(Tasks, Steps):
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
-        place = _new_place(task.spec.pool) if task.state is TaskState.QUEUED else Place(task.spec.pool)
-        columns = [*_task_columns(task), place.pool, task.parent_task, _TASKS.body(task), place.task, place.run]
+        place = (
+            _new_place(task.spec.pool) if task.state is TaskState.QUEUED else Place(task.spec.pool)
+        )
+        columns = [
+            *_task_columns(task),
+            place.pool,
+            task.parent_task,
+            _TASKS.body(task),
+            place.task,
+            place.run,
+        ]
         ((no, family),) = self._all("insert_task", *columns, spec_body(task.spec))
         if no == family:
             self._remember(task.id, no)  # nobody else can know of it yet
@@ -71,12 +95,24 @@ class TaskRows(Tasks, Steps):
         expect((current.version, current.state) == (old.version, old.state), old.id)
         self._known.tasks[no] = new
         place = self._move_in_engine(no, old, new)
-        self._later("write_task", no, no, *_task_columns(new)[1:], _TASKS.body(new), place.task, place.run, None)
+        self._later(
+            "write_task",
+            no,
+            no,
+            *_task_columns(new)[1:],
+            _TASKS.body(new),
+            place.task,
+            place.run,
+            None,
+        )
         if new.spec is not old.spec:
             self._run("update_spec", no, spec_body(new.spec))
 
     def _move_in_engine(self, no: int, old: Task, new: Task) -> Place:
-        """Put a task into its queue, back into it, or take it out; return where it came to in this transaction."""
+        """Put a task into its queue, back into it, or take it out.
+
+        Return where it came to in this transaction.
+        """
         place = self._place(no)
         if new.state not in _IN_ENGINE:
             self._dequeue(no, place)
@@ -114,7 +150,7 @@ class TaskRows(Tasks, Steps):
         self._known.places.pop(no, None)
         self._entered.pop(no, None)
 
-    # --- runs ------------------------------------------------------------------------------------------------------
+    # --- runs -------------------------------------------------------------------------------------
 
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
@@ -122,7 +158,9 @@ class TaskRows(Tasks, Steps):
         if key not in self._known.runs:
             row = self._one("run", key)
             if row is None:
-                raise NotFound(f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}")
+                raise NotFound(
+                    f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}"
+                )
             self._known.runs[key] = run_of(task_id, row)
         return self._known.runs[key]
 
@@ -153,7 +191,7 @@ class TaskRows(Tasks, Steps):
         self._known.runs[key] = new
         self._later("write_run", key >> BITS, key, *_RUNS.columns(new), _RUNS.body(new))
 
-    # --- calls -----------------------------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------
 
     def call(self, task_id: str, number: int) -> Call:
         """Return one call, or raise NotFound."""
@@ -181,7 +219,10 @@ class TaskRows(Tasks, Steps):
         """Return the calls of a task in one open state."""
         if (calls := self._known.calls_of.get(self._no(task_id))) is not None:
             return [call for _, call in sorted(calls.items()) if call.state is state]
-        return [call_of(task_id, row) for row in self._all("calls_in", *self._span(task_id), state.value)]
+        return [
+            call_of(task_id, row)
+            for row in self._all("calls_in", *self._span(task_id), state.value)
+        ]
 
     def call_labelled(self, task_id: str, label: str) -> Call | None:
         """Return the call that an agent calls so."""
@@ -212,7 +253,10 @@ _NOWHERE = Place("")
 
 
 def _new_place(pool: str) -> Place:
-    """Return a place of its own for a task, with names as the engine gives them: those that are made together lie together."""
+    """Return a place of its own for a task, with names as the engine gives them.
+
+    Those that are made together lie together.
+    """
     return Place(pool, _uuid7(), _uuid7())
 
 
@@ -253,26 +297,45 @@ def _call_columns(call: Call) -> list[object]:
 def call_of(task_id: str, row: Values) -> Call:
     """Put a call together."""
     no, state, version, digest, *rest, body, content = row
-    return _CALLS.value((state, version, digest.hex(), *rest), body, task_id=task_id, number=no & LAST, body=content)
+    return _CALLS.value(
+        (state, version, digest.hex(), *rest), body, task_id=task_id, number=no & LAST, body=content
+    )
 
 
 class EngineRows(TaskRows, Steps):
-    """Tasks as the engine hands them out: one holder at a time, for the length of a lease that is renewed."""
+    """Tasks as the engine hands them out.
+
+    One holder at a time, for the length of a lease that is renewed.
+    """
 
     def hold(self, run: Run) -> None:
-        """Hold a run for its supervisor; if another holds it, nothing of this transaction counts."""
+        """Hold a run for its supervisor.
+
+        If another holds it, nothing of this transaction counts.
+        """
         no = self._no(run.task_id)
-        place, sentence = self._place(no), f"task {run.task_id} was taken by someone else at the same moment"
-        self._later("hold", no, no, place.run, run.supervisor, self._lease, sentence, pool=place.pool)
+        place, sentence = (
+            self._place(no),
+            f"task {run.task_id} was taken by someone else at the same moment",
+        )
+        self._later(
+            "hold", no, no, place.run, run.supervisor, self._lease, sentence, pool=place.pool
+        )
 
     def fence(self, run: Run) -> None:
         """Have nothing of this transaction count if the run's supervisor does not hold it any more."""
         no = self._no(run.task_id)
-        place, sentence = self._place(no), f"run {run.id} was taken from its supervisor: its lease was over"
+        place, sentence = (
+            self._place(no),
+            f"run {run.id} was taken from its supervisor: its lease was over",
+        )
         self._later("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
 
     def wrest(self, run: Run, *, only_if_over: bool) -> None:
-        """Take a run away from its supervisor; or raise Outdated if its lease was renewed meanwhile."""
+        """Take a run away from its supervisor.
+
+        Or raise Outdated if its lease was renewed meanwhile.
+        """
         no = self._no(run.task_id)
         ((is_taken,),) = self._all("wrest", no, only_if_over)
         self._forget_place(no)

@@ -26,7 +26,10 @@ _LONGEST_NEWS = 8000  # bytes that NOTIFY takes
 
 
 class Place(NamedTuple):
-    """Where the engine keeps a task: in the queue of a pool, and under which names of its own, if it is there."""
+    """Where the engine keeps a task.
+
+    In the queue of a pool, and under which names of its own, if it is there.
+    """
 
     pool: str
     task: str | None = None
@@ -34,14 +37,20 @@ class Place(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What is to be found of a transaction once it has been committed: a row of its own, by its number and these values."""
+    """What is to be found of a transaction once it has been committed.
+
+    A row of its own, by its number and these values.
+    """
 
     query: str
     values: Values
 
 
 class Known:
-    """What a transaction has read or written of tasks that nobody else can change: it is true until the end."""
+    """What a transaction has read or written of tasks that nobody else can change.
+
+    It is true until the end.
+    """
 
     def __init__(self) -> None:
         self.is_judged = False  # whether somebody has judged by it what to do
@@ -55,9 +64,11 @@ class Known:
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
         self.beginnings: dict[int, bytes] = {}  # first events
-        self.told: dict[int, list[bytes]] = {}  # the newest events that are written, as many as are foreseen
+        # The newest events that are written, as many as are foreseen
+        self.told: dict[int, list[bytes]] = {}
         self.places: dict[int, Place] = {}
-        # Of tasks that were looked at as a whole: asks that are open or of the last run, open calls, what that run did not get.
+        # Of tasks that were looked at as a whole: asks that are open or of the last run, open
+        # calls, what that run did not get.
         self.last_runs: dict[int, int] = {}
         self.asks_of: dict[int, dict[int, Ask]] = {}
         self.calls_of: dict[int, dict[int, Call]] = {}
@@ -65,14 +76,20 @@ class Known:
 
 
 class Steps(Numbered):
-    """One view or one transaction. Whoever changes something of a task holds the row of its family first."""
+    """One view or one transaction.
 
-    def __init__(self, db: Database, *, changes: bool, lease: float, foreseen: Known | None = None) -> None:
+    Whoever changes something of a task holds the row of its family first.
+    """
+
+    def __init__(
+        self, db: Database, *, changes: bool, lease: float, foreseen: Known | None = None
+    ) -> None:
         self._db = db
         self._changes = changes
         self._lease = lease
         self._foreseen = foreseen
-        self.is_guarded = False  # whether nothing of it counts if what was foreseen is not so any more
+        # Whether nothing of it counts if what was foreseen is not so any more
+        self.is_guarded = False
         self.opens_gate = False  # whether a call starts once this is committed
         self.trace: Trace | None = None  # of this transaction, if it leaves any
         self._held_asks: set[str] = set()
@@ -81,7 +98,8 @@ class Steps(Numbered):
         self._known: Known = Known()
         self._unwritten = Unwritten()
         self._entered: dict[int, Place] = {}  # of tasks that came into a queue in this transaction
-        self._queued: dict[str, str] = {}  # of those, the ones that are still there, and their pools
+        # Of those, the ones that are still there, and their pools
+        self._queued: dict[str, str] = {}
         self.queues: set[str] = set()  # that were made, or found
 
     @property
@@ -140,7 +158,10 @@ class Steps(Numbered):
         return str(task_id)
 
     def _seal(self, news: str = "") -> None:
-        """Put what was told so far into the chain of the store. From here on everyone else who tells something waits."""
+        """Put what was told so far into the chain of the store.
+
+        From here on everyone else who tells something waits.
+        """
         tasks, events, links = zip(*self._unsealed, strict=True) if self._unsealed else ((), (), ())
         self._unsealed = []
         self._known.told.clear()
@@ -162,7 +183,10 @@ class Steps(Numbered):
         return self._unsaid()
 
     def _news(self) -> str:
-        """Return which tasks came into which queues, so that a worker need not look for them; of very many only that they did."""
+        """Return which tasks came into which queues, so that a worker need not look for them.
+
+        Of very many only that they did.
+        """
         queues: dict[str, list[str]] = {}
         for task_id, pool in islice(self._queued.items(), _MOST_NAMES):
             queues.setdefault(pool, []).append(task_id)
@@ -178,7 +202,12 @@ class OutdatedIfMissing:
 
     def __enter__(self) -> None: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if isinstance(error, NotFound):
             raise Outdated(_CHANGED.format(self._name)) from None
 

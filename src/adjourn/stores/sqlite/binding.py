@@ -1,8 +1,9 @@
 """Ties a store to one machine and one user, by files that are kept outside of it.
 
-For each store the user's state directory has `stores/ID/key.json`, with a secret and the place of the store, and
-`stores/ID/seen`, with the newest place of the trail that was acknowledged or acted on here. The store itself keeps its
-id and a digest of the secret. A copy of a store, wherever it came from, has no such files, or is not where they say.
+For each store the user's state directory has `stores/ID/key.json`, with a secret and the place of
+the store, and `stores/ID/seen`, with the newest place of the trail that was acknowledged or acted
+on here. The store itself keeps its id and a digest of the secret. A copy of a store, wherever it
+came from, has no such files, or is not where they say.
 """
 
 import os
@@ -26,7 +27,8 @@ _OTHERS = 0o077
 _SMALL = 65_536
 _MARK = struct.Struct("<8sQ32s32s")  # what it is, the place, the seal there, the digest of all that
 _MAGIC = b"adjourn1"
-_SLOTS = (0, 512)  # two marks in turn, a sector apart: one that is half written leaves the one before
+# Two marks in turn, a sector apart: one that is half written leaves the one before
+_SLOTS = (0, 512)
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,8 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
 
     directory: str
     key: str | None = None
-    is_for_asking: bool = False  # whether it is opened to ask from inside a run: a sandbox may hide the directory
+    # Whether it is opened to ask from inside a run: a sandbox may hide the directory
+    is_for_asking: bool = False
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +93,7 @@ class Binding:
         self._may_write = False
         self._slot = 0  # where the next mark is written
 
-    # --- whether it is ours ----------------------------------------------------------------------------------------
+    # --- whether it is ours -----------------------------------------------------------------------
 
     def require(self, trail: Trail) -> None:
         """Refuse a store that is not bound to this place, or that lacks what was acknowledged here."""
@@ -105,20 +108,31 @@ class Binding:
         if mark.place and trail.seal_at(mark.place) != mark.seal:
             head, _ = trail.trail_head()
             missing = f"its last {mark.place - head}" if mark.place > head else "at least one"
-            raise self._older(f"{missing} of the {mark.place} events that this machine has seen are missing")
+            raise self._older(
+                f"{missing} of the {mark.place} events that this machine has seen are missing"
+            )
         self._known = mark
 
     def _bound(self, trail: Trail) -> str:
-        """Return the id of a store that is ours, or refuse it. The right key binds it, whoever brought it here."""
+        """Return the id of a store that is ours, or refuse it.
+
+        The right key binds it, whoever brought it here.
+        """
         identity = identity_in(trail)
         if identity is None:
-            raise self._not_bound("it has no identity: an older adjourn, or another program, made it")
+            raise self._not_bound(
+                "it has no identity: an older adjourn, or another program, made it"
+            )
         kept = self._read_key(identity.id)
         is_known = kept is not None and _digest(identity.id, kept.secret) == identity.digest
         here = os.stat(self._root)
         if kept and is_known and _is_here(kept, self._root, here):
-            if (kept.path, kept.device) != (self._root, here.st_dev) and not self._home.is_for_asking:
-                self._write_key(identity.id, kept.secret)  # it was moved, or the machine was started again
+            if (kept.path, kept.device) != (
+                self._root,
+                here.st_dev,
+            ) and not self._home.is_for_asking:
+                # It was moved, or the machine was started again
+                self._write_key(identity.id, kept.secret)
             return identity.id
         secret = _secret_of(self._home.key, identity.id) if self._home.key else ""
         if secret and _digest(identity.id, secret) == identity.digest:
@@ -144,10 +158,13 @@ class Binding:
             way_out=command_line(["adjourn", "store", "accept", "--store", self._root]),
         )
 
-    # --- how it becomes ours ---------------------------------------------------------------------------------------
+    # --- how it becomes ours ----------------------------------------------------------------------
 
     def bind(self, *, at: int, mark: Mark) -> bytes:
-        """Keep a new id and secret for the store, durably; return what the store has to keep of it."""
+        """Keep a new id and secret for the store, durably.
+
+        Return what the store has to keep of it.
+        """
         name = os.urandom(16).hex()
         secret = _secret_of(self._home.key, name) if self._home.key else os.urandom(32).hex()
         self._make_mark(name, mark)
@@ -165,10 +182,13 @@ class Binding:
                 os.unlink(self._mark_path(identity.id))
                 os.rmdir(self._place(identity.id))
 
-    # --- how far it was --------------------------------------------------------------------------------------------
+    # --- how far it was ---------------------------------------------------------------------------
 
     def missing(self, trail: Trail) -> Mark | None:
-        """Return the mark that a store of ours lacks, if it lacks it; place 0 means that nobody knows."""
+        """Return the mark that a store of ours lacks, if it lacks it.
+
+        Place 0 means that nobody knows.
+        """
         self._id = self._id or self._bound(trail)
         self._open_mark(self._mark_path(self._id))
         mark = self._read_mark()
@@ -187,7 +207,10 @@ class Binding:
             )
 
     def note(self, mark: Mark, *, durably: bool) -> None:
-        """Write down the newest place that was committed; it is on disk when this returns, if it has to be."""
+        """Write down the newest place that was committed.
+
+        It is on disk when this returns, if it has to be.
+        """
         if self._seen is None or not self._may_write:
             return  # it only asks, in a sandbox; whoever commits next makes up for it
         try:
@@ -225,7 +248,9 @@ class Binding:
     def _read_mark(self) -> Mark | None:
         """Return the newest mark that is whole; the other slot is the next to be written."""
         content = (_private_content(self._seen) if self._seen is not None else None) or b""
-        marks = {slot: mark for slot in _SLOTS if (mark := _decoded(content[slot : slot + _MARK.size]))}
+        marks = {
+            slot: mark for slot in _SLOTS if (mark := _decoded(content[slot : slot + _MARK.size]))
+        }
         newest = max(marks, key=lambda slot: marks[slot].place, default=None)
         if newest is None:
             return None
@@ -238,7 +263,7 @@ class Binding:
             self._make_place(name)
             write_whole(path, _encoded(mark).ljust(_SLOTS[1] + _MARK.size, b"\0"))
 
-    # --- files -----------------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------
 
     def _place(self, name: str) -> str:
         return os.path.join(self._home.directory, "stores", name)
@@ -285,15 +310,21 @@ def identity_in(trail: Trail) -> Identity | None:
 def _is_here(kept: Kept, path: str, here: os.stat_result) -> bool:
     """Say whether a directory is the one that was recorded.
 
-    A copy has another inode. A directory that was moved keeps its inode and its device; one that stayed keeps its inode
-    and its path, and may get another device number when the machine starts. A snapshot has the inode alone.
+    A copy has another inode. A directory that was moved keeps its inode and its device; one that
+    stayed keeps its inode and its path, and may get another device number when the machine starts.
+    A snapshot has the inode alone.
     """
     return kept.inode == here.st_ino and (kept.path == path or kept.device == here.st_dev)
 
 
 def _secret_of(key: str, name: str) -> str:
-    """Return the secret of one store that a key stands for: whoever reads it learns nothing of other stores."""
-    return sha256(b"adjourn store secret\0" + name.encode() + b"\0" + key.encode("utf-8", "surrogateescape")).hex()
+    """Return the secret of one store that a key stands for.
+
+    Whoever reads it learns nothing of other stores.
+    """
+    return sha256(
+        b"adjourn store secret\0" + name.encode() + b"\0" + key.encode("utf-8", "surrogateescape")
+    ).hex()
 
 
 def _digest(name: str, secret: str) -> str:
@@ -313,7 +344,10 @@ def _decoded(content: bytes) -> Mark | None:
 
 
 def _read_private(path: str) -> bytes | None:
-    """Read a file that nobody else can have written or read; whatever else is there is as good as nothing."""
+    """Read a file that nobody else can have written or read.
+
+    Whatever else is there is as good as nothing.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -326,7 +360,9 @@ def _read_private(path: str) -> bytes | None:
 
 def _private_content(fd: int) -> bytes | None:
     found = os.fstat(fd)
-    is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+    is_ours = (
+        stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+    )
     return os.pread(fd, _SMALL, 0) if is_ours else None
 
 
@@ -340,7 +376,9 @@ def _in_home(path: str) -> Generator[None, None, None]:
 
 def _unwritable(path: str, error: OSError) -> StoreProblem:
     sentence = f"{path} cannot be written: {error.strerror}. It says which stores are yours and how far they were"
-    return StoreProblem(sentence, way_out="make it writable, or set XDG_STATE_HOME to a directory of yours")
+    return StoreProblem(
+        sentence, way_out="make it writable, or set XDG_STATE_HOME to a directory of yours"
+    )
 
 
 def _user() -> str:

@@ -5,13 +5,17 @@ from adjourn.stores.sqlite.binding import IDENTITY
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.store import Rows
 
-_SHARED = "SELECT name, body FROM shared_document WHERE name != ? ORDER BY name"  # who a store is stays with it
+# Who a store is stays with it
+_SHARED = "SELECT name, body FROM shared_document WHERE name != ? ORDER BY name"
 _DOCUMENTS = "SELECT task, name, body FROM document ORDER BY task, name"
 
 
 def everything_in(db: Database, rows: Rows) -> Everything:
     """Return all rows, as of the transaction that is open."""
-    tasks = [KeptTask(no, rows.task(name), head) for no, name, head in db.all("SELECT no, id, head FROM task ORDER BY no")]
+    tasks = [
+        KeptTask(no, rows.task(name), head)
+        for no, name, head in db.all("SELECT no, id, head FROM task ORDER BY no")
+    ]
     names = [kept.task.id for kept in tasks]
     turns = db.all("SELECT run, key, kind, thing, left_open FROM turn ORDER BY no")
     return Everything(
@@ -19,12 +23,21 @@ def everything_in(db: Database, rows: Rows) -> Everything:
         runs=[run for name in names for run in rows.runs(name)],
         calls=[call for name in names for call in rows.calls(name)],
         asks=[ask for name in names for ask in rows.asks(name)],
-        turns=[KeptTurn(run, key, kind, thing, bool(left_open)) for run, key, kind, thing, left_open in turns],
+        turns=[
+            KeptTurn(run, key, kind, thing, bool(left_open))
+            for run, key, kind, thing, left_open in turns
+        ],
         documents=[(task, name, body) for task, name, body in db.all(_DOCUMENTS)],
         messages=[(no, body) for no, body in db.all("SELECT no, body FROM message ORDER BY no")],
         shared_documents=[(name, body) for name, body in db.all(_SHARED, IDENTITY)],
-        events=[KeptEvent(*row) for row in db.all("SELECT no, task, body, link, seal FROM event ORDER BY no")],
-        outboxes=[(name, body) for name, body in db.all("SELECT notifier, body FROM outbox ORDER BY notifier")],
+        events=[
+            KeptEvent(*row)
+            for row in db.all("SELECT no, task, body, link, seal FROM event ORDER BY no")
+        ],
+        outboxes=[
+            (name, body)
+            for name, body in db.all("SELECT notifier, body FROM outbox ORDER BY notifier")
+        ],
     )
 
 
@@ -41,7 +54,11 @@ def take_in(db: Database, rows: Rows, content: Everything) -> None:
 
 def _take_in_rows(db: Database, content: Everything) -> None:
     for turn in content.turns:
-        db.all("INSERT INTO turn (run, key, kind, thing, left_open) VALUES (?, ?, ?, ?, ?)", *turn[:4], int(turn.left_open))
+        db.all(
+            "INSERT INTO turn (run, key, kind, thing, left_open) VALUES (?, ?, ?, ?, ?)",
+            *turn[:4],
+            int(turn.left_open),
+        )
     for document in content.documents:
         db.all("INSERT INTO document (task, name, body) VALUES (?, ?, ?)", *document)
     for message in content.messages:

@@ -15,10 +15,14 @@ class Database:
 
     def __init__(self, path: str) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
-        self._connection: Any = apsw.Connection(path, flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        self._connection: Any = apsw.Connection(
+            path, flags=flags, statementcachesize=_CACHED_STATEMENTS
+        )
         self._connection.set_busy_timeout(_WAIT_MS)
-        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing is on the path of every command
-        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else most statements are planned anew at each new value
+        # Closing is on the path of every command
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        # Else most statements are planned anew at each new value
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
     @property
     def is_in_transaction(self) -> bool:
@@ -33,8 +37,9 @@ class Database:
     def has_changed(self, statement: str, *values: object) -> bool:
         """Run a statement that changes a row, and say whether it found one.
 
-        By the count of the connection, for RETURNING makes it half as slow again. Nobody else can have written in between:
-        a second thread that wanted to use the connection meanwhile would fail at its BEGIN.
+        By the count of the connection, for RETURNING makes it half as slow again. Nobody else can
+        have written in between: a second thread that wanted to use the connection meanwhile would
+        fail at its BEGIN.
         """
         self._connection.execute(statement, values).fetchall()
         return bool(self._connection.changes())

@@ -17,12 +17,24 @@ _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
 # Kinds of file systems whose locks hold for all who see them, because only this machine sees them.
 # A block device belongs to one machine, so its file systems need no list; these have no device.
 _WITHOUT_DEVICE = frozenset(
-    {"tmpfs", "ramfs", "rootfs", "overlay", "aufs", "zfs", "btrfs", "bcachefs", "ecryptfs", "shiftfs"}
+    {
+        "tmpfs",
+        "ramfs",
+        "rootfs",
+        "overlay",
+        "aufs",
+        "zfs",
+        "btrfs",
+        "bcachefs",
+        "ecryptfs",
+        "shiftfs",
+    }
     | {"lxfs", "wslfs", "ubifs", "jffs2", "yaffs2"}
     | {f"fuse.{name}" for name in ("fuse-overlayfs", "gocryptfs", "encfs", "cryfs", "securefs")}
     | {f"fuse.{name}" for name in ("mergerfs", "bindfs", "unionfs", "unionfs-fuse", "overlayfs")}
 )
-_OF_SEVERAL_MACHINES = frozenset({"ocfs2", "gfs", "gfs2", "gpfs", "mmfs"})  # on a device that they share
+# On a device that they share
+_OF_SEVERAL_MACHINES = frozenset({"ocfs2", "gfs", "gfs2", "gpfs", "mmfs"})
 _SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks its block
 _PROBE = 65_536  # bytes
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -34,7 +46,9 @@ def prepare(root: str) -> str:
     if not os.path.lexists(root):
         _make(root)
     mode = _checked(root).st_mode
-    if mode & stat.S_IRWXU == stat.S_IRWXU and (mode & _OTHERS or not os.path.lexists(_ignore(root))):
+    if mode & stat.S_IRWXU == stat.S_IRWXU and (
+        mode & _OTHERS or not os.path.lexists(_ignore(root))
+    ):
         _furnish(root)
     # SQLite follows no link on its way: whoever came here by one is taken to where it leads.
     path = os.path.join(os.path.realpath(root), DATABASE)
@@ -67,12 +81,20 @@ def identity(path: str) -> tuple[int, int] | None:
 
 
 def _refuse_remains(path: str) -> None:
-    """Refuse what is left of a database that was cut off: SQLite takes it for an empty one, and all would seem settled."""
-    has_log = _size(f"{path}-wal") > 0  # first: whoever makes the database in this very moment fills it before its log
+    """Refuse what is left of a database that was cut off.
+
+    SQLite takes it for an empty one, and all would seem settled.
+    """
+    # First: whoever makes the database in this very moment fills it before its log
+    has_log = _size(f"{path}-wal") > 0
     size = os.lstat(path).st_size
     is_cut = 0 < size < _HEADER or (size == 0 and has_log)
-    if is_cut and not _size(f"{path}-journal"):  # with a journal it is one that was being made; SQLite undoes that
-        raise StoreDamaged(f"{path} has {size} bytes: it is not a whole database", way_out="restore a backup of adjourn.db")
+    # With a journal it is one that was being made; SQLite undoes that
+    if is_cut and not _size(f"{path}-journal"):
+        raise StoreDamaged(
+            f"{path} has {size} bytes: it is not a whole database",
+            way_out="restore a backup of adjourn.db",
+        )
 
 
 def _size(path: str) -> int:
@@ -91,7 +113,9 @@ def _make(root: str) -> None:
     except FileExistsError:
         return  # somebody makes it at the same time
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(f"{above} is not a directory", way_out="name a store with --store DIR") from None
+        raise NotFound(
+            f"{above} is not a directory", way_out="name a store with --store DIR"
+        ) from None
 
 
 def _furnish(root: str) -> None:
@@ -110,7 +134,9 @@ def _ignore(root: str) -> str:
 def _checked(root: str) -> os.stat_result:
     found = os.lstat(root)
     if stat.S_ISLNK(found.st_mode):
-        raise StoreRefused(f"{root} is a symbolic link", way_out="name the directory itself with --store DIR")
+        raise StoreRefused(
+            f"{root} is a symbolic link", way_out="name the directory itself with --store DIR"
+        )
     if not stat.S_ISDIR(found.st_mode):
         raise StoreRefused(f"{root} is not a directory", way_out="name a store with --store DIR")
     if found.st_uid != os.geteuid():
@@ -123,7 +149,10 @@ def _checked(root: str) -> os.stat_result:
 
 
 def _refuse_network(root: str, device: int) -> None:
-    """Refuse a file system that other machines may see: whether their locks keep us out cannot be known."""
+    """Refuse a file system that other machines may see.
+
+    Whether their locks keep us out cannot be known.
+    """
     kind, source = mounted(device)
     if kind and not is_local(kind, source):
         raise StoreRefused(
@@ -137,7 +166,8 @@ def is_local(kind: str, source: str) -> bool:
     """Return whether only this machine sees a mounted file system."""
     if kind in _WITHOUT_DEVICE:
         return True
-    is_fuse = kind == "fuse" or kind.startswith("fuse.")  # what is mounted there may be called anything
+    # What is mounted there may be called anything
+    is_fuse = kind == "fuse" or kind.startswith("fuse.")
     return source.startswith("/dev/") and not is_fuse and kind not in _OF_SEVERAL_MACHINES
 
 
@@ -151,7 +181,11 @@ def mounted(device: int, *, mounts: str = "/proc/self/mountinfo") -> tuple[str, 
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
-            found = [line.partition(" - ")[2].split(" ") for line in lines if line.split(" ", 3)[2] == wanted]
+            found = [
+                line.partition(" - ")[2].split(" ")
+                for line in lines
+                if line.split(" ", 3)[2] == wanted
+            ]
     except OSError:
         return "", ""
     return (found[-1][0], found[-1][1]) if found else ("", "")
@@ -160,14 +194,18 @@ def mounted(device: int, *, mounts: str = "/proc/self/mountinfo") -> tuple[str, 
 def may_fault(path: str) -> bool:
     """Return whether a full disk may end the process instead of giving an error.
 
-    SQLite makes room for what it maps in steps of 4 KB, by one byte for each. Where blocks are smaller,
-    the rest of a step has no block until it is written to, and on a full disk that write is a SIGBUS.
+    SQLite makes room for what it maps in steps of 4 KB, by one byte for each. Where blocks are
+    smaller, the rest of a step has no block until it is written to, and on a full disk that write
+    is a SIGBUS.
     """
     return os.stat(path).st_blksize < _SMALLEST_BLOCK
 
 
 def leave_at_fault(root: str) -> None:
-    """Have a SIGBUS print that the disk is full, and end this process with 1; what was committed is safe."""
+    """Have a SIGBUS print that the disk is full, and end this process with 1.
+
+    What was committed is safe.
+    """
     import ctypes
     import signal
 
@@ -187,10 +225,15 @@ _handlers: list[object] = []  # the C library has only their addresses
 
 
 def has_no_room(root: str) -> bool:
-    """Return whether the disk of a store takes no more; SQLite does not always say why it failed."""
+    """Return whether the disk of a store takes no more.
+
+    SQLite does not always say why it failed.
+    """
     probe = os.path.join(root, f".room.{os.getpid()}")
     try:
-        fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(
+            probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
     except OSError as error:
         return error.errno in _FULL
     try:
@@ -207,7 +250,9 @@ def has_no_room(root: str) -> bool:
 def unusable(path: str, error: OSError) -> StoreProblem:
     """Return what the operating system says of a path, as a sentence with a way out."""
     if error.errno == errno.EROFS:
-        return StoreProblem(f"{path} is read-only", way_out="make it writable, or name another with --store DIR")
+        return StoreProblem(
+            f"{path} is read-only", way_out="make it writable, or name another with --store DIR"
+        )
     if error.errno in _FULL:
         return disk_full(path)
     kind = StoreRefused if isinstance(error, PermissionError) else StoreProblem

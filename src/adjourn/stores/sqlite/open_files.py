@@ -12,7 +12,8 @@ import struct
 
 from adjourn.stores.sqlite import directory
 
-_INDEX = struct.Struct("=12x B x H I 4x 8x 8s")  # of the wal-index: is it there, the page size, the last frame, the salts
+# Of the wal-index: is it there, the page size, the last frame, the salts
+_INDEX = struct.Struct("=12x B x H I 4x 8x 8s")
 _HEAD = struct.Struct(">I 12x 8s")  # of the log: what it is, the salts
 _MAGIC = (0x377F0682, 0x377F0683)
 _HEAD_SIZE = 32
@@ -51,10 +52,14 @@ class OpenFiles:
         return None
 
     def is_log_whole(self) -> bool:
-        """Say whether the log has all that the index counts on; inside a transaction, or right after it."""
+        """Say whether the log has all that the index counts on.
+
+        Inside a transaction, or right after it.
+        """
         if self._agree():
             return True
-        self.find_log()  # another connection of this process may have closed the descriptor that was found first
+        # Another connection of this process may have closed the descriptor that was found first
+        self.find_log()
         return self._agree()
 
     def _agree(self) -> bool:
@@ -75,14 +80,19 @@ class OpenFiles:
             return False
         magic, own = _HEAD.unpack_from(head)
         page_size = 65536 if page == 1 else page
-        return magic in _MAGIC and own == salts and size >= _HEAD_SIZE + frames * (_FRAME_HEAD + page_size)
+        return (
+            magic in _MAGIC
+            and own == salts
+            and size >= _HEAD_SIZE + frames * (_FRAME_HEAD + page_size)
+        )
 
 
 def _descriptors() -> dict[tuple[int, int] | None, int]:
     """Return the descriptors of this process by the files that they lead to."""
     try:
         numbers = sorted(map(int, os.listdir("/proc/self/fd")))
-    except FileNotFoundError:  # no /proc is mounted here: whether this may decide at all is the controller's question
+    except FileNotFoundError:
+        # No /proc is mounted here: whether this may decide at all is the controller's question
         numbers = list(range(min(os.sysconf("SC_OPEN_MAX"), _MOST_DESCRIPTORS)))
     found: dict[tuple[int, int] | None, int] = {}
     for fd in numbers:

@@ -22,7 +22,11 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def remedy(self) -> str:
         """The command that helps whoever waits: a process that is killed leaves the store whole."""
-        return f"kill -CONT {self.pid}" if self.is_stopped else f"ps -o pid,stat,etime,args -p {self.pid}"
+        return (
+            f"kill -CONT {self.pid}"
+            if self.is_stopped
+            else f"ps -o pid,stat,etime,args -p {self.pid}"
+        )
 
 
 def holder_of(descriptor: int) -> Holder | None:
@@ -57,7 +61,10 @@ def warn(sentence: str, way_out: str) -> None:
 
 
 def _has_open(pid: int, wanted: os.stat_result) -> bool:
-    """Return whether a process has the file open: file systems may share the numbers of their files."""
+    """Return whether a process has the file open.
+
+    File systems may share the numbers of their files.
+    """
     try:
         names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -73,7 +80,10 @@ def _has_open(pid: int, wanted: os.stat_result) -> bool:
 
 
 def _described(pid: int) -> Holder:
-    """Return what a process is called: of ours the verb, never its other words, which may hold secrets."""
+    """Return what a process is called.
+
+    Of ours the verb, never its other words, which may hold secrets.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             before, _, after = file.read().rpartition(")")
@@ -89,7 +99,10 @@ def _described(pid: int) -> Holder:
 
 
 def held_for(descriptor: int, seconds: float) -> Holder | None:
-    """Watch a lock for so long; return who held it all the time, or None if it changed hands or was let go."""
+    """Watch a lock for so long.
+
+    Return who held it all the time, or None if it changed hands or was let go.
+    """
     first = holder_of(descriptor)
     deadline = time.monotonic() + seconds
     while first is not None and time.monotonic() < deadline:

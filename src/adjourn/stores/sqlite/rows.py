@@ -11,8 +11,26 @@ from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, ProcessId, Run, RunState, Task, Wish, run_id
 from adjourn.core.trail.events import GENESIS, Event, seal_after
 from adjourn.ports.store import Turn
-from adjourn.stores.bodies import event_body, event_of, name_or_none, prefix_range, short_digest, spec_body, spec_of
-from adjourn.stores.rows import BITS, LAST, Asks, Belongings, Numbered, Tasks, Trail, Values, statements_in
+from adjourn.stores.bodies import (
+    event_body,
+    event_of,
+    name_or_none,
+    prefix_range,
+    short_digest,
+    spec_body,
+    spec_of,
+)
+from adjourn.stores.rows import (
+    BITS,
+    LAST,
+    Asks,
+    Belongings,
+    Numbered,
+    Tasks,
+    Trail,
+    Values,
+    statements_in,
+)
 from adjourn.stores.sqlite.database import Database
 
 _shims = msgspec.json.Decoder(ProcessId)
@@ -31,7 +49,8 @@ class Steps(Numbered):
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._newest_seal: bytes | None = None
         self._events: list[Values] = []  # appended and not yet written
-        self.written: tuple[int, bytes] | None = None  # the newest event of this transaction: its place and its seal
+        # The newest event of this transaction: its place and its seal
+        self.written: tuple[int, bytes] | None = None
         self.opens_gate = False  # whether this transaction lets a call start
 
     def _all(self, query: str, *values: object) -> list[Values]:
@@ -153,7 +172,7 @@ class TaskRows(Tasks, Steps):
             slot=as_hex(row[15]),
         )
 
-    # --- runs ------------------------------------------------------------------------------------------------------
+    # --- runs -------------------------------------------------------------------------------------
 
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
@@ -320,7 +339,7 @@ class CallRows(Belongings, Steps):
         if new.digest != old.digest:
             self._run("update_call_body", no, new.body)
 
-    # --- turns -----------------------------------------------------------------------------------------------------
+    # --- turns ------------------------------------------------------------------------------------
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
         """Return what a run asked for and did not get."""
@@ -330,7 +349,14 @@ class CallRows(Belongings, Steps):
     def add_turn(self, turn: Turn) -> None:
         """Remember a turn."""
         kind = turn.key.partition(":")[0] + ":"
-        self._run("insert_turn", self._run_key(turn.run_id), short_digest(turn.key), kind, turn.thing, int(turn.left_open))
+        self._run(
+            "insert_turn",
+            self._run_key(turn.run_id),
+            short_digest(turn.key),
+            kind,
+            turn.thing,
+            int(turn.left_open),
+        )
 
 
 def _call(task_id: str, row: Values) -> Call:
@@ -408,7 +434,15 @@ class AskRows(Asks, Steps):
     def save_ask(self, old: Ask, new: Ask) -> None:
         """Replace an ask."""
         no = self._key(old.task_id, old.number)
-        now = (new.state, new.expires_at, new.settled_at, new.settled_by, new.reply, new.level, new.snoozed_until)
+        now = (
+            new.state,
+            new.expires_at,
+            new.settled_at,
+            new.settled_by,
+            new.reply,
+            new.level,
+            new.snoozed_until,
+        )
         self._swap("update_ask", *now, no, old.state, name=old.id)
 
     def _ask(self, row: Values) -> Ask:
@@ -467,7 +501,10 @@ class TrailRows(Trail, Steps):
         return no, head or GENESIS
 
     def flush(self) -> None:
-        """Write the events and the heads of the chains that grew; the transaction is about to commit."""
+        """Write the events and the heads of the chains that grew.
+
+        The transaction is about to commit.
+        """
         self._write_events()
         self._db.many(SQL["update_head"], list(self._heads.values()))
         self.discard()

@@ -10,7 +10,14 @@ from typing import Any
 import apsw
 import msgspec
 
-from adjourn.core.errors import AdjournError, StoreDamaged, StoreNotBound, StoreOlder, StoreProblem, StoreRefused
+from adjourn.core.errors import (
+    AdjournError,
+    StoreDamaged,
+    StoreNotBound,
+    StoreOlder,
+    StoreProblem,
+    StoreRefused,
+)
 from adjourn.core.task import Task
 from adjourn.core.text.render import command_line
 from adjourn.core.trail.events import GENESIS
@@ -30,7 +37,8 @@ _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
 _CACHE = -8192  # 8 MB: a worker keeps it for as long as it lives
 _BETWEEN_LOOKS = 0.5  # seconds, of somebody who waits for another writer
-_SPILL_PAGES = 8192  # 64 MB, and only as far as used: a large decision must not spill into the log twice
+# 64 MB, and only as far as used: a large decision must not spill into the log twice
+_SPILL_PAGES = 8192
 
 
 _SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
@@ -50,21 +58,27 @@ class Rows(TaskRows, CallRows, AskRows, TrailRows, NoLeases):
 
 
 class SqliteStore:
-    """Keeps tasks in a directory of its own. With a home it changes only what is bound to this machine and user.
+    """Keeps tasks in a directory of its own.
 
-    While a store is moved into a database, its files lie in another directory: it is `bound_as` the first one.
+    With a home it changes only what is bound to this machine and user.
+
+    While a store is moved into a database, its files lie in another directory: it is `bound_as` the
+    first one.
     """
 
     def __init__(self, root: str, *, home: Home | None = None, bound_as: str | None = None) -> None:
         self.root = root
-        self.say: Callable[[str, str], None] = _warn  # how to tell whoever waits long for another writer
+        # How to tell whoever waits long for another writer
+        self.say: Callable[[str, str], None] = _warn
         self._home = home
         self._binding = Binding(bound_as or root, home) if home else None
         with _translated(root), _on_disk(root):
             path = directory.prepare(root)
             if directory.may_fault(path):
                 directory.leave_at_fault(root)
-            self._lock = os.open(os.path.join(root, directory.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            self._lock = os.open(
+                os.path.join(root, directory.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+            )
             self._db = self._open(path)
             self._files = OpenFiles(path)
         self._rows = Rows(self._db)
@@ -75,7 +89,9 @@ class SqliteStore:
             with self._turn():
                 _migrate(db, path, self._binding)
         # A backup comes back in another mode; for all others the first is no work.
-        db.do(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        db.do(
+            f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}"
+        )
         db.do(f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}")
         return db
 
@@ -120,7 +136,10 @@ class SqliteStore:
             raise
 
     def _commit(self) -> None:
-        """Commit, and write down outside of the store how far it is: before a gate opens, that is on disk."""
+        """Commit, and write down outside of the store how far it is.
+
+        Before a gate opens, that is on disk.
+        """
         self._rows.flush()
         if self._binding and self._rows.opens_gate:
             self._binding.require_gate()
@@ -143,7 +162,8 @@ class SqliteStore:
         try:
             self._require_ours_by_a_view()
         except StoreOlder:
-            # A view shows the moment in which it was opened. The mark that was read later may be of a commit since then.
+            # A view shows the moment in which it was opened. The mark that was read later may be of
+            # a commit since then.
             with _translated(self.root), self._turn():
                 self._require_ours_by_a_view()
 
@@ -158,7 +178,9 @@ class SqliteStore:
                 finally:
                     self._binding.release()
 
-    def require_in_place(self, *, has_transaction: bool = False, is_committed: bool = False) -> None:
+    def require_in_place(
+        self, *, has_transaction: bool = False, is_committed: bool = False
+    ) -> None:
         """Refuse to change what nobody looks at any more: a file of it was moved, removed or replaced under us.
 
         The log is compared with its index where nobody else can write meanwhile.
@@ -169,7 +191,7 @@ class SqliteStore:
         if missing:
             raise _lost(missing, self.root, is_committed=is_committed)
 
-    # --- whose it is -----------------------------------------------------------------------------------------------
+    # --- whose it is ------------------------------------------------------------------------------
 
     def missing(self) -> Mark | None:
         """Return the newest place that this machine has seen, if the store of this machine and user lacks it."""
@@ -184,7 +206,10 @@ class SqliteStore:
 
     @contextmanager
     def taking_over(self, *, adopts: bool) -> Generator[Rows, None, None]:
-        """Open a transaction in a store that lacks something, or is not ours; when it has ended, the store is ours as it is."""
+        """Open a transaction in a store that lacks something, or is not ours.
+
+        When it has ended, the store is ours as it is.
+        """
         assert self._binding is not None  # noqa: S101 -- whoever takes over has a home
         with _translated(self.root), self._turn():
             self._begin()
@@ -216,7 +241,10 @@ class SqliteStore:
 
     @contextmanager
     def _turn(self) -> Generator[None, None, None]:
-        """Wait in the one queue of writers. The kernel serves it in order; SQLite's own waiting does not."""
+        """Wait in the one queue of writers.
+
+        The kernel serves it in order; SQLite's own waiting does not.
+        """
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -240,7 +268,10 @@ class SqliteStore:
             has_ended.release()
 
     def _tell_who_holds(self, has_ended: Any) -> None:
-        """Say once who has held the queue, if the wait lasts; those before us in the queue do not count."""
+        """Say once who has held the queue, if the wait lasts.
+
+        Those before us in the queue do not count.
+        """
         from adjourn.stores.sqlite.queue_holder import LONG, holder_of, waiting_sentence
 
         pid, since = -1, 0.0
@@ -253,7 +284,13 @@ class SqliteStore:
                 self.say(waiting_sentence(holder, now - since), way_out)
                 return
 
-    def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:  # noqa: ARG002 -- no lease
+    def next_queued(
+        self,
+        pool: str,
+        *,
+        supervisor: str,  # noqa: ARG002 -- a name of the port
+        fits: Callable[[Task], bool],
+    ) -> Task | None:
         """Return the oldest task of a pool that can be started and that fits."""
         with self.read() as view:
             return oldest_fitting(view, pool, fits)
@@ -338,42 +375,63 @@ def _lost(path: str, root: str, *, is_committed: bool = False) -> StoreProblem:
 
 def _known_version(db: Database, path: str) -> int:
     """Return the schema's version, or refuse a file that is not ours or newer than we are, before writing anything."""
-    # In this order: whoever makes the store meanwhile puts its name and its tables into one transaction.
-    has_tables, application, version = (db.number(name) for name in ("schema_version", "application_id", "user_version"))
+    # In this order: whoever makes the store meanwhile puts its name and its tables into one
+    # transaction.
+    has_tables, application, version = (
+        db.number(name) for name in ("schema_version", "application_id", "user_version")
+    )
     if application not in {0, _OURS} or (application == 0 and has_tables):
-        raise StoreRefused(f"{path} is a database of another program", way_out="name a store with --store DIR")
+        raise StoreRefused(
+            f"{path} is a database of another program", way_out="name a store with --store DIR"
+        )
     if version > SCHEMA:
         raise StoreProblem(
-            f"{path} has schema {version}, and this program knows {SCHEMA}", way_out="use a newer adjourn: pip install -U adjourn"
+            f"{path} has schema {version}, and this program knows {SCHEMA}",
+            way_out="use a newer adjourn: pip install -U adjourn",
         )
     return version
 
 
 def _migrate(db: Database, path: str, binding: Binding | None) -> None:
-    """Bring the schema up to date, each step in a transaction of its own; a new store is bound in the one that makes it."""
+    """Bring the schema up to date, each step in a transaction of its own.
+
+    A new store is bound in the one that makes it.
+    """
     version = _known_version(db, path)
     if version == 0:
         db.do(f"PRAGMA page_size = {_PAGE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-    if version == 0 and db.number("schema_version") == 0:  # there is nothing in it: no trigger of anybody's, say
-        identity = binding.bind(at=time.time_ns() // 1_000_000, mark=Mark(0, GENESIS)) if binding else None
+    # There is nothing in it: no trigger of anybody's, say
+    if version == 0 and db.number("schema_version") == 0:
+        identity = (
+            binding.bind(at=time.time_ns() // 1_000_000, mark=Mark(0, GENESIS)) if binding else None
+        )
         steps = ";".join(_schema(number) for number in range(1, SCHEMA + 1))
-        db.do(f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {SCHEMA}")
+        db.do(
+            f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {SCHEMA}"
+        )
         if identity:
             db.all("INSERT INTO shared_document (name, body) VALUES (?, ?)", IDENTITY, identity)
         db.do("COMMIT")
         return
     for number in range(version + 1, SCHEMA + 1):
         steps = _schema(number)
-        db.do(f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {number}; COMMIT")
+        db.do(
+            f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {number}; COMMIT"
+        )
 
 
 def _schema(number: int) -> str:
-    with open(os.path.join(os.path.dirname(__file__), f"schema_{number}.sql"), encoding="utf-8") as file:
+    with open(
+        os.path.join(os.path.dirname(__file__), f"schema_{number}.sql"), encoding="utf-8"
+    ) as file:
         return file.read()
 
 
 def _require_own_schema(db: Database, root: str) -> None:
-    """Refuse a database with tables, triggers or views that are not ours: they could change what is written."""
+    """Refuse a database with tables, triggers or views that are not ours.
+
+    They could change what is written.
+    """
     ours = Database(":memory:")
     for number in range(1, SCHEMA + 1):
         ours.do(_schema(number))
@@ -405,16 +463,21 @@ def _translated(root: str) -> Generator[None, None, None]:
     except AdjournError:
         raise
     except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StoreProblem(f"{root} is read-only", way_out="make it writable, or name another with --store DIR") from error
+        raise StoreProblem(
+            f"{root} is read-only", way_out="make it writable, or name another with --store DIR"
+        ) from error
     except apsw.FullError as error:
         raise disk_full(root) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreDamaged(f"{root} holds a damaged database: {error}", way_out="restore a backup of adjourn.db") from error
+        raise StoreDamaged(
+            f"{root} holds a damaged database: {error}", way_out="restore a backup of adjourn.db"
+        ) from error
     except apsw.Error as error:
         if getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHORT_READ:
             raise _lost(f"{root}/{directory.DATABASE}-wal", root) from error
         if isinstance(error, apsw.IOError | apsw.CantOpenError) and directory.has_no_room(root):
             raise disk_full(root) from error
         raise StoreProblem(
-            f"{root} cannot be used: {error}", way_out="check the disk, or name another with --store DIR"
+            f"{root} cannot be used: {error}",
+            way_out="check the disk, or name another with --store DIR",
         ) from error

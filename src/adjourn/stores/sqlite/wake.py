@@ -1,4 +1,7 @@
-"""Hears that something was committed: by a socket with a name in the store, or by a port where there are none."""
+"""Hears that something was committed.
+
+By a socket with a name in the store, or by a port where there are none.
+"""
 
 import _socket as socket
 import os
@@ -11,9 +14,12 @@ _LAST_PORT = 65_535
 
 
 def wake_all(directory: str) -> None:
-    """Send every listener a datagram. Those who are gone are forgotten; nobody who is slow holds us up.
+    """Send every listener a datagram.
 
-    It never fails: what happened is on disk, and a wake-up that is lost is made good by the next slow look.
+    Those who are gone are forgotten; nobody who is slow holds us up.
+
+    It never fails: what happened is on disk, and a wake-up that is lost is made good by the next
+    slow look.
     """
     try:
         names = os.listdir(directory)
@@ -60,7 +66,8 @@ def _by_port(name: str) -> None:
         return
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
         sender.settimeout(0)
-        sender.connect((HERE, int(port)))  # only to one who is connected the system tells that nobody listens there
+        # Only to one who is connected the system tells that nobody listens there
+        sender.connect((HERE, int(port)))
         sender.send(_NEWS)
         if sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise ConnectionRefusedError
@@ -83,9 +90,12 @@ _FLOOD = 1_000  # datagrams
 
 
 class Ear:
-    """A listener's socket. It is there before the first look, so nothing is missed between look and wait.
+    """A listener's socket.
 
-    What it hears is a reason to look and nothing more: whoever else can send to it learns nothing and changes nothing.
+    It is there before the first look, so nothing is missed between look and wait.
+
+    What it hears is a reason to look and nothing more: whoever else can send to it learns nothing
+    and changes nothing.
     """
 
     trouble: str | None = None  # it hears as long as it is there
@@ -144,7 +154,9 @@ def _with_port(folder: int, name: str) -> tuple[socket.socket, str]:
     try:
         ear.bind((HERE, 0))
         name = f"{BY_PORT}{ear.getsockname()[1]}-{name}"
-        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
+        os.close(
+            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        )
     except OSError:
         ear.close()
         raise

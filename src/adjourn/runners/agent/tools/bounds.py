@@ -1,4 +1,7 @@
-"""Where the agent may read and write: its workspace, and further directories that the policy opens."""
+"""Where the agent may read and write.
+
+Its workspace, and further directories that the policy opens.
+"""
 
 import os
 from collections.abc import Generator
@@ -21,7 +24,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 30_000  # how many characters of a result the model gets
 
     def path(self, given: str) -> str:
-        """Return where a path really leads, or refuse it. Links are followed first: what counts is where they end."""
+        """Return where a path really leads, or refuse it.
+
+        Links are followed first: what counts is where they end.
+        """
         if "\0" in given:
             raise OutOfBounds("a path cannot hold a zero byte")
         try:
@@ -49,7 +55,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def opened(self, given: str) -> Generator[int, None, None]:
-        """Open a file for reading, and look once more where that led: a link may have been put there in between."""
+        """Open a file for reading, and look once more where that led.
+
+        A link may have been put there in between.
+        """
         fd = os.open(self.path(given), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             self._require_inside(os.readlink(f"/proc/self/fd/{fd}"), given)

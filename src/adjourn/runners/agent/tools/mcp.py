@@ -1,4 +1,7 @@
-"""Tools of MCP servers. A server is started for a call and ends with it: nothing of it outlives the call's process."""
+"""Tools of MCP servers.
+
+A server is started for a call and ends with it: nothing of it outlives the call's process.
+"""
 
 import asyncio
 import os
@@ -27,7 +30,9 @@ def tools_of(name: str, server: Server, *, workspace: str) -> list[Foreign]:
     try:
         described = _with(server, _listed, workspace=workspace, seconds=_START_SECONDS)
     except ToolFailed as error:
-        raise Misuse(f"the MCP server {name} has no tools to offer: {error}", way_out="adjourn config") from error
+        raise Misuse(
+            f"the MCP server {name} has no tools to offer: {error}", way_out="adjourn config"
+        ) from error
     return [_foreign(name, tool) for tool in described]
 
 
@@ -51,21 +56,35 @@ async def _listed(client: Client) -> list[Described]:
 
 
 def call(server: Server, tool: str, arguments: Arguments, *, workspace: str) -> str:
-    """Have a server carry out one call; how long that may take is for whoever runs this process to say."""
-    result = _with(server, lambda client: client.call_tool(tool, arguments), workspace=workspace, seconds=None)
+    """Have a server carry out one call.
+
+    How long that may take is for whoever runs this process to say.
+    """
+    result = _with(
+        server, lambda client: client.call_tool(tool, arguments), workspace=workspace, seconds=None
+    )
     if result.is_error:
         raise ToolFailed(_words(result))
     return _words(result)
 
 
 def _words(result: CallToolResult) -> str:
-    texts = [part.text if isinstance(part, TextContent) else f"[{part.type}, not shown]" for part in result.content]
+    texts = [
+        part.text if isinstance(part, TextContent) else f"[{part.type}, not shown]"
+        for part in result.content
+    ]
     if not texts and result.structured_content is not None:
         return msgspec.json.encode(result.structured_content).decode()
     return "\n".join(texts)
 
 
-def _with(server: Server, use: Callable[[Client], Awaitable[_Answer]], *, workspace: str, seconds: float | None) -> _Answer:
+def _with(
+    server: Server,
+    use: Callable[[Client], Awaitable[_Answer]],
+    *,
+    workspace: str,
+    seconds: float | None,
+) -> _Answer:
     """Connect, use the connection, and leave; whatever breaks on the way becomes one sentence."""
 
     async def main() -> _Answer:
@@ -99,7 +118,9 @@ def _client(server: Server, *, workspace: str) -> Client:
         return Client(_filled(server.url))
     import httpx2
 
-    http = httpx2.AsyncClient(headers={name: _filled(value) for name, value in server.headers.items()})
+    http = httpx2.AsyncClient(
+        headers={name: _filled(value) for name, value in server.headers.items()}
+    )
     return Client(streamable_http_client(_filled(server.url), http_client=http))
 
 

@@ -1,4 +1,7 @@
-"""Tools that others bring: MCP servers and Python functions. They are looked up once a task, and kept with it."""
+"""Tools that others bring: MCP servers and Python functions.
+
+They are looked up once a task, and kept with it.
+"""
 
 import inspect
 import re
@@ -31,7 +34,8 @@ def look_up(setup: Setup, *, workspace: str) -> list[Foreign]:
     found: list[Foreign] = []
     for name, server in setup.servers.items():
         try:
-            from adjourn.runners.agent.tools import mcp  # brings the mcp package, so only where there is a server
+            # Brings the mcp package, so only where there is a server
+            from adjourn.runners.agent.tools import mcp
         except ModuleNotFoundError as error:
             sentence = f"the MCP server {name} needs what is not installed: {error.name}; pip install 'adjourn[mcp]'"
             raise Misuse(sentence, way_out="pip install 'adjourn[mcp]'") from error
@@ -63,7 +67,13 @@ def as_tool(foreign: Foreign, setup: Setup) -> Tool:
             raise ToolFailed(f"the server {foreign.server} is not set up any more")
         return mcp.call(server, foreign.owned_name, arguments, workspace=place.workspace)
 
-    return Tool(name=foreign.name, description=foreign.description, schema=foreign.schema, act=act, is_checked=False)
+    return Tool(
+        name=foreign.name,
+        description=foreign.description,
+        schema=foreign.schema,
+        act=act,
+        is_checked=False,
+    )
 
 
 def encoded(found: list[Foreign]) -> bytes:
@@ -81,7 +91,10 @@ GROUP = "adjourn.tools"
 
 def tools() -> list[Foreign]:
     """Describe every function that is installed."""
-    return [_described(entry) for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
+    return [
+        _described(entry)
+        for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    ]
 
 
 def _described(entry: EntryPoint) -> Foreign:
@@ -89,12 +102,19 @@ def _described(entry: EntryPoint) -> Foreign:
         function = entry.load()
         (shape,), parts = msgspec.json.schema_components([_shape(function)])
     except Exception as error:
-        sentence = f"the tool {entry.name} ({entry.value}) cannot be used: {type(error).__name__}: {error}"
+        sentence = (
+            f"the tool {entry.name} ({entry.value}) cannot be used: {type(error).__name__}: {error}"
+        )
         raise Misuse(sentence, way_out="put the package right, or uninstall it") from error
     own = parts.pop(shape["$ref"].rpartition("/")[2])
     schema: dict[str, object] = {**own, **({"$defs": parts} if parts else {})}
     schema.pop("title", None)
-    return Foreign(name=entry.name, description=inspect.getdoc(function) or entry.name, schema=schema, owned_name=entry.name)
+    return Foreign(
+        name=entry.name,
+        description=inspect.getdoc(function) or entry.name,
+        schema=schema,
+        owned_name=entry.name,
+    )
 
 
 def _shape(function: Callable[..., object]) -> type[msgspec.Struct]:
@@ -105,7 +125,9 @@ def _shape(function: Callable[..., object]) -> type[msgspec.Struct]:
         kind = hints.get(name, Any)
         given = parameter.default is not inspect.Parameter.empty
         fields.append((name, kind, parameter.default) if given else (name, kind))
-    return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True, namespace={"__doc__": None})
+    return msgspec.defstruct(
+        "Arguments", fields, kw_only=True, forbid_unknown_fields=True, namespace={"__doc__": None}
+    )
 
 
 def call(name: str, arguments: Arguments) -> str:
@@ -122,4 +144,8 @@ def call(name: str, arguments: Arguments) -> str:
         returned = function(**{field: getattr(taken, field) for field in taken.__struct_fields__})
     except Exception as error:
         raise ToolFailed(f"{type(error).__name__}: {error}") from error
-    return returned if isinstance(returned, str) else msgspec.json.encode(returned, enc_hook=str).decode()
+    return (
+        returned
+        if isinstance(returned, str)
+        else msgspec.json.encode(returned, enc_hook=str).decode()
+    )

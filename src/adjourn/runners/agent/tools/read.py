@@ -7,7 +7,15 @@ import stat
 from collections.abc import Iterator
 
 from adjourn.runners.agent.tools.bounds import OURS, OutOfBounds, Place
-from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed, capped, number, schema, text
+from adjourn.runners.agent.tools.tool import (
+    Arguments,
+    Tool,
+    ToolFailed,
+    capped,
+    number,
+    schema,
+    text,
+)
 
 _LARGEST = 4 * 1024 * 1024
 _LARGEST_SEARCHED = 1024 * 1024
@@ -26,7 +34,11 @@ def read_file(place: Place, arguments: Arguments) -> str:
     shown = lines[first - 1 : first - 1 + count]
     words = capped("\n".join(shown), place.limit, of=path)
     left = len(lines) - (first - 1 + len(shown))
-    return f"{words}\n[{left} more lines; go on with offset {first + len(shown)}]" if left > 0 else words
+    return (
+        f"{words}\n[{left} more lines; go on with offset {first + len(shown)}]"
+        if left > 0
+        else words
+    )
 
 
 def bytes_of(place: Place, path: str) -> bytes:
@@ -88,7 +100,11 @@ def search_files(place: Place, arguments: Arguments) -> str:
     except re.error as error:
         raise ToolFailed(f"the pattern is no regular expression: {error}") from error
     root = place.path(arguments.get("path", "."))
-    paths = [place.shown(root)] if os.path.isfile(root) else _below(place, root, arguments.get("files", "*"))
+    paths = (
+        [place.shown(root)]
+        if os.path.isfile(root)
+        else _below(place, root, arguments.get("files", "*"))
+    )
     found: list[str] = []
     for path in paths:
         found += _matches(place, path, wanted)
@@ -104,7 +120,11 @@ def _matches(place: Place, path: str, wanted: "re.Pattern[str]") -> list[str]:
         lines = text_of(place, path).splitlines()
     except (ToolFailed, OutOfBounds, OSError):
         return []  # no text, or not ours to read
-    return [f"{path}:{at}:{line[:_LONGEST_LINE]}" for at, line in enumerate(lines, 1) if wanted.search(line)]
+    return [
+        f"{path}:{at}:{line[:_LONGEST_LINE]}"
+        for at, line in enumerate(lines, 1)
+        if wanted.search(line)
+    ]
 
 
 LOOKING = (
@@ -123,7 +143,10 @@ LOOKING = (
     Tool(
         name="list_files",
         description="List a directory, or with a pattern all files below it whose path matches.",
-        schema=schema(path=text("the directory; the workspace if left out"), pattern=text("like *.py or src/*.py")),
+        schema=schema(
+            path=text("the directory; the workspace if left out"),
+            pattern=text("like *.py or src/*.py"),
+        ),
         read_only=True,
         act=list_files,
     ),

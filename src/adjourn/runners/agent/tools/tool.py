@@ -24,7 +24,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     is_checked: bool = True  # whether the arguments are checked here; others check their own
     act: Callable[[Place, Arguments], str] | None = None
-    prepare: Callable[[Place, Arguments], Arguments] | None = None  # adds what a person should see, and what is checked later
+    # Adds what a person should see, and what is checked later
+    prepare: Callable[[Place, Arguments], Arguments] | None = None
 
 
 def require_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -36,7 +37,12 @@ def require_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
 def schema(required: Sequence[str] = (), **properties: Mapping[str, Any]) -> Mapping[str, Any]:
     """Describe an object with these keys and no others."""
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def text(description: str) -> Mapping[str, Any]:

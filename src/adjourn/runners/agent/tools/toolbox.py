@@ -7,7 +7,14 @@ from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.bounds import OutOfBounds, Place
 from adjourn.runners.agent.tools.plugins import Foreign, as_tool
 from adjourn.runners.agent.tools.read import LOOKING
-from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed, require_arguments, schema, text
+from adjourn.runners.agent.tools.tool import (
+    Arguments,
+    Tool,
+    ToolFailed,
+    require_arguments,
+    schema,
+    text,
+)
 from adjourn.runners.agent.tools.write import WRITING
 
 FINISH = Tool(
@@ -22,7 +29,11 @@ ASK = Tool(
     schema=schema(
         ["question"],
         question=text("the question"),
-        choices={"type": "array", "items": {"type": "string"}, "description": "the answers to choose from, if any"},
+        choices={
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "the answers to choose from, if any",
+        },
     ),
     read_only=True,
 )
@@ -32,7 +43,11 @@ RUN_COMMAND = Tool(
     schema=schema(
         ["command"],
         command=text("the command line"),
-        timeout={"type": "number", "minimum": 0.1, "description": "seconds after which it is stopped"},
+        timeout={
+            "type": "number",
+            "minimum": 0.1,
+            "description": "seconds after which it is stopped",
+        },
     ),
 )
 OWN = frozenset({FINISH.name, ASK.name})
@@ -80,11 +95,21 @@ class Toolbox:
 
 
 def toolbox(
-    setup: Setup, foreign: Sequence[Foreign], *, workspace: str, directories: Sequence[str] = (), pauses: bool
+    setup: Setup,
+    foreign: Sequence[Foreign],
+    *,
+    workspace: str,
+    directories: Sequence[str] = (),
+    pauses: bool,
 ) -> Toolbox:
-    """Return the tools of an agent in a workspace; a tool of somebody else never takes the place of one of ours."""
+    """Return the tools of an agent in a workspace.
+
+    A tool of somebody else never takes the place of one of ours.
+    """
     place = Place(workspace=workspace, directories=tuple(directories), limit=setup.output_limit)
     own = [*([FINISH] if pauses else []), *([ASK] if setup.clarify else [])]
     ours = [*BUILT_IN, *own]
     taken = {tool.name for tool in (*BUILT_IN, FINISH, ASK)}
-    return Toolbox(place, [*ours, *(as_tool(each, setup) for each in foreign if each.name not in taken)])
+    return Toolbox(
+        place, [*ours, *(as_tool(each, setup) for each in foreign if each.name not in taken)]
+    )

@@ -1,4 +1,7 @@
-"""Tools that change files: write_file, edit_file. They change what the approver saw, and nothing else."""
+"""Tools that change files: write_file, edit_file.
+
+They change what the approver saw, and nothing else.
+"""
 
 import os
 import stat
@@ -29,7 +32,8 @@ def _prepared(place: Place, arguments: Arguments, *, after: str) -> Arguments:
     before = _now(place, path)
     given = {name: value for name, value in arguments.items() if name not in _ADDED}
     digests = {"before": _digest(before), "after": _digest(after.encode())}
-    # Where a link leads elsewhere, a person sees both paths, and the diff names the file that would change.
+    # Where a link leads elsewhere, a person sees both paths, and the diff names the file that would
+    # change.
     real = place.path(path)
     is_plain = real == place.plain(path)
     shown = path if is_plain else place.shown(real)
@@ -42,7 +46,9 @@ def _where(place: Place, arguments: Arguments) -> str:
     path, real = arguments["path"], place.path(arguments["path"])
     shown = place.plain(arguments.get("real_path") or path)
     if real != shown:
-        raise ToolFailed(f"{path} leads to {place.shown(real)} now, which is not what was shown; read it again")
+        raise ToolFailed(
+            f"{path} leads to {place.shown(real)} now, which is not what was shown; read it again"
+        )
     return real
 
 
@@ -52,7 +58,11 @@ def _diff(path: str, before: bytes | None, after: str, *, limit: int) -> str:
     old = (before or b"").decode(errors="replace").splitlines(keepends=True)
     new = after.splitlines(keepends=True)
     lines = unified_diff(old, new, fromfile="/dev/null" if before is None else path, tofile=path)
-    return capped("".join(line if line.endswith("\n") else f"{line}\n" for line in lines), limit, of="the diff")
+    return capped(
+        "".join(line if line.endswith("\n") else f"{line}\n" for line in lines),
+        limit,
+        of="the diff",
+    )
 
 
 def write_file(place: Place, arguments: Arguments) -> str:
@@ -65,7 +75,8 @@ def edit_file(place: Place, arguments: Arguments) -> str:
     path = arguments["path"]
     _where(place, arguments)
     if _digest(_now(place, path)) == arguments.get("after"):
-        return f"{path} was written already"  # by this very call, in a process that did not live to tell
+        # By this very call, in a process that did not live to tell
+        return f"{path} was written already"
     return _put(place, arguments, _edited(text_of(place, path), arguments))
 
 
@@ -74,7 +85,9 @@ def _edited(words: str, arguments: Arguments) -> str:
     if not old or found == 0:
         raise ToolFailed(f"{arguments['path']} does not hold the text to replace")
     if found > 1 and not arguments.get("all"):
-        raise ToolFailed(f"{arguments['path']} holds the text to replace {found} times; give more of it, or say all")
+        raise ToolFailed(
+            f"{arguments['path']} holds the text to replace {found} times; give more of it, or say all"
+        )
     return words.replace(old, new)
 
 
@@ -91,7 +104,8 @@ def _put(place: Place, arguments: Arguments, words: str) -> str:
     path, now = arguments["path"], _now(place, arguments["path"])
     content = words.encode()
     if now == content:
-        return f"{path} was written already"  # by this very call, in a process that did not live to tell
+        # By this very call, in a process that did not live to tell
+        return f"{path} was written already"
     if _digest(now) != arguments.get("before"):
         raise ToolFailed(f"{path} has changed since the call was proposed; read it again")
     try:
@@ -102,15 +116,24 @@ def _put(place: Place, arguments: Arguments, words: str) -> str:
 
 
 def _replace(real: str, content: bytes) -> None:
-    """Put a file in place whole or not at all, with the mode that it had. No link on its path is followed."""
+    """Put a file in place whole or not at all, with the mode that it had.
+
+    No link on its path is followed.
+    """
     name = os.path.basename(real)
     temporary = f".{name[:200]}.adjourn.tmp"
     directory = _directory_without_links(os.path.dirname(real))
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666, dir_fd=directory)
+        fd = os.open(
+            temporary,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW,
+            0o666,
+            dir_fd=directory,
+        )
         try:
             with suppress(FileNotFoundError):
-                # The rename below replaces a link that was put there meanwhile, and does not follow it.
+                # The rename below replaces a link that was put there meanwhile, and does not follow
+                # it.
                 found = os.stat(name, dir_fd=directory, follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode):
                     os.fchmod(fd, stat.S_IMODE(found.st_mode))
@@ -128,7 +151,10 @@ def _replace(real: str, content: bytes) -> None:
 
 
 def _directory_without_links(path: str) -> int:
-    """Open a directory step by step from the root, and make what is missing; a link on the way is an error."""
+    """Open a directory step by step from the root, and make what is missing.
+
+    A link on the way is an error.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     directory = os.open("/", flags)
     for part in (part for part in path.split("/") if part):
@@ -146,7 +172,9 @@ WRITING = (
     Tool(
         name="write_file",
         description="Write a text file, whole; what was in it is replaced.",
-        schema=schema(["path", "content"], path=text("the file"), content=text("all that will be in it")),
+        schema=schema(
+            ["path", "content"], path=text("the file"), content=text("all that will be in it")
+        ),
         prepare=prepare_write,
         act=write_file,
     ),
