@@ -62,10 +62,10 @@ from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
 from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
+from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
-from adjourn.wiring.controller import find_runner
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
@@ -1085,7 +1085,10 @@ def _plan() -> Iterator[str]:
     yield "## At the top"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PLAN_KEYS.items()])
     yield "## `[[task]]`"
-    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TASK_KEYS.items()])
+    *most, last = [f'`"{name}"`' for name in OURS]
+    names = {"runners": f"{', '.join(most)} or {last}", "command": COMMAND, "agent": DEFAULT_AGENT}
+    meanings = {**TASK_KEYS, "runner": TASK_KEYS["runner"].format_map(names)}
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in meanings.items()])
 
 
 if __name__ == "__main__":

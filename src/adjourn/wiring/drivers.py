@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,13 +16,17 @@ from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.core.text.render import block
+from adjourn.ports.runner import Host
+from adjourn.process.linux import die_with
 from adjourn.process.processes import run_directory
-from adjourn.runners.agent import driver
+from adjourn.runners import find_kind, hook
+from adjourn.runners.agent.driver import TOOLS
+from adjourn.runners.agent.driver import carry_out as carry_out_call
 from adjourn.runners.driver import FOR_NOW, NO_STORE
 from adjourn.system.files import private_directory
 from adjourn.wiring import find_root, open_desk
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.policies import open_gate
+from adjourn.wiring.policies import open_gate, own_program
 
 _LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _LOOKS_ALONE = 5  # a worker that is there takes a run over much sooner
@@ -175,10 +180,22 @@ def driving() -> Generator[Driver, None, None]:
         controller.store.close()
 
 
-def go_on() -> int:
-    """Go on with the agent of the run that this process is, and return its exit code."""
+def drive_run(name: str) -> int:
+    """Drive the agent of the run that this process is; return the exit code of how it ended."""
     with driving() as drive:
-        return driver.drive_agent(drive)
+        host = Host(
+            environment=os.environ,
+            adjourn=own_program() or "adjourn",
+            die_with_us=partial(die_with, os.getpid()),
+        )
+        agent = find_kind(name).make_driver(drive, host)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: agent.interrupt())
+        try:
+            return agent.resume(drive.run.session_ref) if drive.run.session_ref else agent.start()
+        except StoreProblem:
+            agent.kill()
+            raise
 
 
 def carry_out(call_id: str) -> int:
@@ -195,38 +212,16 @@ def carry_out(call_id: str) -> int:
     store, gate = open_desk(root).store, open_gate(root)
     with store.read() as view:
         task, call = view.task(task_of_run(task_id)), view.call_labelled(task_id, label)
-        tools, directories = view.document(task_id, driver.TOOLS), gate.directories(view, task)
+        tools, directories = view.document(task_id, TOOLS), gate.directories(view, task)
     store.close()
     if call is None or call.state is not CallState.EXECUTING:
         raise NotInsideARun(f"call {call_id} is not let through", way_out=f"adjourn show {task_id}")
-    return driver.carry_out(task, call, tools=tools, directories=directories)
-
-
-def drive_claude() -> int:
-    """Drive the Claude Code of the run that this process is, and return the exit code that says how it ended."""
-    from adjourn.runners.claude.driver import ClaudeDriver
-    from adjourn.wiring.policies import own_program
-
-    with driving() as drive:
-        return ClaudeDriver(drive, adjourn=own_program() or "adjourn", inherited=os.environ).run()
+    return carry_out_call(task, call, tools=tools, directories=directories)
 
 
 def ask_driver(request: bytes) -> bytes:
     """Take the input of a hook to the driver of the run that it belongs to, and return what to print, or raise."""
-    from adjourn.runners import hook
-
     run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
     if not run_id or not root:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own")
     return hook.ask(os.path.join(run_directory(root, run_id), "driver"), request)
-
-
-def drive_codex() -> int:
-    """Drive the Codex of the run that this process is, and return the exit code that says how it ended."""
-    from adjourn.process.linux import die_with
-    from adjourn.runners.codex.driver import run_codex
-    from adjourn.wiring.policies import own_program
-
-    with driving() as drive:
-        adjourn, bind = own_program() or "adjourn", partial(die_with, os.getpid())
-        return run_codex(drive, os.environ, adjourn=adjourn, bind=bind)

@@ -5,12 +5,8 @@ Starts or resumes it, answers its hooks, and keeps what the next run needs.
 
 import os
 import selectors
-import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
-from types import FrameType
 from uuid import uuid4
 
 import msgspec
@@ -21,9 +17,10 @@ from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.core.text.render import block
 from adjourn.ports.drive import Drive
+from adjourn.ports.runner import Host
 from adjourn.runners.claude import memory, session, words
 from adjourn.runners.claude.calls import Holding
-from adjourn.runners.claude.check import installed_version, program_words
+from adjourn.runners.claude.check import find_claude, installed_version
 from adjourn.runners.claude.memory import Progress
 from adjourn.runners.claude.options import (
     PROVIDER,
@@ -39,7 +36,7 @@ from adjourn.runners.claude.options import (
 from adjourn.runners.claude.program import NO_MARKER, Program
 from adjourn.runners.claude.protocol import Event, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
-from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
+from adjourn.runners.driver import FOR_NOW, INTERRUPTED, StopRequest, was_stopped
 from adjourn.runners.hook import REPLACED, Ear
 
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
@@ -62,11 +59,11 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 class ClaudeDriver:
     """One run."""
 
-    def __init__(self, drive: Drive, *, adjourn: str, inherited: Mapping[str, str]) -> None:
+    def __init__(self, drive: Drive, host: Host) -> None:
         self._drive = drive
         self._setup = msgspec.json.decode(drive.task.spec.setup or "{}", type=Setup)
-        self._hook = hook_command(adjourn)
-        self._inherited = dict(inherited)
+        self._hook = hook_command(host.adjourn)
+        self._inherited = dict(host.environment)
         self._words: list[str] = []  # that start the program
         kept = memory.decode(drive.document(memory.DOCUMENT), of=drive.task.session_id)
         new = Progress(of=drive.task.session_id, session=str(uuid4()))
@@ -75,6 +72,8 @@ class ClaudeDriver:
         self._began_at_cost = self._holding.progress.cost
         self._before = (drive.document(memory.SESSION) if kept else None) or b""
         self._selector = selectors.DefaultSelector()
+        self._stop_request = StopRequest()
+        self._selector.register(self._stop_request, selectors.EVENT_READ, self._stop)
         self._program: Program | None = None
         self._ear: Ear | None = None
         self._is_replaced = False  # something else was seen in the place of our socket
@@ -88,20 +87,33 @@ class ClaudeDriver:
     def _session(self) -> str:
         return self._holding.progress.session
 
-    def run(self) -> int:
+    def start(self) -> int:
         """Run to the end, and return the exit code that says what it was."""
         try:
-            with _interrupts(self._selector, self._stop):
-                return self._run()
+            return self._run()
         except StoreProblem:
             raise  # nothing can be put in order; the shim ends the program
         except AdjournError as error:
             return self._fail(error.sentence)
 
+    def resume(self, ref: str) -> int:
+        """Go on in the session that the task remembers; `ref` is its name."""
+        del ref
+        return self.start()
+
+    def interrupt(self) -> None:
+        """Have the loop stop the program."""
+        self._stop_request.make()
+
+    def kill(self) -> None:
+        """End the program."""
+        if self._program:
+            self._program.kill()
+
     def _run(self) -> int:
         require_fitting(self._setup)
         workspace = self._drive.task.spec.workspace
-        self._words = program_words(self._setup.program, self._inherited, workspace=workspace)
+        self._words = find_claude(self._setup.program, self._inherited, workspace=workspace)
         self._holding.keep(version=dotted(installed_version(self._words)))
         way: Way | None = (
             self._way_on()
@@ -293,6 +305,7 @@ class ClaudeDriver:
 
     def _stop(self) -> None:
         """Pause: the program keeps its session in good order, and leaves."""
+        self._stop_request.take()
         self._is_told_to_stop = self._holding.is_stopping = True
         self._holding.drop()
         self._deadline = time.monotonic() + _SHARE * float(
@@ -408,34 +421,3 @@ class ClaudeDriver:
         self._report(sentence)
         sys.stderr.write(f"adjourn: {block(sentence)}\n")
         return exits.FAILED
-
-
-@contextmanager
-def _interrupts(
-    selector: selectors.BaseSelector, stop: Callable[[], None]
-) -> Generator[None, None, None]:
-    """Turn interrupts into something to wait for, so that none breaks into a transaction."""
-    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-
-    def heed() -> None:
-        os.read(reader, 64)
-        stop()
-
-    selector.register(reader, selectors.EVENT_READ, heed)
-    handlers = {
-        number: signal.signal(number, _do_nothing) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        selector.unregister(reader)
-        signal.set_wakeup_fd(before)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        os.close(reader)
-        os.close(writer)
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """Let the wake-up descriptor tell of the signal."""
