@@ -87,7 +87,7 @@ def swapper() -> Iterator["subprocess.Popen[bytes]"]:
         assert process.wait(10) == 0
 
 
-def _said(process: "subprocess.Popen[bytes]", line: str) -> str:
+def said(process: "subprocess.Popen[bytes]", line: str) -> str:
     assert process.stdin
     assert process.stdout
     process.stdin.write(f"{line}\n".encode())
@@ -112,11 +112,11 @@ def test_a_swap_between_the_look_and_the_start_runs_no_other_bytes(tmp_path: Pat
                 (ask,) = controller.scene(task.id).open_asks
                 controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
                 order = f"{kind}\t{chance.randint(1, EVENTS)}\t{target.file}\t{target.other}"
-                assert _said(attacker, order) == "armed"
+                assert said(attacker, order) == "armed"
                 with controller.store.read() as view:
                     queued = view.task(task.id)
                 ended = supervisor.run(queued)
-                swapped = _said(attacker, "stop")
+                swapped = said(attacker, "stop")
                 results[swapped, target.ran()] += 1
                 if ended.state is TaskState.SUCCEEDED:
                     assert target.ran() != "nothing"

@@ -20,6 +20,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     program: str | None = None  # the digest of what was executed, where it was let through by its digest
     script: str | None = None  # and of the script that a shell was given
     changed: str | None = None  # which files that could not be pinned have changed since just before the start
+    restored: str | None = None  # and which were changed or swapped meanwhile, and are the same again
+    unknown: str | None = None  # and of which that is not known
 
     @property
     def wants_a_person(self) -> bool:

@@ -112,6 +112,8 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     script: str | None = None  # and of the script that a shell was given
     refused: str | None = None  # which file was another than the one that was let through: then nothing was started
     changed: str | None = None  # which files that could not be pinned have changed since just before the start
+    restored: str | None = None  # and which were changed or swapped meanwhile, and are the same again
+    unknown: str | None = None  # and of which that is not known
     survivors: int = 0  # processes that even SIGKILL did not end, or that belong to somebody else
 
 
