@@ -1,6 +1,7 @@
 """A file that cannot be pinned is swapped for the time of its run and put back: the trail still says so."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from adjourn.core.task import Spec
 from adjourn.wiring.supervision import open_supervisor
 from tests.e2e.shell import ADJOURN, Shell
 from tests.needs import missing, needs
-from tests.security.test_swaps import KINDS, Target, said, swapper
+from tests.security.ordinary import OrdinaryShell, ordinary_shell
+from tests.security.sweep import KINDS, Target, said, swapper
 
 ME = Principal(name=f"uid:{os.getuid()}")
+AWAY = {"folder": "real", "link": "bin", "file": "bin/deploy.py"}
 LAST_EVENT = 30  # of one start, counted at the file
 
 # It writes which one it is, then a sign, and ends when the attacker has removed the sign: everything is put back by then.
@@ -97,13 +100,22 @@ def test_a_file_that_nobody_touches_is_not_reported(shell: Shell) -> None:
     assert "files changed" not in shell.adjourn("show", task).out
 
 
-def test_a_folder_that_is_away_for_a_moment_is_named_with_what_is_not_known(shell: Shell) -> None:
-    (shell.place / "bin").mkdir()
-    script = _script(shell, "os.rename('bin', 'away'); os.rename('away', 'bin')", "bin/deploy.py")
-    task = _gated(shell, "bin/deploy.py")
-    shell.adjourn("resume", task)
-    shown = shell.adjourn("show", task).out
-    assert f"restored {script}; which content was read is not known" in " ".join(shown.split())
+@pytest.mark.parametrize("who", ["ordinary", "mine"])
+@pytest.mark.parametrize("what", ["folder", "link", "file"])
+def test_what_is_away_for_a_moment_is_named_with_what_is_not_known(tmp_path: Path, who: str, what: str) -> None:
+    with ordinary_shell() if who == "ordinary" else nullcontext(Shell(tmp_path)) as shell:
+        folder = shell.place / "real"
+        folder.mkdir()
+        _script(shell, f"os.rename('{AWAY[what]}', 'away'); os.rename('away', '{AWAY[what]}')", "real/deploy.py")
+        (shell.place / "bin").symlink_to("real")
+        if isinstance(shell, OrdinaryShell):
+            shell.give_files()
+        task = _gated(shell, "bin/deploy.py")
+        shell.adjourn("resume", task)
+        (line,) = [line for line in shell.adjourn("show", task).out.splitlines() if "files changed" in line]
+        assert str(shell.place / "bin" / "deploy.py") in line
+        assert "unknown" not in line
+        assert ("which content was read is not known" in line) == (what != "file")
 
 
 @pytest.mark.parametrize("name", ["de\\ploy.py", "de\udcffploy.py", "de\\udcffploy.py"])
