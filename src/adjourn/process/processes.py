@@ -232,6 +232,8 @@ class LocalProcesses(LocalSupervisors):
             program=result.program,
             script=result.script,
             changed=_readable(result.changed),
+            restored=_readable(result.restored),
+            unknown=_readable(result.unknown),
         )
         if not number_of_run(run_id):  # a call of an agent, which is told both
             return Ended(

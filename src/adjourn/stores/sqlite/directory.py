@@ -12,6 +12,8 @@ LOCK = "write.lock"
 MOVING = "moving.json"  # says into which database the store is being moved
 FENCED = "moving"  # where the database lies while it is moved
 _CUSTOMARY = ".adjourn"
+# What a person writes, and we only read
+_OF_A_PERSON = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 _HEADER = 512  # bytes of the smallest page
 _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
 # Kinds of file systems whose locks hold for all who see them, because only this machine sees them.
@@ -46,6 +48,7 @@ def prepare(root: str) -> str:
     if not os.path.lexists(root):
         _make(root)
     mode = _checked(root).st_mode
+    _refuse_links(root)
     if mode & stat.S_IRWXU == stat.S_IRWXU and (
         mode & _OTHERS or not os.path.lexists(_ignore(root))
     ):
@@ -58,6 +61,21 @@ def prepare(root: str) -> str:
             private_file(needed)
     _refuse_remains(path)
     return path
+
+
+def _refuse_links(root: str) -> None:
+    """Refuse a store in which a link stands for something of ours.
+
+    A repository can bring one that leads to the user's files.
+    """
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if entry.is_symlink() and entry.name not in _OF_A_PERSON:
+                from adjourn.core.text.render import command_line  # seldom needed
+
+                raise StoreRefused(
+                    f"{entry.path} is a symbolic link", way_out=command_line(["rm", entry.path])
+                )
 
 
 def _refuse_moving(root: str) -> None:
