@@ -12,9 +12,10 @@ from adjourn.cli.standing import standing
 from adjourn.controller.whole import Controller
 from adjourn.core import exits
 from adjourn.core.errors import StoreLost, StoreProblem, StoreRefused
+from adjourn.core.render import prose
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.core.task import Task
+from adjourn.core.task import Run, Task
 from adjourn.core.when import span
 from adjourn.stops import deferred_signals
 from adjourn.supervise import Supervisor
@@ -44,6 +45,11 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
     """Be a supervisor for a while. The fork server is there before the store is opened."""
     require_redaction(session)
     controller, supervisor = open_supervisor(session.root)
+
+    def warn(run: Run, why: str) -> None:
+        session.warn(f"adjourn: run {run.id} is held back: {prose(why)}; it goes on once the machine can")
+
+    supervisor.on_shortage = warn
     try:
         session.settle(controller)
         yield controller, supervisor

@@ -9,9 +9,12 @@ from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import COMMAND
 from adjourn.core.render import clipped, title, visible
+from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.when import ago, span
 from adjourn.ports.store import View
+
+_MANY = 20  # queued tasks that are looked at
 
 
 @verb("inbox")
@@ -37,7 +40,13 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             _say_json(session, view, found[:limit], asleep=asleep)
             return
         rows = [_row(view, ask, moment) for ask in found[:limit]]
+        queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
     _say(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
+    if queued:
+        from adjourn.cli.unattended import unattended_lines  # seldom needed
+
+        for line in unattended_lines(session, queued, now=moment):
+            session.say(f"\n{line}")
 
 
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:

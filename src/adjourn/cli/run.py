@@ -62,7 +62,7 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 @click.option(
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="A setting of the runner; say it as often as needed."
 )
-@click.option("--detach", is_flag=True, help="Return the task's id at once; a copy of this command supervises it.")
+@click.option("--detach", is_flag=True, help="Return the task's id once it has begun; a copy of this command supervises it.")
 @click.option("--decision-arg", is_flag=True, help="After approval, also pass --approval-decision=VALUE to the command.")
 @click.option(
     "--grace",

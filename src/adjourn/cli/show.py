@@ -20,6 +20,7 @@ from adjourn.core.events import Event
 from adjourn.core.manifest import Manifest, manifest_of
 from adjourn.core.render import agent_words, argv_lines, prose, shortened, visible
 from adjourn.core.scene import Scene
+from adjourn.core.states import TaskState
 from adjourn.core.when import stamp
 from adjourn.traces import note_changes
 from adjourn.wiring import has_responses
@@ -62,6 +63,11 @@ def _tell(session: Session, scene: Scene, refusal: str | None) -> None:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
     session.say(standing(session, scene, now=session.now()))
+    if scene.task.state is TaskState.QUEUED:
+        from adjourn.cli.unattended import unattended_lines  # seldom needed
+
+        for line in unattended_lines(session, [scene.task], now=session.now()):
+            session.say(line)
     session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
     if since := since_the_pause(session, scene):
         session.say("\n".join(["", *since_lines(since)]))
