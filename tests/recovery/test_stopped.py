@@ -17,8 +17,8 @@ from adjourn.process.shim import MachineFailed, ShimSpec
 from tests.e2e.shell import Shell, until
 from tests.recovery.workers import a_worker, approved, fork_servers_of, log_of, states
 
-pytestmark = pytest.mark.timeout(600)
-SHARES = {"ci": 4, "full": 60}  # rounds
+pytestmark = pytest.mark.timeout(1800)
+SHARES = {"ci": 4, "full": 40}  # rounds
 COMMAND = ("sh", "-c", 'echo "$ADJOURN_TASK_ID" >> effects')
 
 
