@@ -166,6 +166,19 @@ def _ignored(root: str) -> Findings:
             yield _fine("ignored", f"{path} is no store or policy of this project: {reason}")
 
 
+def _deleted_stores(_: str) -> Findings:
+    """Say that something is kept of stores that are gone.
+
+    Each has a secret in the user's state directory.
+    """
+    from adjourn.wiring.ownership import deleted_stores
+
+    if stores := deleted_stores():
+        noun = "store that is" if len(stores) == 1 else "stores that are"
+        says = f"the state directory keeps secrets of {len(stores):,} {noun} gone, such as {stores[0].path}"
+        yield _fine("deleted", f"{says}; `adjourn store forget` lists and removes them")
+
+
 def _inside(run: str | None) -> Findings:
     if run:
         yield _bad(
@@ -207,6 +220,7 @@ _BESIDE = {
     "signers": _signers,
     "notifiers": _notifiers,
     "ignored": _ignored,
+    "deleted": _deleted_stores,
     "claude": _claude,
     "codex": _codex,
 }

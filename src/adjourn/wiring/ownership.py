@@ -3,6 +3,7 @@
 One that is a copy, or one that lacks what was acknowledged here.
 """
 
+import os
 from collections import Counter
 
 import msgspec
@@ -10,14 +11,16 @@ import msgspec
 from adjourn.controller.restored import Doubts, doubt_unfinished
 from adjourn.controller.transaction import Steps
 from adjourn.core.call import Call
-from adjourn.core.errors import Conflict, StoreNotBound, StoreRefused
+from adjourn.core.errors import Conflict, NotFound, StoreNotBound, StoreRefused
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run
 from adjourn.core.text.render import command_line
 from adjourn.ports.world import StillRuns
 from adjourn.process.processes import LocalProcesses
 from adjourn.stores.sqlite.binding import Identity, Mark, identity_in
+from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.system.user_state import state_directory
 from adjourn.wiring import is_shared, living, new_id, now, open_sqlite
 
 _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
@@ -132,3 +135,33 @@ def follow_address(root: str) -> None:
     from adjourn.wiring.shared import trust_address
 
     trust_address(root)
+
+
+def deleted_stores(paths: tuple[str, ...] = ()) -> list[KnownStore]:
+    """Return the stores that this user had and that are gone.
+
+    All of them, or those that were in these directories.
+    """
+    known = known_stores(state_directory(os.environ))
+    gone = [store for store in known if store.fate in {Fate.DELETED, Fate.REPLACED}]
+    if not paths:
+        return gone
+    wanted = [os.path.realpath(path) for path in paths]
+    for path in wanted:
+        if any(store.path == path for store in gone):
+            continue
+        kept = next((store for store in known if store.path == path), None)
+        if kept is None:
+            raise NotFound(f"nothing is kept of a store at {path}", way_out="adjourn store forget")
+        if kept.fate is Fate.THERE:
+            way_out = command_line(["adjourn", "doctor", "--store", path])
+            raise Conflict(f"the store {path} is there", way_out=way_out)
+        sentence = f"{path} cannot be seen, and {kept.fate.value}. If you are sure, remove {kept.entry} yourself"
+        raise Conflict(sentence, way_out=command_line(["ls", "-la", kept.entry]))
+    return [store for store in gone if store.path in wanted]
+
+
+def forget_stores(stores: list[KnownStore]) -> None:
+    """Remove what this user's state directory keeps of stores that are gone."""
+    for store in stores:
+        forget(store)

@@ -284,11 +284,7 @@ class Binding:
             sync_directory(os.path.dirname(path))
 
     def _read_key(self, name: str) -> Kept | None:
-        content = _read_private(self._key_path(name)) if name.isalnum() else None
-        try:
-            return msgspec.json.decode(content, type=Kept) if content else None
-        except msgspec.DecodeError:
-            return None
+        return read_kept(self._place(name)) if name.isalnum() else None
 
     def _write_key(self, name: str, secret: str) -> None:
         here = os.stat(self._root)
@@ -296,6 +292,15 @@ class Binding:
         with _in_home(self._key_path(name)):
             self._make_place(name)
             write_whole(self._key_path(name), msgspec.json.encode(kept))
+
+
+def read_kept(place: str) -> Kept | None:
+    """Return what is kept of the store that a directory of the state directory is about."""
+    content = _read_private(os.path.join(place, "key.json"))
+    try:
+        return msgspec.json.decode(content, type=Kept) if content else None
+    except msgspec.DecodeError:
+        return None
 
 
 def identity_in(trail: Trail) -> Identity | None:
