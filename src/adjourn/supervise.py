@@ -18,7 +18,7 @@ from adjourn.controller.executions import UNMARKED
 from adjourn.controller.runs import Claimed
 from adjourn.controller.whole import Controller
 from adjourn.core.call import Call, command_of
-from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.files import private_directory, write_all
@@ -406,6 +406,9 @@ class Supervisor:
         """Report how a run ended whose shim is gone. Until that is in the store, nobody else may say what became of it."""
         try:
             ended = self._end(active)
+        except StoreOlder:
+            self.forget(active)  # whoever accepts that copy says what becomes of the run: no lease of ours stands against it
+            raise
         except StoreProblem:
             raise  # it is told again
         except AdjournError:

@@ -95,7 +95,7 @@ def adopt(session: Session, *, yes: bool) -> None:
     _require_person(session)
     if url := unfollowed_address(session.root):
         session.say(f"{prose(session.root)} leads to {prose(url)}.")
-        _confirm(session, "Follow it from now on, and send your credentials there?", yes=yes)
+        _confirm(session, "Follow it from now on, and send your credentials there?", "store", "adopt", yes=yes)
         follow_address(session.root)
         _tell(session, {"store": session.root, "database": url}, "It is followed from now on.")
         return
@@ -104,7 +104,7 @@ def adopt(session: Session, *, yes: bool) -> None:
     if holding.is_ours:
         raise Conflict(f"{session.root} is bound to this machine and you already", way_out=next_command(session, "tasks"))
     _show(session, holding)
-    _confirm(session, "Adopt it?", yes=yes)
+    _confirm(session, "Adopt it?", "store", "adopt", yes=yes)
     _tell_taken(session, take(session.root, adopts=True), "Adopted")
 
 
@@ -114,19 +114,23 @@ def accept(session: Session, *, yes: bool) -> None:
     """Go on with a store that was restored from a backup, or lost its log, as it is.
 
     It says what is missing and asks. What was approved, or was running, may have run since then: each becomes a question.
+    Of a database that machines share, one machine accepts an older copy for all of them.
     """
-    from adjourn.wiring.ownership import holding_of, take
+    from adjourn.wiring.ownership import accept_shared, holding_of, take
 
     _require_person(session)
-    _require_directory(session)
+    if is_shared(session.root):
+        session.desk.authorise_alone(session.principal, "accept")
     holding = holding_of(session.root)
+    name = name_of(session.root)
     if not holding.is_ours:
         raise Conflict(holding.why, way_out=next_command(session, "store", "adopt"))
     if holding.missing is None:
-        raise Conflict(f"{session.root} lacks nothing that this machine has seen", way_out=next_command(session, "tasks"))
+        raise Conflict(f"{name} lacks nothing that this machine has seen", way_out=next_command(session, "tasks"))
     _show(session, holding)
-    _confirm(session, "Go on with it as it is?", yes=yes)
-    _tell_taken(session, take(session.root, adopts=False), "Accepted")
+    _confirm(session, "Go on with it as it is?", "store", "accept", yes=yes)
+    taken = accept_shared(session.root) if is_shared(session.root) else take(session.root, adopts=False)
+    _tell_taken(session, taken, "Accepted")
 
 
 def _require_person(session: Session) -> None:
@@ -151,8 +155,8 @@ def _show(session: Session, holding: "Holding") -> None:
         session.say(f"Made by {prose(holding.identity.made_by)} at {made}, as the store itself says.")
     counts = ", ".join(f"{count:,} {state}" for state, count in sorted(holding.tasks.items())) or "none"
     session.say(f"Tasks: {counts}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
-    if holding.missing and holding.missing.place:
-        session.say(f"This machine has seen {holding.missing.place:,} events.")
+    if holding.missing:
+        session.say(f"This machine has seen {holding.missing:,} events.")
     session.say(f"Approved or running calls, which may have run already: {len(holding.approved):,}.")
     for call in holding.approved[:_MOST]:
         session.say(f"  task {call.task_id}, {call.state}, by {prose(call.approved_by or 'nobody')}:")
@@ -161,13 +165,13 @@ def _show(session: Session, holding: "Holding") -> None:
         session.say(f"  and {len(holding.approved) - _MOST:,} more: adjourn tasks")
 
 
-def _confirm(session: Session, question: str, *, yes: bool) -> None:
-    """Take a yes at a terminal, or --yes."""
+def _confirm(session: Session, question: str, *words: str, yes: bool) -> None:
+    """Take a yes at a terminal, or --yes after the words of the command."""
     if yes:
         return
     session.flush()
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Misuse("nobody is there to confirm it: nothing was changed", way_out="look with `adjourn tasks`, then add --yes")
+        raise Misuse("nobody is there to confirm it: nothing was changed", way_out=next_command(session, *words, "--yes"))
     wait_for_silence()  # a yes that was typed before this was shown is no yes to it
     if not click.confirm(question, default=False) or is_pasted():
         raise Misuse("it was not confirmed: nothing was changed", way_out=next_command(session, "tasks"))
@@ -175,7 +179,7 @@ def _confirm(session: Session, question: str, *, yes: bool) -> None:
 
 def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
     doubts = taken.doubts
-    told = [f"{verb_done} {prose(session.root)}."]
+    told = [f"{verb_done} {prose(name_of(session.root))}."]
     if doubts.uncertain:
         told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: adjourn inbox")
     if doubts.asked_again:

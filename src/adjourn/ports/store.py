@@ -284,6 +284,10 @@ class Change(View, Protocol):
         """Keep the n-th message of a transcript; none is ever changed."""
         ...
 
+    def flush(self) -> None:
+        """Write what was kept back so far: a row that is changed again after this is written twice."""
+        ...
+
     def keep_shared_document(self, name: str, body: bytes) -> None:
         """Keep a document that belongs to no task, in the place of what was there."""
         ...
@@ -331,6 +335,10 @@ class Store(Protocol):
 
     def change(self) -> AbstractContextManager[Change]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        ...
+
+    def require_ours(self) -> None:
+        """Refuse a store that can be looked at and not changed: a copy, or one that lacks what was acknowledged here."""
         ...
 
     def next_queued(self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]) -> Task | None:

@@ -13,6 +13,7 @@ from adjourn.core.ask import AskKind, Principal
 from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.render import command_line
 from adjourn.core.states import TaskState
+from adjourn.ports.store import Store
 from adjourn.process import lock
 from adjourn.stores.sqlite import place
 from adjourn.stores.sqlite.store import SqliteStore
@@ -217,6 +218,15 @@ def _ownership(store: SqliteStore) -> Findings:
         yield _fine("ownership", "the store is bound to this machine and user, and has all that was seen of it here")
 
 
+def _past(store: Store) -> Findings:
+    try:
+        store.require_ours()
+    except StoreRefused as error:
+        yield _bad("past", error.sentence, error.way_out)
+    else:
+        yield _fine("past", "the database has all that this machine has seen of it")
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -232,6 +242,7 @@ def _in_the_store(root: str) -> Findings:
             yield from _place(root, store)
         else:
             yield from _database(root)
+            yield from _past(store)
             yield from _wake_ups(controller)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
