@@ -133,7 +133,7 @@ def architecture() -> str:
     for name, drawn in (("map", _map()), ("layers", _layers())):
         block = f"<!-- {name} -->\n```text\n{drawn}\n```\n<!-- /{name} -->"
         pattern = rf"<!-- {name} -->.*?<!-- /{name} -->"
-        text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
+        text = re.sub(pattern, block.replace("\\", r"\\"), text, flags=re.DOTALL)
     return text
 
 

@@ -17,7 +17,7 @@ from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.call import Call, command_of
-from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import Heart
@@ -490,6 +490,11 @@ class Supervisor:
         """
         try:
             ended = self._end(active)
+        except StoreOlder:
+            # Whoever accepts that copy says what becomes of the run: no lease of ours stands
+            # against it
+            self.forget(active)
+            raise
         except StoreProblem:
             raise  # it is told again
         except AdjournError:

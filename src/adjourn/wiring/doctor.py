@@ -16,6 +16,7 @@ from adjourn.core.ask import AskKind, Principal
 from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
+from adjourn.ports.store import Store
 from adjourn.settings.config import read_config
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.settings.principals import principals, webhooks
@@ -274,6 +275,15 @@ def _ownership(store: SqliteStore) -> Findings:
         )
 
 
+def _past(store: Store) -> Findings:
+    try:
+        store.require_ours()
+    except StoreRefused as error:
+        yield _bad("past", error.sentence, error.way_out)
+    else:
+        yield _fine("past", "the database has all that this machine has seen of it")
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -289,6 +299,7 @@ def _in_the_store(root: str) -> Findings:
             yield from _place(root, store)
         else:
             yield from _database(root)
+            yield from _past(store)
             yield from _wake_ups(controller)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)

@@ -153,23 +153,28 @@ def accept(session: Session, *, yes: bool) -> None:
     """Go on with a store that was restored from a backup, or lost its log, as it is.
 
     It says what is missing and asks. What was approved, or was running, may have run since then:
-    each becomes a question.
+    each becomes a question. Of a database that machines share, one machine accepts an older copy
+    for all of them.
     """
-    from adjourn.wiring.ownership import holding_of, take
+    from adjourn.wiring.ownership import accept_shared, holding_of, take
 
     _require_person(session)
-    _require_directory(session)
+    if is_shared(session.root):
+        session.desk.authorise_alone(session.principal, "accept")
     holding = holding_of(session.root)
+    name = name_of(session.root)
     if not holding.is_ours:
         raise Conflict(holding.why, way_out=next_command(session, "store", "adopt"))
     if holding.missing is None:
         raise Conflict(
-            f"{session.root} lacks nothing that this machine has seen",
+            f"{name} lacks nothing that this machine has seen",
             way_out=next_command(session, "tasks"),
         )
     _show(session, holding)
     _confirm(session, "Go on with it as it is?", "accept", yes=yes)
-    _tell_taken(session, take(session.root, adopts=False), "Accepted")
+    root = session.root
+    taken = accept_shared(root) if is_shared(root) else take(root, adopts=False)
+    _tell_taken(session, taken, "Accepted")
 
 
 @verb("forget")
@@ -237,8 +242,8 @@ def _show(session: Session, holding: "Holding") -> None:
         or "none"
     )
     session.say(f"Tasks: {tasks}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
-    if holding.missing and holding.missing.place:
-        session.say(f"This machine has seen {holding.missing.place:,} events.")
+    if holding.missing:
+        session.say(f"This machine has seen {holding.missing:,} events.")
     session.say(
         f"Approved or running calls, which may have run already: {len(holding.approved):,}."
     )
@@ -274,7 +279,7 @@ def _confirm(session: Session, question: str, *words: str, yes: bool) -> None:
 
 def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
     doubts, inbox = taken.doubts, next_command(session, "inbox")
-    told = [f"{verb_done} {prose(session.root)}."]
+    told = [f"{verb_done} {prose(name_of(session.root))}."]
     if doubts.uncertain:
         told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: {inbox}")
     if doubts.asked_again:

@@ -65,12 +65,16 @@ class Mark(msgspec.Struct, frozen=True):
     seal: bytes
 
 
-class Trail(Protocol):
-    """What has to be known of a store, inside a transaction of it."""
+class Documents(Protocol):
+    """What a store keeps that belongs to no task."""
 
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name."""
         ...
+
+
+class Trail(Documents, Protocol):
+    """What has to be known of a store, inside a transaction of it."""
 
     def trail_head(self) -> tuple[int, bytes]:
         """Return the place and the seal of the newest event."""
@@ -303,9 +307,9 @@ def read_kept(place: str) -> Kept | None:
         return None
 
 
-def identity_in(trail: Trail) -> Identity | None:
+def identity_in(store: Documents) -> Identity | None:
     """Return what a store says of itself, if it says something that makes sense."""
-    body = trail.shared_document(IDENTITY)
+    body = store.shared_document(IDENTITY)
     try:
         return msgspec.json.decode(body, type=Identity) if body else None
     except msgspec.DecodeError:
