@@ -4,10 +4,12 @@ A process of ours that runs an agent and keeps what the agent wants in the store
 """
 
 import os
+import sys
 
 from adjourn.core import exits
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.core.policy.judgement import Effect
+from adjourn.core.text.render import block
 from adjourn.runners.command import ending
 
 # What the system calls a failure for now: the task is paused, and can go on from where it is
@@ -69,6 +71,18 @@ class StopRequest:
     def take(self) -> None:
         """Stop polling readable until the next request."""
         os.eventfd_read(self._fd)
+
+
+def say(text: str) -> None:
+    """Print what the agent says."""
+    sys.stdout.write(f"{block(text)}\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """Print what goes wrong."""
+    sys.stderr.write(f"{block(text)}\n")
+    sys.stderr.flush()
 
 
 def was_stopped(code: int | None) -> bool:

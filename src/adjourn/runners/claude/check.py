@@ -10,8 +10,8 @@ from adjourn.core.agent.calls import Look
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.ports.runner import LeftSession
-from adjourn.runners.claude import memory, session
-from adjourn.runners.claude.memory import Progress
+from adjourn.runners.claude import session
+from adjourn.runners.claude.memory import DOCUMENT, SESSION, Memory, memory_of
 from adjourn.runners.claude.options import (
     OLDEST,
     OLDEST_THAT_BLOCKS,
@@ -29,7 +29,7 @@ _NOT_THERE = f"it is not there; {_INSTALL}, or name it with --option program=PAT
 
 def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
     """Check the session and the program of a task that has left."""
-    kept = memory.decode(left.documents(memory.DOCUMENT), of=left.of)
+    kept = memory_of(left.documents(DOCUMENT), session=left.of)
     if kept is None or not kept.started:
         is_fine = kept is None and left.ref is None
         yield Look(thing="session", fine=is_fine, says="it had not begun when it left")
@@ -46,7 +46,7 @@ def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
     )
 
 
-def _look_at_session(kept: Progress, left: LeftSession) -> tuple[bool, str]:
+def _look_at_session(kept: Memory, left: LeftSession) -> tuple[bool, str]:
     """Return whether the session can be resumed, and where it is or why not."""
     try:
         plain_ref(left.ref or kept.session)
@@ -58,7 +58,7 @@ def _look_at_session(kept: Progress, left: LeftSession) -> tuple[bool, str]:
     if session.read(kept.session, paths):
         return True, f"{kept.session}, in {paths[0]}"
     what = "its file cannot be resumed" if paths else "its file is not there"
-    if left.documents(memory.SESSION):
+    if left.documents(SESSION):
         return True, f"{kept.session}: {what}, the copy in the store takes its place"
     return False, f"{kept.session}: {what}, and there is no copy of it"
 

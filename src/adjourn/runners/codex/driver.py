@@ -3,7 +3,6 @@
 Starts or resumes its thread, holds its calls, and leaves when a person is needed.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 
@@ -12,7 +11,6 @@ import msgspec
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.review import WANTS_CHANGES
-from adjourn.core.text.render import block
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
@@ -28,7 +26,14 @@ from adjourn.runners.codex.outputs import Deliveries
 from adjourn.runners.codex.protocol import Item, Questions, Wanted
 from adjourn.runners.codex.questions import ask_all, offered
 from adjourn.runners.codex.session import Rollout
-from adjourn.runners.driver import FOR_NOW, INTERRUPTED, StopRequest, was_stopped
+from adjourn.runners.driver import (
+    FOR_NOW,
+    INTERRUPTED,
+    StopRequest,
+    complain,
+    say,
+    was_stopped,
+)
 
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
 
@@ -236,7 +241,7 @@ class CodexDriver:
 
     def _take_ended(self, live: _Live, item: Item) -> None:
         if item.type == "agentMessage":
-            _say(item.text)
+            say(item.text)
             # At once: nothing else keeps them
             ask_all(self._drive, self._keeper, offered(item), call="")
         if not self._calls.end(item, live.rollout) and item.has_acted:
@@ -258,7 +263,7 @@ class CodexDriver:
 
     def _conclude(self, live: _Live, last_words: str) -> int:
         """End a run that was paused in the moment between the model's last words and the end of its turn."""
-        _say(last_words)
+        say(last_words)
         return self._end(live, last_words)
 
     def _leave(self, live: _Live) -> int:
@@ -276,7 +281,7 @@ class CodexDriver:
     def _cut_off(self, live: _Live, running: Sequence[str], *, why: str) -> None:
         """Close what was ended along with Codex, and say so."""
         for call in self._calls.cut_off(live.rollout, live.talk.printed, names=running, why=why):
-            _complain(f"{words.line_of(call)}: {why}")
+            complain(f"{words.line_of(call)}: {why}")
 
     def _let_end(self, live: _Live) -> None:
         """Wait for what still runs: a pause would cut it off.
@@ -289,7 +294,7 @@ class CodexDriver:
             and time.monotonic() < began + self._setup.wait
         ):
             if not is_told:
-                _complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
+                complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
             is_told = True
             event = live.talk.next(patience=_GLANCE)
             if isinstance(event, Ended):
@@ -355,19 +360,9 @@ class CodexDriver:
         if self._live:
             self._stop(self._live)
         self._keeper.report(sentence)
-        _complain(sentence)
+        complain(sentence)
         return exits.FAILED
 
 
 def _how(code: int | None) -> str:
     return "" if not code else f", by signal {-code}" if code < 0 else f", with exit code {code}"
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(block(text) + "\n")
-    sys.stdout.flush()
-
-
-def _complain(text: str) -> None:
-    sys.stderr.write(block(text) + "\n")
-    sys.stderr.flush()
