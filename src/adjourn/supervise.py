@@ -303,12 +303,9 @@ class Supervisor:
         self._keep_alive(active.run, deadline)  # its lease is a new one: where a database is slow, the first may be over by now
         try:
             self._controller.mark_start(call, active.run.id)
-        except OSError as error:
+        except OSError as error:  # whatever is wrong with the folder of marks, the task has no part in it
             active.leave()
-            why = f"{UNMARKED}: {error.strerror}"
-            if is_shortage(error.errno):
-                return self._give_back_unstarted(active.run, why=why)
-            return self._controller.fail_to_start(active.run, why=why, tries=self._tries)
+            return self._give_back_unstarted(active.run, why=f"{UNMARKED}: {error.strerror}")
         try:
             shim.open_gate()
         except GateShut:
