@@ -78,7 +78,8 @@ class Child:
         self._go, self._start = os.pipe()
         self.report, self._report = os.pipe()
         self.pid = self._fork(cgroup)
-        os.read(self.report, 1)  # until it has let go of the gate: a dead shim must not seem to stand there
+        first = os.read(self.report, 1)  # until it has let go of the gate: a dead shim must not seem to stand there
+        self.complaint = first.removeprefix(_READY)  # how what it complains of begins, if it is not even ready
         os.set_blocking(self.report, False)
 
     def start(self) -> None:
