@@ -96,7 +96,7 @@ class Running:
         self._signals = signals
         self._child = prepared.child
         self._executed = False
-        self._complaint = b""
+        self._complaint = prepared.child.complaint
         self._file_watch = FileWatch(())
         self._status: int | None = None
         self._deadline: float | None = None
@@ -112,10 +112,11 @@ class Running:
         """Run the child to its end and say what became of it."""
         began_at = _now()
         self._file_watch = FileWatch(unpinned(self._spec.files))
+        is_dead = False
         try:
             self._child.start()
         except BrokenPipeError:
-            self._complaint = SHORTAGE + b"it died before it became the command"
+            is_dead = True
         self._latest = (
             time.monotonic() + self._spec.timeout if self._spec.timeout is not None else None
         )
@@ -124,6 +125,8 @@ class Running:
             self._step()
         self._end_tree()
         self._hear()
+        if is_dead and not self._complaint:
+            self._complaint = SHORTAGE + b"it died before it became the command"
         return self._told(self._status, began_at=began_at, ended_at=_now())
 
     def _watch_all(self) -> None:
