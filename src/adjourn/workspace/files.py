@@ -23,7 +23,7 @@ from adjourn.process.pinning import (
     plan_start,
     spelled,
 )
-from adjourn.process.shortage import hinders_looking
+from adjourn.system.shortage import hinders_looking
 
 LARGEST = 256 << 20
 MOST = 100

@@ -16,7 +16,7 @@ from adjourn.process.linux import close_all_but
 from adjourn.process.pinning import DIGEST, Place, name_of, spelled
 from adjourn.process.shim import ShimSpec
 from adjourn.process.shim_side.python_child import call
-from adjourn.process.shortage import is_shortage
+from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import IGNORED
 
 _COULD_NOT_START = 127

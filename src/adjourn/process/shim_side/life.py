@@ -15,8 +15,8 @@ import msgspec
 from adjourn.process import linux
 from adjourn.process.shim import Ready, ShimResult, ShimSpec
 from adjourn.process.shim_side.running import INTERRUPTS, KILL, Prepared, Running
-from adjourn.process.shortage import is_shortage
-from adjourn.system.signals import SignalBox
+from adjourn.system.shortage import is_shortage
+from adjourn.system.signals import Signals
 
 # The run's folder is gone, and with it all reason to wait for room in it
 _LOST = (errno.ENOENT, errno.ESTALE)
@@ -31,7 +31,7 @@ def live(spec: ShimSpec, *, gate: int, report: int, cgroups: str | None) -> NoRe
         os.setsid()
         linux.rename_process("adjourn-shim")
         linux.become_subreaper()
-        signals = SignalBox((*INTERRUPTS, KILL, signal.SIGCHLD))
+        signals = Signals(*INTERRUPTS, KILL, signal.SIGCHLD)
         status = _stand(spec, signals, gate=gate, report=report, cgroups=cgroups)
     except BaseException:  # noqa: BLE001 nobody above could be told
         _leave_a_note(spec.run_dir)
@@ -39,9 +39,7 @@ def live(spec: ShimSpec, *, gate: int, report: int, cgroups: str | None) -> NoRe
         os._exit(status)
 
 
-def _stand(
-    spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroups: str | None
-) -> int:
+def _stand(spec: ShimSpec, signals: Signals, *, gate: int, report: int, cgroups: str | None) -> int:
     """Go from the preparation to the result; return the exit status."""
     try:
         prepared = Prepared(spec, cgroups=cgroups)
@@ -74,7 +72,7 @@ def _tell(report: int, ready: Ready) -> None:
     os.close(report)
 
 
-def _opens(gate: int, signals: SignalBox) -> bool:
+def _opens(gate: int, signals: Signals) -> bool:
     """Wait at the gate; say whether it was opened.
 
     It was not if its keeper died, or a signal came first.
@@ -85,7 +83,7 @@ def _opens(gate: int, signals: SignalBox) -> bool:
     try:
         while True:
             ready = [fd for fd, _ in poll.poll()]
-            signals.clear()
+            signals.drain()
             if signals.count(*INTERRUPTS, KILL):
                 return False
             if gate in ready:
@@ -94,7 +92,7 @@ def _opens(gate: int, signals: SignalBox) -> bool:
         os.close(gate)
 
 
-def _keep(result: ShimResult, prepared: Prepared, signals: SignalBox) -> bool:
+def _keep(result: ShimResult, prepared: Prepared, signals: Signals) -> bool:
     """Write the result, waiting for room on the disk as long as nobody says to kill.
 
     Say whether it is there.
@@ -111,7 +109,7 @@ def _keep(result: ShimResult, prepared: Prepared, signals: SignalBox) -> bool:
         else:
             return True
         poll.poll(_RETRY)
-        signals.clear()
+        signals.drain()
 
 
 def _leave_a_note(run_dir: str) -> None:

@@ -2,13 +2,12 @@
 
 import gc
 import os
-import signal
 import sys
 from importlib import import_module
 from typing import NoReturn
 
 from adjourn.process import linux
-from adjourn.system.signals import start_afresh
+from adjourn.system.signals import reset_signals
 
 _UNEXPECTED = 70
 
@@ -17,8 +16,7 @@ def call(entry: str, argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
     """Call `module:function` with the words after the first, and leave with the code that it returns."""
     code = _UNEXPECTED
     try:
-        signal.set_wakeup_fd(-1)
-        start_afresh()
+        reset_signals()
         _put_on(argv, env)
         module, _, function = entry.partition(":")
         code = getattr(import_module(module), function)(list(argv[1:]))

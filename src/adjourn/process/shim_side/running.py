@@ -17,12 +17,13 @@ from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lease import Lease
 from adjourn.process.pinning import marks_of
-from adjourn.process.shim import LOCK, RECORD, Killed, ShimRecord, ShimResult, ShimSpec
+from adjourn.process.shim import Killed, ShimRecord, ShimResult, ShimSpec
 from adjourn.process.shim_side.child import SHORTAGE, Child, told_by
 from adjourn.process.shim_side.output import Output, ResultFile
 from adjourn.process.tree import kill_children
 from adjourn.system.lock import hold
-from adjourn.system.signals import SignalBox
+from adjourn.system.run_files import LOCK, RECORD
+from adjourn.system.signals import Signals
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 KILL = signal.SIGUSR1
@@ -88,7 +89,7 @@ class Prepared:
 class Running:
     """One child, from its fork until nothing of its tree is left."""
 
-    def __init__(self, spec: ShimSpec, prepared: Prepared, signals: SignalBox) -> None:
+    def __init__(self, spec: ShimSpec, prepared: Prepared, signals: Signals) -> None:
         self._spec = spec
         self._prepared = prepared
         self._signals = signals
@@ -123,7 +124,7 @@ class Running:
         return self._told(self._status, began_at=began_at, ended_at=_now())
 
     def _watch_all(self) -> None:
-        self._watch(self._signals.fileno(), self._signals.clear)
+        self._watch(self._signals.fileno(), self._signals.drain)
         self._watch(self._child.report, self._hear)
         for output in (self._prepared.stdout, self._prepared.stderr):
             self._watch(output.fileno(), partial(self._pump, output))
