@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
-from adjourn.process.pinning import (
+from adjourn.system.pinning import (
     DIGEST,
     Place,
     Readers,
