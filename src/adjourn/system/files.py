@@ -44,7 +44,9 @@ def write_whole(path: str, content: bytes) -> None:
     """Put a complete file in place, or none; it is on disk when this returns."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)  # of a process that died, or a link that somebody put there
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(fd, 0o600)
             write_all(fd, content)

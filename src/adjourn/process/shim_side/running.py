@@ -12,6 +12,7 @@ from functools import partial
 
 import msgspec
 
+from adjourn.core.policy.surroundings import unpinned
 from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lease import Lease
@@ -19,6 +20,7 @@ from adjourn.process.shim import Killed, ShimRecord, ShimResult, ShimSpec
 from adjourn.process.shim_side.child import SHORTAGE, Child, read_report
 from adjourn.process.shim_side.output import Output, ResultFile
 from adjourn.process.tree import kill_children
+from adjourn.process.watch import FileWatch
 from adjourn.system.lock import hold
 from adjourn.system.pinning import marks_of
 from adjourn.system.run_files import LOCK, RECORD
@@ -93,6 +95,7 @@ class Running:
         self._child = prepared.child
         self._executed = False  # whether its report is over: it is its program, or has given up
         self._report = b""
+        self._file_watch = FileWatch(())
         self._status: int | None = None
         self._latest: float | None = None  # when it has taken too long
         self._deadline: float | None = None  # when it is killed, or killed again
@@ -106,6 +109,7 @@ class Running:
     def run(self) -> ShimResult:
         """Run the child to its end and return what became of it."""
         began_at = _now()
+        self._file_watch = FileWatch(unpinned(self._spec.files))
         try:
             self._child.start()
         except BrokenPipeError:
@@ -216,8 +220,11 @@ class Running:
         report = read_report(self._report)
         complaint, refused = report.complaint[:_LONGEST_ERROR], report.refused[:_LONGEST_ERROR]
         has_run = not (complaint or refused)
+        touched, unknown = self._file_watch.close()
         watched = report.executed.watched if has_run else {}
-        changed = [path for path, marks in watched.items() if marks_of(path) != marks]
+        changed = [name for name, marks in watched.items() if marks_of(name) != marks]
+        restored = [name for name in touched if name in watched and name not in changed]
+        unknown = [name for name in unknown if name in watched and name not in changed]
         return ShimResult(
             started=has_run,
             exit_code=code if code >= 0 and has_run else None,
@@ -238,6 +245,8 @@ class Running:
             script=report.executed.script if has_run else None,
             refused=refused or None,
             changed=", ".join(changed)[:_LONGEST_ERROR] or None,
+            restored=", ".join(restored)[:_LONGEST_ERROR] or None,
+            unknown=", ".join(unknown)[:_LONGEST_ERROR] or None,
         )
 
 
