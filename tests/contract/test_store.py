@@ -240,7 +240,7 @@ def test_the_trail_goes_on_where_it_was_after_a_change_that_raised(store: Store)
             with store.change() as tx:
                 tx.append(an_event(facts={"number": number}))
                 if number % 2:
-                    raise ValueError  # noqa: TRY301 -- that is the point
+                    raise ValueError
         except ValueError:
             continue
     with store.read() as view:

@@ -13,11 +13,12 @@ from adjourn.core.policy.commands import steps_of, words_of
 from adjourn.core.task import TRIES, Run
 from adjourn.ports.leases import Heart
 from adjourn.ports.world import NeverStarted, StillRuns
-from adjourn.process.processes import LocalProcesses, run_directory, set_aside
+from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
-from adjourn.process.shortage import is_shortage
 from adjourn.supervision.shims import FIRST_PAUSE, RUN_KEY, Active, Execution, Shims
 from adjourn.system.files import private_directory
+from adjourn.system.run_files import run_directory
+from adjourn.system.shortage import is_shortage
 
 _LONGEST_PAUSE = 15.0  # seconds between two tries to start a call on a machine that lacks something
 _GATE_SHUT = "its shim was killed before the gate opened"
