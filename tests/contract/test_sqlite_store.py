@@ -30,10 +30,10 @@ from adjourn.ports.store import Turn
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.directory import filesystem_kind
 from adjourn.stores.sqlite.store import SCHEMA, SqliteStore
-from tests.contract.conftest import is_awake
+from adjourn.testing.open_stores import is_awake
+from adjourn.testing.values import a_call, a_run, a_task, an_ask, an_event
 from tests.contract.disks import fill, make_read_only, small_disk
 from tests.needs import missing
-from tests.unit.values import a_call, a_run, a_task, an_ask, an_event
 
 NOBODY = 65534
 

@@ -176,6 +176,12 @@ def test_what_an_extra_brings_is_imported_in_its_home_only() -> None:
     assert not strays, "\n".join(strays)
 
 
+def test_only_the_shipped_suites_need_pytest() -> None:
+    users = {path for path in PACKAGE.rglob("*.py") if "pytest" in set(imported_on_import(path))}
+    assert users
+    assert all(is_in(path, ["testing"]) for path in users), users
+
+
 def is_in(path: Path, homes: list[str]) -> bool:
     """Say whether a file is one of these modules, or in one of them."""
     places = {path.with_suffix(""), *path.parents}
