@@ -65,7 +65,7 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return len(self.parked) >= MOST_PARKED
 
     def next_at(self, *, now: Milliseconds) -> Milliseconds | None:
-        """Return when there is something to try again, or None if nothing but a new event is a reason to."""
+        """Return when to try again, or None if only a new event is a reason to."""
         first = {parked.task_id: parked.next_at for parked in reversed(self.parked)}
         moments = [max(moment, self.not_before) for moment in first.values()]
         return min(moments, default=self.not_before if self.not_before > now else None)
