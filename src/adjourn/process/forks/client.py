@@ -1,14 +1,14 @@
 """Forks shims from a small process that has neither store nor threads."""
 
-import _socket as socket
-import _thread
 import contextlib
 import gc
 import os
 import select
 import signal
+import socket
 import sys
 from collections.abc import Sequence
+from threading import Lock
 from typing import NoReturn, Self, TypeVar
 
 import msgspec
@@ -40,7 +40,7 @@ class ForkServer:
     def __init__(self, channel: socket.socket, *, pid: int) -> None:
         self.pid = pid
         self._channel = channel
-        self._turn = _thread.allocate_lock()
+        self._turn = Lock()
 
     @classmethod
     def start(cls) -> Self:
