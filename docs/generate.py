@@ -133,7 +133,7 @@ def architecture() -> str:
     for name, drawn in (("map", _map()), ("layers", _layers())):
         block = f"<!-- {name} -->\n```text\n{drawn}\n```\n<!-- /{name} -->"
         pattern = rf"<!-- {name} -->.*?<!-- /{name} -->"
-        text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
+        text = re.sub(pattern, block.replace("\\", r"\\"), text, flags=re.DOTALL)
     return text
 
 
@@ -645,7 +645,8 @@ KINDS = {
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
-    "files_changed": "Files of the call that could not be pinned changed between the last look and the end of the run.",
+    "files_changed": "Files of the call that could not be pinned changed between the last look and the end of the run, or were "
+    "changed and `restored`, or it is `unknown` whether they changed.",
     "call_edited": "A person changed the arguments of a call before approving it: the digest that it had, and the one it has.",
     "call_proposed": "An agent wants to make a call: what the policy said of it.",
     "call_let_through": "A command that was judged again may start: by a rule, or because its task has no gate.",

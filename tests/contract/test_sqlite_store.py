@@ -6,7 +6,6 @@ Whose it is, where it is, and what it does when the disk fails.
 import os
 import re
 import shutil
-import socket
 import sqlite3
 import stat
 import subprocess

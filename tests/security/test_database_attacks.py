@@ -264,3 +264,82 @@ def test_the_database_knows_the_same_moves_as_the_program(database: str) -> None
         listed = text[text.index("NOT IN (") :].partition(") THEN")[0]
         words = [word.strip(" ('\n)") for word in listed.removeprefix("NOT IN (").split(",")]
         assert set(zip(words[::2], words[1::2], strict=True)) == moves
+
+
+# --- the same attacks by statements on the tables, as they were first seen ------------------------
+
+BY_TABLES = {
+    "an approver puts bytes into a task that has ended": (
+        "approver",
+        """
+        INSERT INTO adjourn.call (no, state, version, digest, approved_by, body)
+        SELECT (no << 20) + 90, 'approved', 1, sha256(%(bytes)s), 'db:' || session_user, '\\x80' FROM adjourn.task WHERE id = %(ended)s
+        """,
+        """
+        INSERT INTO adjourn.call_body (no, body)
+        SELECT (no << 20) + 90, %(bytes)s FROM adjourn.task WHERE id = %(ended)s
+        """,
+        "UPDATE adjourn.task SET state = 'queued', next_call = 90 WHERE id = %(ended)s",
+    ),
+    "a worker revives what was rejected by ending its task": (
+        "worker",
+        "UPDATE adjourn.task SET state = 'canceled' WHERE id = %(rejected)s",
+        "DELETE FROM adjourn.call WHERE state = 'rejected'",
+        """
+        INSERT INTO adjourn.call (no, state, version, digest, approved_by, body)
+        SELECT (no << 20) + 1, 'approved', 1, sha256(%(bytes)s), 'db:' || session_user, '\\x80' FROM adjourn.task WHERE id = %(rejected)s
+        """,
+    ),
+    "an agent writes into another task's rows": (
+        "agent",
+        "INSERT INTO adjourn.document (task, name, body) SELECT no, 'saved', 'x' FROM adjourn.task WHERE id = %(running)s",
+    ),
+    "an agent writes into another task's trail": (
+        "agent",
+        "SELECT adjourn.seal_events(%(schema)s, ARRAY[no], ARRAY[%(event)s::bytea], ARRAY['\\x00'::bytea]) FROM adjourn.task"
+        " WHERE id = %(running)s",
+    ),
+    "an agent locks everybody's tasks": ("agent", "SELECT 1 FROM adjourn.family FOR UPDATE"),
+    "a worker approves what was asked": (
+        "worker",
+        "UPDATE adjourn.call SET state = 'approved', approved_by = 'db:' || session_user WHERE state = 'pending'",
+    ),
+    "an approver queues what nobody decided": (
+        "approver",
+        "UPDATE adjourn.call SET state = 'approved', approved_by = 'db:' || session_user WHERE state = 'pending'",
+        "UPDATE adjourn.task SET state = 'queued', next_call = 1 WHERE id = %(waiting)s",
+    ),
+}
+
+
+@pytest.mark.parametrize("attack", BY_TABLES)
+def test_no_attack_by_statements_on_tables_goes_through(
+    offices: dict[str, Office],  # noqa: F811 -- the fixture
+    as_role: Roles,  # noqa: F811 -- the fixture
+    attack: str,
+) -> None:
+    """All of its statements in one transaction: it is refused at one of them, or at the commit."""
+    worker, approver = offices["worker"], offices["approver"]
+    role, *statements = BY_TABLES[attack]
+    ended = worker.run(worker.start())
+    rejected = worker.start(pause_on_approval=True)
+    approver.reply(worker.open_ask(rejected), Verb.REJECT)
+    waiting = worker.start(pause_on_approval=True)
+    running = worker.begin(worker.start()).run
+    with psycopg.connect(as_role("hostile", of=role), autocommit=True) as hostile:
+        ((schema,),) = hostile.execute("SELECT max(version) FROM adjourn.schema_version").fetchall()
+        event = Event(
+            task_id=running.task_id, kind="call_closed", by=f"db:{hostile.info.user}", at=1
+        )
+        values = {
+            "bytes": OTHER_BYTES,
+            "ended": ended.id,
+            "rejected": rejected.id,
+            "waiting": waiting.id,
+            "running": running.task_id,
+            "schema": schema,
+            "event": event_body(event),
+        }
+        with pytest.raises(errors.InsufficientPrivilege), hostile.transaction():
+            for statement in statements:
+                hostile.execute(statement.encode(), values)

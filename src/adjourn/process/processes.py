@@ -232,6 +232,8 @@ class LocalProcesses(LocalSupervisors):
             program=result.program,
             script=result.script,
             changed=_readable(result.changed),
+            restored=_readable(result.restored),
+            unknown=_readable(result.unknown),
         )
         if not number_of_run(run_id):  # a call of an agent, which is told both
             return Ended(
@@ -252,6 +254,25 @@ class SharedProcesses(SharedSupervisors, LocalProcesses):
 
     Of those, only the leases tell.
     """
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        left_by: LeftBy | None = None,
+        kept_start: Callable[[str], StartMark | None] | None = None,
+    ) -> None:
+        super().__init__(root, left_by=left_by)
+        self._kept_start = kept_start
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        """Return what this machine knows of a start of a call, or what another one wrote down for all."""
+        mark = super().start_mark(call_id, place=place)
+        if mark or not self._kept_start:
+            return mark
+        from adjourn.process.start_marks import name_of_mark
+
+        return self._kept_start(name_of_mark(call_id))
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim.

@@ -119,6 +119,9 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: str | None = None
     # Which files that could not be pinned have changed since just before the start
     changed: str | None = None
+    # And which were changed or swapped meanwhile, and are the same again
+    restored: str | None = None
+    unknown: str | None = None  # and of which that is not known
     survivors: int = 0  # processes that even SIGKILL did not end, or that belong to somebody else
 
 

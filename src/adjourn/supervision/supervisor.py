@@ -17,7 +17,7 @@ from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.call import Call, command_of
-from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import Heart
@@ -49,6 +49,7 @@ _PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
 _AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
+_BRIEFLY = 0.2  # seconds until what failed for the machine's reason is tried again
 
 # Where the run keeps its files, and how often it was told to stop
 Watcher = Callable[[str, int], None]
@@ -81,6 +82,9 @@ class Supervisor:
         write_all(self._lock.fileno(), msgspec.json.encode(about))
         self._heart = start_heart(self.name) if start_heart else None
         self._unopened: list[Run] = []
+        # Whoever owns this supervisor may want to know these.
+        self.on_started: Callable[[], None] = lambda: None
+        self.on_shortage: Callable[[Run, str], None] = lambda _run, _why: None
 
     @property
     def interval(self) -> float:
@@ -207,6 +211,7 @@ class Supervisor:
 
     def _run_once(self, task: Task, signals: Signals, watcher: Watcher | None) -> Task:
         active = self.begin(task, may_start=lambda: not signals.taken())
+        self.on_started()
         return (
             active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
         )
@@ -401,7 +406,14 @@ class Supervisor:
             root=self._root,
             processes=self._processes,
             heart=self._heart,
+            on_shortage=self._report_shortage,
         )
+
+    def _report_shortage(self, active: Active, why: str) -> None:
+        """Report why something of a run has to wait, once for each reason."""
+        if why not in active.shortages:
+            active.shortages.add(why)
+            self.on_shortage(active.run, why)
 
     def _keep_alive(self, run: Run, deadline: float | None) -> None:
         if self._heart and deadline is not None:
@@ -431,8 +443,19 @@ class Supervisor:
             ear.close()
 
     def _has_left(self, active: Active) -> bool:
-        with suppress(StoreProblem):  # it may come back while the run lasts
+        """Return whether a run has left.
+
+        What the store or the machine lacks may come back while the run lasts.
+        """
+        try:
             return self.tend(active)
+        except StoreProblem as error:
+            self._report_shortage(active, error.sentence)
+        except OSError as error:
+            if not is_shortage(error.errno):
+                raise
+            self._report_shortage(active, error.strerror or str(error))
+        time.sleep(_BRIEFLY)  # its end can be polled already: nothing else would hold us back
         return False
 
     def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
@@ -467,6 +490,11 @@ class Supervisor:
         """
         try:
             ended = self._end(active)
+        except StoreOlder:
+            # Whoever accepts that copy says what becomes of the run: no lease of ours stands
+            # against it
+            self.forget(active)
+            raise
         except StoreProblem:
             raise  # it is told again
         except AdjournError:

@@ -16,7 +16,7 @@ from adjourn.core.errors import (
 )
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
-from adjourn.core.task import DEFAULT_POOL, Task
+from adjourn.core.task import DEFAULT_POOL, Run, Task
 from adjourn.ports.store import Listener, View
 from adjourn.process.shortage import is_shortage
 from adjourn.supervision.shims import Active
@@ -69,6 +69,7 @@ class Worker:
         self._silence: str | None = None
         self._drain_deadline: float | None = None
         self._poll = select.poll()
+        supervisor.on_shortage = self._log_shortage
 
     @property
     def active(self) -> int:
@@ -246,6 +247,11 @@ class Worker:
             self._shortages.add(reason)
             way_out = "nothing is lost: queued tasks are started once the machine can"
             self._log("holding_back", error=reason, again_in=self._hold, way_out=way_out)
+
+    def _log_shortage(self, run: Run, why: str) -> None:
+        """Log why a call of an agent cannot be started for now."""
+        way_out = "nothing is lost: the call is started once the machine can"
+        self._log("holding_back", run=run.id, error=why, way_out=way_out)
 
     def _watch(self, active: Active) -> None:
         self._not_before.pop(active.run.task_id, None)

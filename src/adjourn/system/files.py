@@ -47,7 +47,9 @@ def write_whole(path: str, content: bytes) -> None:
 
 
 def _write_new(path: str, content: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # of a process that died, or a link that somebody put there
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(fd, 0o600)
         write_all(fd, content)

@@ -57,6 +57,7 @@ SCOPES = {
     "prune": Scope.ADMIN,
     "rules": Scope.ADMIN,
     "notify": Scope.ADMIN,
+    "accept": Scope.ADMIN,
 }
 """Every verb that changes something; one that is not here nobody may use."""
 

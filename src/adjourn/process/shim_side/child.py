@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import msgspec
 
-from adjourn.core.policy.surroundings import NOT_PINNED
+from adjourn.core.policy.surroundings import NOT_PINNED, unpinned
 from adjourn.process import linux, pinning
 from adjourn.process.linux import close_all_but
 from adjourn.process.pinning import DIGEST, Place, name_of, spelled
@@ -246,17 +246,17 @@ class Child:
 def _watched(files: dict[str, str]) -> dict[str, list[int]]:
     """Return the marks of the files that cannot be pinned, each of which still has to be the one that was let through."""
     watched: dict[str, list[int]] = {}
-    for name, shown in files.items():
-        # Else it is not UTF-8, and only the look at the gate covers it
-        if shown.endswith(NOT_PINNED) and "\\" not in name:
-            watched[name] = pinning.marks_of(name)
+    for name in unpinned(files):
+        shown = files[name].removesuffix(NOT_PINNED)
+        watched[name] = pinning.marks_of(name)
+        for path in pinning.paths_of(name):
             try:
-                with pinning.opened(name) as fd:
+                with pinning.opened(path) as fd:
                     digest = pinning.digest_of(fd)
             except OSError as error:
                 raise OtherBytes(f"{name} cannot be read any more: {error.strerror}") from None
-            if shown != f"{digest}{NOT_PINNED}":
-                raise OtherBytes(f"{name} was {shown.removesuffix(NOT_PINNED)} and is {digest}")
+            if shown != digest:
+                raise OtherBytes(f"{name} was {shown} and is {digest}")
     return watched
 
 

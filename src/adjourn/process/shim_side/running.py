@@ -12,6 +12,7 @@ from functools import partial
 
 import msgspec
 
+from adjourn.core.policy.surroundings import unpinned
 from adjourn.core.task import ProcessId
 from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.identity import identify, look_at
@@ -21,6 +22,7 @@ from adjourn.process.shim import LOCK, RECORD, Killed, ShimRecord, ShimResult, S
 from adjourn.process.shim_side.child import SHORTAGE, Child, told_by
 from adjourn.process.shim_side.output import Output, ResultFile
 from adjourn.process.tree import kill_children
+from adjourn.process.watch import FileWatch
 from adjourn.system.lock import hold
 from adjourn.system.signals import SignalBox
 
@@ -95,6 +97,7 @@ class Running:
         self._child = prepared.child
         self._executed = False
         self._complaint = b""
+        self._file_watch = FileWatch(())
         self._status: int | None = None
         self._deadline: float | None = None
         self._killed: Killed | None = None
@@ -108,6 +111,7 @@ class Running:
     def run(self) -> ShimResult:
         """Run the child to its end and say what became of it."""
         began_at = _now()
+        self._file_watch = FileWatch(unpinned(self._spec.files))
         try:
             self._child.start()
         except BrokenPipeError:
@@ -235,11 +239,11 @@ class Running:
         told = told_by(self._complaint)
         complaint, refused = told.complaint[:_LONGEST_ERROR], told.refused[:_LONGEST_ERROR]
         has_run = not (complaint or refused)
-        changed = (
-            [path for path, marks in told.executed.watched.items() if marks_of(path) != marks]
-            if has_run
-            else []
-        )
+        touched, unknown = self._file_watch.close()
+        watched = told.executed.watched if has_run else {}
+        changed = [name for name, marks in watched.items() if marks_of(name) != marks]
+        restored = [name for name in touched if name in watched and name not in changed]
+        unknown = [name for name in unknown if name in watched and name not in changed]
         return ShimResult(
             started=has_run,
             exit_code=code if code >= 0 and has_run else None,
@@ -260,6 +264,8 @@ class Running:
             script=told.executed.script if has_run else None,
             refused=refused or None,
             changed=", ".join(changed)[:_LONGEST_ERROR] or None,
+            restored=", ".join(restored)[:_LONGEST_ERROR] or None,
+            unknown=", ".join(unknown)[:_LONGEST_ERROR] or None,
         )
 
 
