@@ -77,13 +77,14 @@ def _try_every_verb(shell: Shell) -> str:
     adjourn("run", "--", "/bin/true")
     adjourn("run", "--", script)
     adjourn("run", "--pause-on-approval", "--", script)
-    for verb in (("tasks",), ("doctor",), ("policy", "check"), ("config",), ("notify",)):
-        adjourn(*verb)
+    for words in ("tasks", "doctor", "policy check", "config", "notify"):
+        adjourn(*words.split())
     for name in re.findall(r'"(?:id|task_id)": ?"(\w+)"', adjourn("inbox", "--output", "json"))[:2]:
         for verb in ("approve", "show", "resume", "cancel"):
             adjourn(verb, name)
-    for verb in (("audit", "verify"), ("store", "adopt", "--yes"), ("prune", "--yes")):
-        adjourn(*verb)
+    adjourn("audit", "verify")
+    adjourn("store", "adopt", "--yes")
+    adjourn("prune", "--yes")
     return "".join(said)
 
 
