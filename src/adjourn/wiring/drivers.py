@@ -8,9 +8,8 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 from adjourn.controller.controller import Controller
-from adjourn.core.agent.calls import CallResult, Held, Proposed, Report
-from adjourn.core.ask import Ask, Question
-from adjourn.core.call import Call
+from adjourn.core.agent.calls import Held
+from adjourn.core.ask import Ask
 from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
@@ -33,7 +32,7 @@ _MOVING = frozenset({CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING}
 
 
 class Driver:
-    """A driver of ours inside a run, and the store it speaks through."""
+    """The run of this process as its driver sees it: the `Drive` of ports/drive."""
 
     def __init__(self, controller: Controller, *, root: str, run_id: str) -> None:
         self._controller = controller
@@ -43,29 +42,38 @@ class Driver:
         self.feedback: Sequence[str] = (
             controller.feedback(self.run) if self.task.spec.review else ()
         )
-        self._looks_alone = 0
         self.place = private_directory(driver_directory(root, run_id))
+        self._looks_alone = 0
+
+        # What the controller does for any run or task, it does here for this one
+        task_id = self.task.id
+        self.propose = partial(controller.propose_batch, run_id)
+        self.batch = partial(controller.batch, task_id)
+        self.held = partial(controller.held_call, task_id)
+        self.lets_run = partial(controller.lets_run, task_id)
+        self.hand_out = partial(controller.hand_out, run_id)
+        self.close = partial(controller.close_handed_out, run_id)
+        self.ask = partial(controller.ask, run_id)
+        self.append = partial(controller.append_messages, run_id)
+        self.conclude = partial(controller.conclude_batch, run_id)
+        self.messages = partial(controller.messages, task_id)
+        self.keep = partial(controller.keep, task_id)
+        self.document = partial(controller.kept, task_id)
+        self.report = partial(controller.report, run_id)
 
     @property
     def directories(self) -> tuple[str, ...]:
         """Where the agent may read and write beside its workspace."""
         return self._controller.directories(self.task.id)
 
-    def propose(self, batch: Sequence[Proposed]) -> list[Held]:
-        """Write down all calls of one answer of the model."""
-        return self._controller.propose_batch(self.run.id, batch)
+    def session(self, ref: str, *, resumable: bool) -> None:
+        """Record the provider's own name of its session."""
+        self._controller.note_session(self.run.id, ref, resumable=resumable)
 
-    def batch(self) -> list[Held]:
-        """Return the newest batch as it stands."""
-        return self._controller.batch(self.task.id)
-
-    def held(self, tool_call_id: str) -> Held | None:
-        """Return a call of the task by its name, as it stands."""
-        return self._controller.held_call(self.task.id, tool_call_id)
-
-    def lets_run(self, proposed: Proposed) -> bool:
-        """Say whether a call would run without anybody being asked."""
-        return self._controller.lets_run(self.task.id, proposed)
+    def asks(self) -> list[Ask]:
+        """Return all asks of the task, oldest first."""
+        with self._controller.store.read() as view:
+            return view.asks(self.task.id)
 
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself."""
@@ -93,51 +101,6 @@ class Driver:
             )
         if self._looks_alone >= _LOOKS_ALONE:
             raise SystemExit(FOR_NOW)
-
-    def hand_out(self, call: Call) -> Call | None:
-        """Let the agent make an approved call, once."""
-        return self._controller.hand_out(self.run.id, call)
-
-    def close(self, call: Call, result: CallResult) -> None:
-        """Say what became of a call that was handed out."""
-        self._controller.close_handed_out(self.run.id, call, result)
-
-    def ask(self, question: Question) -> Ask:
-        """Register a question, or find it again with its answer."""
-        return self._controller.ask(self.run.id, question)
-
-    def asks(self) -> list[Ask]:
-        """Return all asks of the task, oldest first."""
-        with self._controller.store.read() as view:
-            return view.asks(self.task.id)
-
-    def append(self, messages: Sequence[bytes], *, after: int) -> None:
-        """Add to the transcript."""
-        self._controller.append_messages(self.run.id, messages, after=after)
-
-    def conclude(self, results: Sequence[bytes], *, after: int) -> None:
-        """Add what came of a batch to the transcript and be done with the batch."""
-        self._controller.conclude_batch(self.run.id, results, after=after)
-
-    def messages(self, *, after: int = 0) -> list[bytes]:
-        """Return the transcript."""
-        return self._controller.messages(self.task.id, after=after)
-
-    def keep(self, name: str, body: bytes | None) -> None:
-        """Keep a document of the task."""
-        self._controller.keep(self.task.id, name, body)
-
-    def document(self, name: str) -> bytes | None:
-        """Return what the task keeps under that name."""
-        return self._controller.kept(self.task.id, name)
-
-    def session(self, ref: str, *, resumable: bool) -> None:
-        """Write down the provider's own name of its session."""
-        self._controller.note_session(self.run.id, ref, resumable=resumable)
-
-    def report(self, report: Report) -> None:
-        """Say what the run has done so far."""
-        self._controller.report(self.run.id, report)
 
 
 def _moves(held: Sequence[Held]) -> bool:

@@ -17,8 +17,9 @@ from adjourn.ports.runner import Host
 from adjourn.runners.agent import options as setups
 from adjourn.runners.agent.interrupt import Interrupted, Stop
 from adjourn.runners.agent.loop import Agent
+from adjourn.runners.agent.model_errors import ModelGaveUp
 from adjourn.runners.agent.options import FINISH, Setup
-from adjourn.runners.agent.retry import Asking, ModelGaveUp
+from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools import plugins
 from adjourn.runners.agent.tools.tool import ToolFailed
 from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
@@ -120,9 +121,9 @@ def _toolbox(task: Task, setup: Setup, kept: bytes, directories: Sequence[str]) 
     )
 
 
-def _asking(setup: Setup, task: Task) -> Asking:
+def _asking(setup: Setup, task: Task) -> RetryingModel:
     instructions = setup.instructions + (FINISH if task.spec.pause_on_approval else "")
-    return Asking(
+    return RetryingModel(
         setup,
         instructions,
         hear=lambda words: _say(1, words),

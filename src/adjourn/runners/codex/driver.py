@@ -15,12 +15,12 @@ from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
-from adjourn.runners.codex.calls import Calls
+from adjourn.runners.codex.calls import HeldCalls
 from adjourn.runners.codex.channel import Gone, Interrupted, Silent
 from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
 from adjourn.runners.codex.exec_fallback import ExecConversation, ExecThread
 from adjourn.runners.codex.launch import Launch
-from adjourn.runners.codex.memory_keeper import Keeper
+from adjourn.runners.codex.memory import MemoryKeeper
 from adjourn.runners.codex.options import OnApprove, Way, setup_of
 from adjourn.runners.codex.outputs import Deliveries
 from adjourn.runners.codex.protocol import Item, Questions, Wanted
@@ -52,8 +52,8 @@ class CodexDriver:
     def __init__(self, drive: Drive, host: Host) -> None:
         self._drive = drive
         self._setup = setup_of((drive.task.spec.setup or "").encode())
-        self._keeper = Keeper(drive, host.environment)
-        self._calls = Calls(drive, self._keeper, sandbox=self._setup.sandbox.value)
+        self._keeper = MemoryKeeper(drive, host.environment)
+        self._calls = HeldCalls(drive, self._keeper, sandbox=self._setup.sandbox.value)
         self._has_app_server = self._setup.way is Way.APP_SERVER
         self._launch = Launch(
             self._setup,
@@ -353,7 +353,7 @@ class CodexDriver:
 
     @property
     def _can_go_on(self) -> bool:
-        return self._keeper.can_go_on and not self._calls.are_under_way
+        return self._keeper.can_go_on and not self._calls.has_open_calls
 
     def _fail(self, sentence: str) -> int:
         """End Codex, and say why. What became of calls that it was making is not known then."""
