@@ -172,7 +172,7 @@ class Worker:
         tries: dict[str, int] = {}
         self._forget_pauses()
         while self.active < self._settings.max_active and (task := self._next(tries)):
-            if signals.taken():
+            if signals.count():
                 # It would be claimed, and paused at its gate: it stays queued, for the next worker
                 return
             tries[task.id] = tries.get(task.id, 0) + 1
