@@ -891,7 +891,7 @@ FILES = (
     Kept(
         "wake/NAME",
         0o600,
-        "One command's socket. It gets a datagram after each commit. `udp-PORT-…` stands for a port of this machine instead.",
+        "One command's socket. It gets a datagram after each commit.",
     ),
 )
 
@@ -950,8 +950,6 @@ READ = {
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
-    "ADJOURN_WAKE": "`udp` has this command listen for changes on a port of this machine; by itself only where sockets "
-    "with names do not work.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",

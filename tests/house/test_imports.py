@@ -47,7 +47,6 @@ HEAVY = {
         "yaml",
         "tomllib",
         "json",
-        "hashlib",
         "socket",
         "subprocess",
         "pathlib",
@@ -88,9 +87,6 @@ NOT_TO_RESUME = {
         "yaml",
         "tomllib",
         "json",
-        "hashlib",
-        "socket",
-        "selectors",
         "subprocess",
         "pathlib",
         "difflib",
@@ -176,6 +172,12 @@ def test_what_an_extra_brings_is_imported_in_its_home_only() -> None:
         if name in packages and not is_in(path, homes)
     ]
     assert not strays, "\n".join(strays)
+
+
+def test_only_the_shipped_suites_need_pytest() -> None:
+    users = {path for path in PACKAGE.rglob("*.py") if "pytest" in set(imported_on_import(path))}
+    assert users
+    assert all(is_in(path, ["testing"]) for path in users), users
 
 
 def is_in(path: Path, homes: list[str]) -> bool:

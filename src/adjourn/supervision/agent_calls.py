@@ -157,14 +157,10 @@ class AgentCalls:
             try:
                 self._controller.mark_start(call, call.place)
             except OSError as error:
+                # Whatever is wrong with the folder of marks, the call has no part in it
                 running.close()
-                why = f"{UNMARKED}: {error.strerror}"
-                if is_shortage(error.errno):
-                    self._controller.release_call(active.run, call)
-                    self._retry_later(active, why)
-                    return
-                result = CallResult(ok=False, error=f"it could not be started: {why}")
-                self._controller.finish_call(active.run, call, result)
+                self._controller.release_call(active.run, call)
+                self._retry_later(active, f"{UNMARKED}: {error.strerror}")
                 return
             shim.open_gate()
         except GateShut:

@@ -302,11 +302,9 @@ class Supervisor:
         try:
             self._controller.mark_start(call, active.run.id)
         except OSError as error:
+            # Whatever is wrong with the folder of marks, the task has no part in it
             active.close()
-            why = f"{UNMARKED}: {error.strerror}"
-            if is_shortage(error.errno):
-                return self._give_back_unstarted(active.run, why=why)
-            return self._controller.fail_to_start(active.run, why=why, tries=self._tries)
+            return self._give_back_unstarted(active.run, why=f"{UNMARKED}: {error.strerror}")
         try:
             shim.open_gate()
         except GateShut:

@@ -171,7 +171,8 @@ class Worker:
             task = self._controller.store.next_queued(
                 self._pool, supervisor=self._supervisor.name, fits=fits
             )
-            if task is None:
+            # Told to stop, it would be claimed and paused at its gate: the next worker starts it
+            if task is None or signals.count():
                 return
             tries[task.id] = tries.get(task.id, 0) + 1
             self._start(task, signals)

@@ -102,11 +102,16 @@ def open_plain(path: str) -> int | None:
 
 
 def read_plain(path: str, *, largest: int) -> bytes | None:
-    """Return what a regular file holds, or None where there is none, or a larger one."""
+    """Return what a regular file of ours holds.
+
+    None where there is none, or a larger one, or one of another user.
+    """
     fd = open_plain(path)
     if fd is None:
         return None
     with open(fd, "rb") as file:
+        if os.fstat(fd).st_uid != os.geteuid():
+            return None
         content = file.read(largest + 1)
     return content if len(content) <= largest else None
 

@@ -140,11 +140,7 @@ def open_worker(
     )
     controller, supervisor = open_supervising(root, about, tries=settings.retries, is_worker=True)
     known = _identity(root)
-    if is_shared(root):
-        from adjourn.wiring.shared import log_waits
-
-        log_waits(controller.store, log)
-    elif isinstance(controller.store, SqliteStore):
+    if isinstance(controller.store, SqliteStore):
         controller.store.say = lambda sentence, way_out: log(
             "store_slow", error=sentence, way_out=way_out
         )

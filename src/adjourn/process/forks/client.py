@@ -1,15 +1,15 @@
 """Forks shims from a small process that has neither store nor threads."""
 
-import _socket as socket
-import _thread
 import contextlib
 import gc
 import os
 import select
 import signal
+import socket
 import sys
 import time
 from collections.abc import Sequence
+from threading import Lock
 from typing import NoReturn, Self, TypeVar
 
 import msgspec
@@ -47,7 +47,7 @@ class ForkServer:
         self._pinned = pinned  # what holds a server that is not our own child
         self._channel = channel
         channel.settimeout(_SERVER_LIMIT)
-        self._turn = _thread.allocate_lock()
+        self._turn = Lock()
 
     @classmethod
     def start(cls) -> Self:

@@ -3,12 +3,12 @@
 Forks shims, and ends what a shim left behind that was killed.
 """
 
-import _socket as socket
 import contextlib
 import gc
 import os
 import select
 import signal
+import socket
 import time
 from importlib import import_module
 from typing import NoReturn

@@ -3,10 +3,10 @@
 What is forked from it need not load them again.
 """
 
-import _socket as socket
 import contextlib
 import os
 import select
+import socket
 import time
 from collections.abc import Callable, Sequence
 

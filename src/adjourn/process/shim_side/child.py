@@ -83,7 +83,9 @@ class Child:
         self.report, self._report = os.pipe()
         self.pid = self._fork(cgroup)
         # Until it has let go of the gate: a dead shim must not seem to stand there
-        os.read(self.report, 1)
+        first = os.read(self.report, 1)
+        # How what it complains of begins, if it is not even ready
+        self.complaint = first.removeprefix(_READY)
         os.set_blocking(self.report, False)
 
     def start(self) -> None:

@@ -94,7 +94,7 @@ class Running:
         self._signals = signals
         self._child = prepared.child
         self._executed = False  # whether its report is over: it is its program, or has given up
-        self._report = b""
+        self._report = prepared.child.complaint
         self._file_watch = FileWatch(())
         self._status: int | None = None
         self._latest: float | None = None  # when it has taken too long
@@ -110,10 +110,11 @@ class Running:
         """Run the child to its end and return what became of it."""
         began_at = _now()
         self._file_watch = FileWatch(unpinned(self._spec.files))
+        is_dead = False
         try:
             self._child.start()
         except BrokenPipeError:
-            self._report = SHORTAGE + b"it died before it became the command"
+            is_dead = True
         if self._spec.timeout is not None:
             self._latest = time.monotonic() + self._spec.timeout
 
@@ -132,6 +133,8 @@ class Running:
 
         self._end_tree()
         self._read_report()
+        if is_dead and not self._report:
+            self._report = SHORTAGE + b"it died before it became the command"
         return self._result(self._status, began_at=began_at, ended_at=_now())
 
     def _watch(self, fd: int, act: Callable[[], None]) -> None:

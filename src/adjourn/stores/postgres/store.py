@@ -21,7 +21,6 @@ from adjourn.stores.postgres.batch import SQL
 from adjourn.stores.postgres.connection import Database, Opening, Values
 from adjourn.stores.postgres.errors import Translated, shown
 from adjourn.stores.postgres.listener import Ear
-from adjourn.stores.postgres.patience import Patience, Say
 from adjourn.stores.postgres.restore_check import Mark, Seen
 from adjourn.stores.postgres.schema import make_roles, require_schema
 from adjourn.stores.postgres.tasks import EngineRows, task_of
@@ -63,7 +62,6 @@ class PostgresStore:
         listen_url: str | None = None,
         lease: float = LEASE,
         seen: str | None = None,
-        say: Say | None = None,
     ) -> None:
         self.lease = lease
         self._url = url
@@ -72,8 +70,7 @@ class PostgresStore:
         # prepared statements.
         self.name = shown(url)
         self._translated = Translated(self.name)
-        self.patience = Patience(str(self.name), say) if say else None
-        self._db = Database(url, prepares=listen_url is None, patience=self.patience)
+        self._db = Database(url, prepares=listen_url is None)
         self._ears: list[Ear] = []
         self._clock = (0, float("-inf"))
         self._number = ""  # of the transaction that is open
@@ -457,5 +454,3 @@ class PostgresStore:
         else:
             self._seen.keep()
         self._db.close()
-        if self.patience:
-            self.patience.close()
