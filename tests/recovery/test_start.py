@@ -253,3 +253,38 @@ def test_a_command_that_is_not_there_fails_at_once(shell: Shell) -> None:
         task = shell.json("run", "--detach", "--", "./not-there")["task_id"]
         until(lambda: states(shell, [task]) == ["failed"], what="it failed")
     assert len(shell.runs(task)) == 1
+
+
+def test_a_worker_that_is_stopped_while_it_starts_tasks_leaves_the_others_queued(
+    shell: Shell,
+) -> None:
+    """They are approved and nothing of them has begun.
+
+    The next worker takes them, and nobody has to resume them.
+    """
+    tasks = approved(shell, 40, "sleep", "60")
+    with a_worker(shell, "--max-active", "40") as worker:
+        until(lambda: "started run" in log_of(shell), what="it has started the first")
+        worker.terminate()
+        worker.wait(timeout=60)
+    begun = log_of(shell).count("started run")
+    ended = states(shell, tasks)
+    assert 0 < begun < len(tasks), "it was too fast to be stopped meanwhile"
+    assert ended.count("paused") <= begun + 1, log_of(shell)  # one may have been on its way
+    assert ended.count("paused") + ended.count("queued") == len(tasks)
+
+
+def test_a_command_without_descriptors_is_told_in_one_sentence(shell: Shell) -> None:
+    """What the child says is the reason; that it died of it is not a second one."""
+    (task,) = approved(shell, 1, "sh", "-c", "echo ran >> effects")
+    told: set[str] = set()
+    for most in range(16, 30):
+        words = ("prlimit", f"--nofile={most}:{most}", str(ADJOURN), "resume", task)
+        done = shell.run(*words, expect=None)
+        told.update(line for line in done.err.splitlines() if "could not start" in line)
+        if states(shell, [task]) != ["queued"]:
+            break
+    assert states(shell, [task]) == ["succeeded"]
+    assert told
+    assert not [line for line in told if "commandcannot" in line]
+    assert shell.lines("effects") == ["ran"]

@@ -104,7 +104,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
     """
     screen = Screen(session)
     try:
-        with naming(session, task), deferred_signals(heeds_later=False) as signals:
+        with naming(session, task), deferred_signals(restore_handlers=False) as signals:
             return supervisor.run_heeding(
                 signals, task, watcher=screen.follow if screen.is_wanted else None
             )

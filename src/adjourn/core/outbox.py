@@ -4,6 +4,7 @@ from typing import Self
 
 import msgspec
 
+from adjourn.core.backoff import backoff
 from adjourn.core.task import Milliseconds
 
 FIRST_PAUSE: Milliseconds = 5_000
@@ -134,4 +135,4 @@ def pause_after(tries: int) -> Milliseconds:
 
     5 s, then twice as long each time, at most an hour.
     """
-    return min(FIRST_PAUSE << min(tries - 1, 20), LONGEST_PAUSE)
+    return int(backoff(tries, first=FIRST_PAUSE, longest=LONGEST_PAUSE))

@@ -16,6 +16,7 @@ from adjourn.core.task import ProcessId, number_of_run, task_of_run
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 from adjourn.system import lock
 from adjourn.system.files import open_plain
+from adjourn.system.run_files import RECORD, RESULT, run_directory
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -167,7 +168,7 @@ class LocalProcesses(LocalSupervisors):
 
         mark = read_mark(self._root, call_id)
         directory = run_directory(self._root, place)
-        if mark or not place or not os.path.lexists(os.path.join(directory, "result.json")):
+        if mark or not place or not os.path.lexists(os.path.join(directory, RESULT)):
             return mark
         from adjourn.process.shim import read_record, read_result
 
@@ -298,11 +299,6 @@ def _is_young(shim: ProcessId) -> bool:
     return age < _YOUNG
 
 
-def run_directory(root: str, run_id: str) -> str:
-    """Return where a run keeps its files."""
-    return os.path.join(root, "runs", run_id)
-
-
 def set_aside(directory: str) -> None:
     """Make room for a run of whose name another has left files.
 
@@ -310,9 +306,7 @@ def set_aside(directory: str) -> None:
     """
     if not os.path.isdir(directory):
         return
-    if not any(
-        os.path.lexists(os.path.join(directory, name)) for name in ("shim.json", "result.json")
-    ):
+    if not any(os.path.lexists(os.path.join(directory, name)) for name in (RECORD, RESULT)):
         return  # the same run, whose shim could not be made ready
     from adjourn.process.shim import ShimFailed, holds_lock
 

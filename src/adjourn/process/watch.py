@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from adjourn.process import linux
-from adjourn.process.pinning import is_roots_alone, lease, opened, paths_of, steps_to
+from adjourn.system.pinning import is_roots_alone, lease, opened, paths_of, steps_to
 
 _EVENT = struct.Struct("iIII")
 _ROOM = 1 << 16

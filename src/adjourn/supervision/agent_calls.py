@@ -13,11 +13,12 @@ from adjourn.core.policy.commands import steps_of, words_of
 from adjourn.core.task import TRIES, Run
 from adjourn.ports.leases import Heart
 from adjourn.ports.world import NeverStarted, StillRuns
-from adjourn.process.processes import LocalProcesses, run_directory, set_aside
+from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
-from adjourn.process.shortage import is_shortage
 from adjourn.supervision.shims import FIRST_PAUSE, RUN_KEY, Active, Execution, Shims
 from adjourn.system.files import private_directory
+from adjourn.system.run_files import run_directory
+from adjourn.system.shortage import is_shortage
 
 _LONGEST_PAUSE = 15.0  # seconds between two tries to start a call on a machine that lacks something
 _GATE_SHUT = "its shim was killed before the gate opened"
@@ -158,15 +159,10 @@ class Beside:
             try:
                 self._controller.mark_start(call, call.place)
             except OSError as error:
+                # Whatever is wrong with the folder of marks, the call has no part in it
                 execution.leave()
-                if is_shortage(error.errno):
-                    self._controller.release_call(active.run, call)
-                    self._retry_later(active, f"{UNMARKED}: {error.strerror}")
-                    return
-                result = CallResult(
-                    ok=False, error=f"it could not be started: {UNMARKED}: {error.strerror}"
-                )
-                self._controller.finish_call(active.run, call, result)
+                self._controller.release_call(active.run, call)
+                self._retry_later(active, f"{UNMARKED}: {error.strerror}")
                 return
             shim.open_gate()
         except GateShut:

@@ -3,10 +3,9 @@
 import gc
 import math
 import os
-import select
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
 
 import msgspec
@@ -23,20 +22,16 @@ from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import Heart
 from adjourn.ports.world import Ended, NeverStarted, NewId
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import (
-    About,
-    LocalProcesses,
-    run_directory,
-    set_aside,
-    supervisor_lock,
-)
+from adjourn.process.processes import About, LocalProcesses, set_aside, supervisor_lock
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
-from adjourn.process.shortage import is_shortage
 from adjourn.supervision import workspace_notes
 from adjourn.supervision.shims import RUN_KEY, Active, Shims, Warmth
-from adjourn.supervision.wait import LOOK_MS, OUTPUT_MS, require_workspace, wait_until
+from adjourn.supervision.wait import require_workspace, wait_until
 from adjourn.system import lock
 from adjourn.system.files import private_directory, write_all
+from adjourn.system.poll import CHECK_SECONDS, OUTPUT_SECONDS, Poll
+from adjourn.system.run_files import run_directory, runs_directory
+from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals, deferred_signals
 
 TYPE_CHECKING = False
@@ -126,7 +121,7 @@ class Supervisor:
         gc.enable()  # short commands go without; this one may last
         ended = self._run_once(task, signals, watcher)
         while self._has_its_reply(ended):
-            if signals.taken():
+            if signals.count():
                 return self.pause(ended)
             mine = self._claim(ended)
             if mine is None:
@@ -162,7 +157,7 @@ class Supervisor:
 
         def look() -> None:
             self._controller.recover()
-            if signals.taken():
+            if signals.count():
                 self.pause(task)
 
         def is_over(seen: Task) -> bool:
@@ -195,7 +190,7 @@ class Supervisor:
         """Wait until the worker that took the task has it run, and pass on to it that we are told to stop."""
 
         def look() -> None:
-            if signals.taken():
+            if signals.count():
                 self.pause(task)
 
         return wait_until(
@@ -210,7 +205,7 @@ class Supervisor:
         )
 
     def _run_once(self, task: Task, signals: Signals, watcher: Watcher | None) -> Task:
-        active = self.begin(task, may_start=lambda: not signals.taken())
+        active = self.begin(task, may_start=lambda: not signals.count())
         self.on_started()
         return (
             active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
@@ -313,7 +308,7 @@ class Supervisor:
     def _started(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         """Start the shim of a run from the stored bytes, and from nothing else."""
         command = command_of(claimed.call.body)
-        private_directory(os.path.join(self._root, "runs"))
+        private_directory(runs_directory(self._root))
         place = run_directory(self._root, claimed.run.id)
         set_aside(place)
         private_directory(place)
@@ -351,11 +346,9 @@ class Supervisor:
         try:
             self._controller.mark_start(call, active.run.id)
         except OSError as error:
+            # Whatever is wrong with the folder of marks, the task has no part in it
             active.leave()
-            why = f"{UNMARKED}: {error.strerror}"
-            if is_shortage(error.errno):
-                return self._give_back_unstarted(active.run, why=why)
-            return self._controller.fail_to_start(active.run, why=why, tries=self._tries)
+            return self._give_back_unstarted(active.run, why=f"{UNMARKED}: {error.strerror}")
         try:
             shim.open_gate()
         except GateShut:
@@ -420,27 +413,22 @@ class Supervisor:
             self._heart.watch(run.id, run_directory(self._root, run.id), deadline=deadline)
 
     def _watch(self, active: Active, signals: Signals, watcher: Watcher | None) -> None:
-        ear = self._controller.store.listen()
-        wish = self._is_unwanted_still(active, before=False)
-        poll = select.poll()
-        for source in (active.fileno(), signals.fileno(), ear.fileno()):
-            poll.register(source, select.POLLIN)
-        try:
+        with closing(self._controller.store.listen()) as listener:
+            wish = self._is_unwanted_still(active, before=False)
+            poll = Poll(listener, signals)
+            poll.add(active.fileno())
             if active.is_driven:
                 # What a person has let through starts before the agent is up
                 self._beside.begin(active)
             while True:
-                active.heed(signals.taken() + wish)
-                ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
+                active.heed(signals.count() + wish)
+                ready = poll.wait(OUTPUT_SECONDS if watcher else CHECK_SECONDS)
                 if watcher:
                     watcher(active.place, active.told)
                 if self._has_left(active):
                     return
-                if ear.fileno() in ready or not ready:
-                    ear.drain()
+                if listener.fileno() in ready or not ready:
                     wish = self._is_unwanted_still(active, before=wish)
-        finally:
-            ear.close()
 
     def _has_left(self, active: Active) -> bool:
         """Return whether a run has left.

@@ -23,6 +23,7 @@ from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system import lock
+from adjourn.system.run_files import LOCK, run_directory, run_names
 from adjourn.wiring import enclosing_run, living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
@@ -384,8 +385,8 @@ def _leftovers(root: str, controller: Controller) -> Findings:
         running = {f"{task.id}.{task.runs}" for task in view.running()}
     held = [
         name
-        for name in _names(root, "runs")
-        if lock.is_held(os.path.join(root, "runs", name, "shim.lock"))
+        for name in run_names(root)
+        if lock.is_held(os.path.join(run_directory(root, name), LOCK))
     ]
     for name in sorted(set(held) - running)[:_FEW]:
         yield _bad(

@@ -17,11 +17,12 @@ from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run
 from adjourn.core.text.render import command_line
 from adjourn.ports.world import StillRuns
-from adjourn.process.processes import LocalProcesses, run_directory
+from adjourn.process.processes import LocalProcesses
 from adjourn.process.start_marks import marks_of
 from adjourn.stores.sqlite.binding import Identity, identity_in
 from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.system.run_files import run_directory
 from adjourn.system.user_state import state_directory
 from adjourn.wiring import is_shared, living, new_id, now, open_sqlite, postgres_is_there
 

@@ -18,8 +18,8 @@ from adjourn.process.forks.wire import Request, Warming, receive_reply, send_req
 from adjourn.process.identity import Pinned
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim import MachineFailed, Ready, Shim, ShimFailed, ShimSpec
-from adjourn.process.shortage import is_shortage
-from adjourn.system.signals import start_afresh
+from adjourn.system.shortage import is_shortage
+from adjourn.system.signals import reset_signals
 
 _UNEXPECTED = 70
 # Seconds until a server or a shim is taken for stopped. Both need milliseconds; a shim waits for
@@ -279,7 +279,7 @@ def _be_server(channel: socket.socket) -> NoReturn:
     try:
         gc.disable()  # nor run finalizers of what is the supervisor's
         os.setsid()
-        start_afresh()
+        reset_signals()
         # Loaded here, for the supervisor has no use for it.
         from adjourn.process.forks.server import Server
 

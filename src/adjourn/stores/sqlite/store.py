@@ -100,8 +100,7 @@ class SqliteStore:
             try:
                 yield self._rows
             finally:
-                self._rows.discard()
-                self._db.do("ROLLBACK")
+                self._roll_back()  # unless SQLite has done so, because of what the view ran into
 
     @contextmanager
     def change(self) -> Generator[SqliteRows, None, None]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from adjourn.core.digest import sha256
-from adjourn.process.shortage import hinders_looking
+from adjourn.system.shortage import hinders_looking
 
 DIGEST = "sha256:"
 LARGEST_SCRIPT = 1 << 20  # bytes of a shell script that is handed over in memory
