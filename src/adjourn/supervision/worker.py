@@ -36,7 +36,7 @@ Log = Callable[..., None]  # log(event, **facts)
 class Worker:
     """Runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
-    def __init__(  # noqa: PLR0913 -- what it does in each round is handed in, each by its name
+    def __init__(
         self,
         controller: Controller,
         supervisor: Supervisor,
