@@ -5,7 +5,7 @@ Shows its output while it works, and how it stands when its process has left.
 
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from adjourn.cli.screen import Screen
@@ -17,14 +17,14 @@ from adjourn.core.errors import AdjournError, Misuse, StoreLost, StoreProblem, S
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
+from adjourn.core.text.redact import plainly
 from adjourn.core.text.when import span
 from adjourn.settings.config import has_config
-from adjourn.supervision.manifest_file import project
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.workspace_notes import note_left
 from adjourn.system.signals import deferred_signals
-from adjourn.views.next_step import command
-from adjourn.views.task import standing
+from adjourn.views.block import Block, change_text, lay_out
+from adjourn.views.task import task_blocks
 from adjourn.wiring import has_worker
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.supervisor import open_supervisor
@@ -46,7 +46,7 @@ def require_redaction(session: Session) -> None:
     Where there is no config, there is nothing to check.
     """
     if has_config():
-        session.redactor  # noqa: B018 -- it is kept once it was made
+        session.open_redactor()
 
 
 @contextmanager
@@ -72,61 +72,63 @@ def naming(session: Session, task: Task) -> Generator[None, None, None]:
     except (StoreLost, StoreRefused):
         raise  # it says more
     except StoreProblem as error:
-        sentence = f"{error.sentence}; task {task.id} is kept: see how it stands before anything is started again"
-        raise StoreLost(sentence, way_out=command(session, "show", task.id)) from error
+        sentence = (
+            f"{error.sentence}; task {task.id} is kept: see how it stands before anything is"
+            " started again"
+        )
+        raise StoreLost(sentence, way_out=session.commands("show", task.id)) from error
 
 
 def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task:
-    """Run a queued task and show what it prints.
+    """Run a queued task and show what it prints, unless it is not ours to run.
 
     From then on there is nothing left to interrupt.
     """
-    screen = Screen(session)
+    if not supervisor.may_run(task):
+        return task
+    screen = Screen(wants_json=session.wants_json, verbose=session.verbose)
     try:
         with naming(session, task), deferred_signals(heeds_later=False) as signals:
-            return supervisor.run_heeding(
-                signals, task, watcher=screen.follow if screen.is_wanted else None
-            )
+            watcher = screen.follow if screen.is_wanted else None
+            return supervisor.run_heeding(signals, task, watcher=watcher)
     finally:
         screen.close()
 
 
 def report(session: Session, controller: Controller, task: Task) -> int:
-    """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
+    """Write the manifest of a pause, print how the task stands, and return the exit code for it."""
     with naming(session, task):
         note_left(controller, task)
         scene = controller.scene(task.id)
-    manifest = project(session, scene)
+    manifest = session.write_manifest(scene)
+    is_completed = scene.task.state is TaskState.SUCCEEDED
     if session.wants_json:
-        session.document(manifest)
-    elif sys.stdout.isatty():
-        session.say(_closing(session, scene))
-    elif scene.task.state is not TaskState.SUCCEEDED:
-        session.say(told(session, scene))
+        session.print_document(manifest)
+    elif is_completed and sys.stdout.isatty():
+        took = span(scene.task.updated_at - scene.task.created_at)
+        session.print(f"Completed in {took}  (task {scene.task.id})")
+        if plan := scene.task.spec.plan:
+            session.print(f"Then: {session.commands('execute', plan)}")
+    elif not is_completed:
+        session.show(standing(session, scene, now=controller.now()))
     return EXIT_CODES[scene.task.state]
 
 
-def told(session: Session, scene: Scene) -> str:
-    """Say how a task stands.
+def standing(session: Session, scene: Scene, *, now: int) -> Sequence[Block]:
+    """Lay out how a task stands.
 
-    Whole to a person, clean where nobody looks, as in the log of a CI job, which others keep.
+    Whole for a person, without secrets where nobody looks, as in the log of a CI job, which others
+    keep.
     """
+    cut = session.cut(scene.task.id)
     if sys.stdout.isatty():
-        return standing(session, scene, now=session.now())
-    from adjourn.core.text.redact import plainly
-
-    return plainly(standing(session, session.redactor.scene(scene), now=session.now()))
-
-
-def _closing(session: Session, scene: Scene) -> str:
-    if scene.task.state is TaskState.SUCCEEDED:
-        plan = scene.task.spec.plan
-        way_on = f"\nThen: {command(session, 'execute', plan)}" if plan else ""
-        return f"Completed in {span(scene.task.updated_at - scene.task.created_at)}  (task {scene.task.id}){way_on}"
-    return standing(session, scene, now=session.now())
+        return task_blocks(scene, session.commands, now=now, cut=cut)
+    clean = session.open_redactor().scene(scene)
+    blocks = task_blocks(clean, session.commands, now=now, cut=cut)
+    return change_text(lay_out(blocks, None), plainly)
 
 
-def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
+def run_detached(session: Session, queue: Callable[[Controller], Task]) -> int:
     """Queue a task, leave it to a supervisor of its own, and return at once."""
     if os.environ.get("ADJOURN_RUN_ID"):
         raise Misuse(
@@ -142,38 +144,34 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
         if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
             _leave_to_a_copy(session, task)
     if session.wants_json:
-        session.document(manifest_of(scene, hint=command(session, "wait", task.id)))
+        session.print_document(manifest_of(scene, hint=session.commands("wait", task.id)))
     else:
-        session.say(task.id)
+        session.print(task.id)
     return exits.COMPLETED
 
 
 def _leave_to_a_copy(session: Session, task: Task) -> None:
-    """Fork twice, so that the copy belongs to nobody.
+    """Have a copy of this process supervise a task.
 
-    The first child has left when this returns.
+    It forks twice, and the copy has a session of its own: so it belongs to nobody, no terminal's
+    hangup reaches it, and init reaps it. The first child has left when this returns.
     """
-    child = os.fork()
-    if child:
+    if child := os.fork():
         os.waitpid(child, 0)
         return
     try:
         os.setsid()
         if os.fork() == 0:
-            _supervise(session, task)
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            session.wants_json = True
+            controller, supervisor = open_supervisor(session.root)
+            try:
+                report(session, controller, supervisor.run(task))
+            finally:
+                supervisor.close()
+    except AdjournError:
+        pass  # what happened is in the store; nobody listens here
     finally:
         os._exit(0)
-
-
-def _supervise(session: Session, task: Task) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in range(3):
-        os.dup2(null, fd)
-    session.wants_json = True
-    controller, supervisor = open_supervisor(session.root)
-    try:
-        report(session, controller, supervisor.run(task))
-    except AdjournError:
-        return  # what happened is in the store; nobody listens here
-    finally:
-        supervisor.close()

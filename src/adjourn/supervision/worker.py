@@ -3,7 +3,7 @@
 import gc
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import (
@@ -17,11 +17,14 @@ from adjourn.core.errors import (
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Task
+from adjourn.core.text.redact import Redactor
 from adjourn.ports.store import Listener, View
 from adjourn.process.shortage import is_shortage
+from adjourn.supervision.manifest_file import write_manifest
 from adjourn.supervision.shims import Active
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.system.signals import Signals
+from adjourn.views.commands import CommandWriter
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
 _LONGEST = 60.0
@@ -42,20 +45,24 @@ class Worker:
         *,
         settings: Settings,
         log: Log,
-        on_settled: Callable[[Task], None],
+        root: str,
+        commands: CommandWriter,
+        redactor: Redactor,
         recover: Callable[[], list[Task]],
         look_for_responses: Callable[[], object],
-        on_look: Callable[[], None] = lambda: None,
+        check_store: Callable[[], None] = lambda: None,
         pool: str = DEFAULT_POOL,
     ) -> None:
         self._controller = controller
         self._supervisor = supervisor
         self._settings = settings
         self._log = log
-        self._on_settled = on_settled
+        self._root = root
+        self._commands = commands
+        self._redactor = redactor
         self._recover = recover
         self._look_for_responses = look_for_responses
-        self._on_look = on_look
+        self._check_store = check_store
         self._pool = pool
         self._active: dict[int, Active] = {}
         self._unreported: list[Active] = []
@@ -75,10 +82,10 @@ class Worker:
         """How many runs are under way."""
         return len(self._active)
 
-    def work(self, signals: Signals, *, once: bool = False) -> None:
+    def work(self, signals: Signals, *, once: bool = False) -> Generator[int, None, None]:
         """Run ready tasks until told to stop and all runs have left.
 
-        With `once`, until nothing is left to do.
+        With `once`, until nothing is left to do. Before each wait, yield how many runs are active.
         """
         gc.freeze()  # what a collection never touches stays shared with the fork server
         gc.enable()  # short commands go without; this one lasts
@@ -86,7 +93,11 @@ class Worker:
         self._poll.register(ear.fileno(), select.POLLIN)
         self._poll.register(signals.fileno(), select.POLLIN)
         try:
-            while self._goes_on(signals, ear, once=once):
+            while True:
+                goes_on = self._goes_on(signals, ear, once=once)
+                yield self.active
+                if not goes_on:
+                    return
                 self._wait(ear)
         finally:
             ear.close()
@@ -116,7 +127,7 @@ class Worker:
             if once and not (self._active or self._unreported):
                 raise
             self._hold_back(error)
-        self._on_look()
+        self._check_store()
         self._leave_on_disk(stops)
         return bool(self._active or self._unreported) or not (
             stops or (once and not self._not_before)
@@ -149,8 +160,18 @@ class Worker:
     def _settle(self) -> None:
         for task in self._recover():
             self._log("settled", task=task.id, state=task.state)
-            self._on_settled(task)
+            self._write_manifest(task)
         self._look_for_responses()
+
+    def _write_manifest(self, task: Task) -> None:
+        """Write the manifest of a task that has paused."""
+        write_manifest(
+            self._controller.scene(task.id),
+            root=self._root,
+            commands=self._commands,
+            redactor=self._redactor,
+            warn=lambda sentence: self._log("no_manifest", error=sentence),
+        )
 
     def _take_over(self) -> None:
         """Adopt the runs whose supervisor died and whose shim lives.
@@ -197,7 +218,7 @@ class Worker:
         try:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.taken())
         except CannotResume as error:
-            self._on_settled(
+            self._write_manifest(
                 self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}")
             )
             self._log("given_up", task=task.id, error=error.sentence)
@@ -225,7 +246,7 @@ class Worker:
             self._watch(begun)
         else:
             self._log("not_started", task=begun.id, state=begun.state)
-            self._on_settled(begun)
+            self._write_manifest(begun)
 
     def _delay(self, task_id: str, *, longest: float = _LONGEST) -> float:
         """Try a task again later, and later still the next time; return in how many seconds."""
@@ -327,7 +348,7 @@ class Worker:
             return
         why = {"why": task.message} if task.state is TaskState.FAILED else {}
         self._log("left", run=active.run.id, state=task.state, **why)
-        self._on_settled(task)
+        self._write_manifest(task)
 
     def _report_again(self) -> None:
         while self._unreported:

@@ -15,9 +15,15 @@ from adjourn.core.policy.surroundings import Surroundings
 from adjourn.process import processes
 from adjourn.process.ancestry import Unreadable, find_enclosing_run
 from adjourn.process.processes import About, LocalSupervisors
+from adjourn.settings.find_store import (
+    ADDRESS,
+    STORE,
+    is_shared,
+    nearest_store,
+    place_for_a_new_store,
+)
 from adjourn.system.user_state import state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser
-from adjourn.wiring.find_store import STORE, nearest_store, place_for_a_new_store
 
 TYPE_CHECKING = False
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:  # a shared store does without
     from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = [
+    "ADDRESS",
     "STORE",
     "About",
     "find_root",
@@ -40,7 +47,6 @@ __all__ = [
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
 # How a database is named elsewhere
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
-ADDRESS = "database.json"  # in the place of files of a store that machines share
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -76,11 +82,6 @@ def _refuse_connections(given: str) -> None:
     if any(word in given for word in _CONNECTION_WORDS):
         sentence = "a store is a directory, or a URL that begins with postgresql://"
         raise Misuse(sentence, way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE")
-
-
-def is_shared(root: str) -> bool:
-    """Say whether the store is a database that machines share."""
-    return os.path.lexists(os.path.join(root, ADDRESS))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
 from adjourn.settings.config import read_config
+from adjourn.settings.find_store import ignored_above
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
@@ -25,7 +26,6 @@ from adjourn.system import lock
 from adjourn.wiring import enclosing_run, living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.find_store import ignored_above
 from adjourn.wiring.notifications import configured
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
