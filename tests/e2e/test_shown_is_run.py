@@ -30,17 +30,16 @@ from adjourn.core.call import (
 from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
-from adjourn.core.text.render import WHOLE, Cut
+from adjourn.core.text.render import WHOLE
 from adjourn.supervision.supervisor import Supervisor
+from adjourn.testing.values import a_call
 from adjourn.views.block import to_text
 from adjourn.views.call import call_blocks
 from adjourn.wiring.supervisor import open_supervisor
 from tests.hostile import HOSTILE_WORDS
 from tests.stateful.world import shim_of
-from tests.unit.values import a_call
 
 CI, FULL = 250, 10_000
-SHORT = Cut(limit=2_000, rest="adjourn show --full")
 ME = Principal(name=f"uid:{os.getuid()}")
 # dash writes every byte but NUL as it is, which no word can hold.
 PROBE = """#!/bin/sh
@@ -72,9 +71,9 @@ def _unescaped(found: re.Match[str]) -> bytes:
     return b" " * int(found[3]) if found[3] else _PLAIN[found[0]].encode()
 
 
-def screen_of(call: Call, *, cut: Cut = WHOLE) -> list[str]:
+def screen_of(call: Call) -> list[str]:
     """Return the lines that a person sees of a call."""
-    return to_text(call_blocks(call, cut=cut)).split("\n")
+    return to_text(call_blocks(call, cut=WHOLE)).split("\n")
 
 
 def read_back(lines: list[str]) -> tuple[list[bytes], bytes, bytes]:
@@ -107,7 +106,6 @@ class Stage:
         self.probe.write_text(PROBE)
         self.probe.chmod(0o700)
         self.controller, self.supervisor = self._open()
-        self.session.cuts = False
 
     def _open(self) -> tuple[Controller, Supervisor]:
         return open_supervisor(str(self.place / ".adjourn"))
@@ -187,7 +185,7 @@ def test_a_probe_receives_exactly_the_bytes_that_were_shown(tmp_path: Path, swee
             ask, call = stage.asked(
                 Spec(runner="command", argv=tuple(words), workspace=str(stage.place))
             )
-            assert read_back(screen_of(call, cut=SHORT))[0] == [os.fsencode(word) for word in words]
+            assert read_back(screen_of(call))[0] == [os.fsencode(word) for word in words]
             value = chance.choice(
                 [None, "yes", a_word(chance).encode("utf-8", "replace").decode()[:999]]
             )
@@ -201,7 +199,7 @@ def test_a_probe_receives_exactly_the_bytes_that_were_shown(tmp_path: Path, swee
                 if edited and edited != words
                 else None
             )
-            shown = read_back(screen_of(stage.approve(ask, value=value, edited=changed), cut=SHORT))
+            shown = read_back(screen_of(stage.approve(ask, value=value, edited=changed)))
             assert stage.received(ask.task_id) == [shown[1], shown[2], *shown[0][1:]]
     finally:
         stage.supervisor.close()

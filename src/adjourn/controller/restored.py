@@ -3,6 +3,8 @@
 What may have run is asked about, never started.
 """
 
+from collections.abc import Container
+
 import msgspec
 
 from adjourn.controller import endings
@@ -25,9 +27,10 @@ class Doubts(msgspec.Struct, frozen=True, kw_only=True):
     paused: tuple[str, ...]
 
 
-def doubt_unfinished(step: Steps) -> Doubts:
+def doubt_unfinished(step: Steps, *, ended: Container[str] = ()) -> Doubts:
     """Take back every approval that is not used up: its call may have run where this store does not know of it.
 
+    A run with a lease is taken from its supervisor only after that is over, except for those that are known to have ended.
     What was about to run, or ran, becomes uncertain: a person says what became of it. What waits for an approval is asked
     for again, with that said. Nothing is left that would start without a person.
     """
@@ -37,7 +40,7 @@ def doubt_unfinished(step: Steps) -> Doubts:
     for task in step.tx.tasks(states=_UNFINISHED, limit=-1):
         match task.state:
             case TaskState.QUEUED | TaskState.RUNNING:
-                _lose(step, task)
+                _lose(step, task, ended)
                 uncertain.append(task.id)
             case TaskState.WAITING:
                 if _doubt_approved(step, task):
@@ -50,7 +53,7 @@ def doubt_unfinished(step: Steps) -> Doubts:
     return Doubts(uncertain=tuple(uncertain), asked_again=tuple(asked_again), paused=tuple(paused))
 
 
-def _lose(step: Steps, task: Task) -> None:
+def _lose(step: Steps, task: Task, ended: Container[str]) -> None:
     """End the run of a task, or the one that would have begun, as one that nobody saw end."""
     if task.state is TaskState.QUEUED:
         run = step.new_run(task, call=task.next_call or 0, supervisor=_SUPERVISOR)
@@ -58,8 +61,11 @@ def _lose(step: Steps, task: Task) -> None:
         step.tell(task.id, "run_claimed", run=run.number, call=run.call)
     else:
         run = step.tx.run(task.id, task.runs)
+        step.tx.wrest(run, only_if_over=run.id not in ended)
     for call in _let_through(step, task):
         _hand_out(step, run, call)
+    # A database that checks each move must see that it was handed out before it is lost
+    step.tx.flush()
     endings.lose(step, step.tx.task(task.id), run)
 
 
@@ -91,7 +97,9 @@ def _doubt_approved(step: Steps, task: Task) -> bool:
         step.withdraw_calls(task)
         return bool(calls)
     for call in calls:
-        lost = step.move(_hand_out(step, run, call), CallMove.LOSE)
+        handed_out = _hand_out(step, run, call)
+        step.tx.flush()
+        lost = step.move(handed_out, CallMove.LOSE)
         endings.ask_about(step, step.tx.task(task.id), run, lost)
     return bool(calls)
 

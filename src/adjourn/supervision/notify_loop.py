@@ -1,10 +1,9 @@
 """Tells one notifier what happened, in order for each task and at least once, off everybody else's path."""
 
 import os
-import select
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import msgspec
 
@@ -19,6 +18,7 @@ from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock
 from adjourn.system import lock
 from adjourn.system.files import private_directory
+from adjourn.system.poll import Poll
 from adjourn.views.commands import CommandWriter
 from adjourn.views.notice import Occasion, notice_of, occasion_of
 
@@ -240,19 +240,14 @@ class Stop:
 
 def send_until(stop: Stop, sender: Sender, *, log: Callable[..., None]) -> None:
     """Send whatever happens until told to stop; then only what is due still, and leave."""
-    listener = sender.controller.store.listen()
-    poll = select.poll()
-    for source in (listener, stop):
-        poll.register(source.fileno(), select.POLLIN)
-    try:
+    with closing(sender.controller.store.listen()) as listener:
+        poll = Poll(listener)
+        poll.add(stop.fileno())
         is_last = False
         while not is_last:
-            is_last = stop.fileno() in {fd for fd, _ in poll.poll(0)}
-            listener.drain()
+            is_last = stop.fileno() in poll.wait(0)
             wait = _send_round(sender, stop=stop, log=log)
-            poll.poll(0 if is_last else wait)
-    finally:
-        listener.close()
+            poll.wait(0 if is_last else wait / 1000)
 
 
 def _send_round(sender: Sender, *, stop: Stop, log: Callable[..., None]) -> Milliseconds:

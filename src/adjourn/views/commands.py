@@ -1,8 +1,11 @@
 """Writes the commands that a view tells a person to run next."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from adjourn.core.task import Task
 from adjourn.core.text.render import WHOLE, Cut, command_line
+from adjourn.views.block import Line, Span, line
 
 _SHOWN = 2_000  # characters of a value
 
@@ -33,3 +36,11 @@ def cut_of(task_id: str, commands: CommandWriter, *, shows_all: bool = False) ->
     if shows_all:
         return WHOLE
     return Cut(limit=_SHOWN, rest=commands("show", task_id, "--full"))
+
+
+def unattended_block(tasks: Sequence[Task], commands: CommandWriter) -> Line:
+    """Name queued tasks that nobody is about to start, oldest last, and what starts one."""
+    first = tasks[-1]
+    others = f" (and {len(tasks) - 1} more)" if len(tasks) > 1 else ""
+    start = Span(commands("resume", first.id), "code")
+    return line(f"Task {first.id}{others} is queued, and no worker is alive to start it: ", start)

@@ -5,13 +5,15 @@ What every verb needs is here, the rest one file each.
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from adjourn.controller.decisions import Desk
 from adjourn.core.call import Command
 from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
 from adjourn.process import processes
 from adjourn.process.ancestry import Unreadable, find_enclosing_run
 from adjourn.process.processes import About, LocalSupervisors
@@ -47,6 +49,7 @@ __all__ = [
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
 # How a database is named elsewhere
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
+_MOMENT_MS = 2_000  # that a detached supervisor may need to take its task
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -119,6 +122,19 @@ def living(root: str) -> dict[str, About]:
 def has_worker(root: str, pool: str) -> bool:
     """Say whether a worker of that pool is alive."""
     return any(about.pool == pool for about in living(root).values())
+
+
+def find_unattended(root: str, tasks: Sequence[Task], *, now: int) -> list[Task]:
+    """Return those of the tasks that are queued while no worker is alive for them."""
+    queued = [
+        task
+        for task in tasks
+        if task.state is TaskState.QUEUED and now - task.updated_at > _MOMENT_MS
+    ]
+    if not queued:
+        return []
+    pools = {about.pool for about in living(root).values()}
+    return [task for task in queued if task.spec.pool not in pools]
 
 
 def open_desk(root: str) -> Desk:

@@ -48,7 +48,7 @@ def _open_shared_controller(root: str, *, as_worker: bool) -> Controller:
         clock=store.now,
         new_id=new_id,
         find_runner=find_runner,
-        processes=SharedProcesses(root, left_by=_left_by),
+        processes=SharedProcesses(root, left_by=_left_by, kept_start=store.kept_start),
         open_gate=lambda: _gate(root),
         authoriser=DatabaseAuthoriser(root, store),
         signatures=FileSignatures(root),

@@ -6,12 +6,17 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import COMMAND
+from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, title, visible
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
-from adjourn.views.block import Table
+from adjourn.views.block import BLANK, Table
 from adjourn.views.call import GIST, gist, short
+from adjourn.views.commands import unattended_block
+from adjourn.wiring import find_unattended
+
+_MANY = 20  # queued tasks that are looked at
 
 
 @verb("inbox")
@@ -58,7 +63,10 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             )
             return
         rows = [_row(view, ask, moment) for ask in found[:limit]]
+        queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
     _print(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
+    if stuck := find_unattended(session.root, queued, now=moment):
+        session.show([BLANK, unattended_block(stuck, session.commands)])
 
 
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:

@@ -13,8 +13,10 @@ from adjourn.controller.controller import Controller
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
-from adjourn.supervision.wait import OUTPUT_MS, wait_until
+from adjourn.supervision.wait import wait_until
 from adjourn.system.files import open_plain
+from adjourn.system.poll import OUTPUT_SECONDS
+from adjourn.system.run_files import run_directory
 
 
 @verb("logs")
@@ -34,7 +36,7 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
     wanted = number or found.runs
     if not 1 <= wanted <= found.runs:
         raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")
-    place = os.path.join(session.root, "runs", run_id(found.id, wanted))
+    place = run_directory(session.root, run_id(found.id, wanted))
     _tell_of_elsewhere(session, controller, found.id, wanted, place=place)
     if session.wants_json:
         session.is_copy = False  # what was printed is what was asked for
@@ -51,7 +53,7 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
             session.settle(controller)
             hand_on_all(streams, place)
 
-        wait_until(controller, found.id, _has_left, look=look, every_ms=OUTPUT_MS)
+        wait_until(controller, found.id, _has_left, look=look, every=OUTPUT_SECONDS)
     hand_on_all(streams, place)
     if ending := margin.end():
         print_exactly(ending.removesuffix("\n"))

@@ -18,10 +18,12 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.views.agent import resumability_blocks
 from adjourn.views.block import BLANK, AgentWords, Block, line
+from adjourn.views.commands import unattended_block
 from adjourn.views.next_step import resume_hint
 from adjourn.views.task import all_calls, history_blocks, settled_blocks, task_blocks, work_blocks
 from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
+from adjourn.wiring import find_unattended
 from adjourn.wiring.scenes import gather_task, kept_transcript
 
 
@@ -80,7 +82,11 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
         session.print_document(manifest)
         return
 
-    blocks: list[Block] = [*task_blocks(scene, commands, now=controller.now(), cut=cut), BLANK]
+    now = controller.now()
+    blocks: list[Block] = task_blocks(scene, commands, now=now, cut=cut)
+    if stuck := find_unattended(session.root, [scene.task], now=now):
+        blocks.append(unattended_block(stuck, commands))
+    blocks.append(BLANK)
     if refusal:
         blocks += [line(refusal), BLANK]
     blocks += work_blocks(scene, cut=cut)

@@ -9,8 +9,10 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import title
 from adjourn.core.text.when import ago, stamp
-from adjourn.views.block import Table
+from adjourn.views.block import BLANK, Table
 from adjourn.views.call import GIST, short
+from adjourn.views.commands import unattended_block
+from adjourn.wiring import find_unattended
 
 
 @verb("tasks")
@@ -58,6 +60,8 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
     ]
     head = ("TASK", "STATE", "RUNS", "CHANGED", "WHAT")
     session.show([Table(head=head, rows=rows, state_column=1)])
+    if stuck := find_unattended(session.root, found, now=moment):
+        session.show([BLANK, unattended_block(stuck, session.commands)])
     if len(found) == limit:
         only = [word for state in states for word in ("--state", state)]
         session.print(

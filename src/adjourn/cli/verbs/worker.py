@@ -101,7 +101,7 @@ def command(
                 sender.start_if_needed()
                 log.show_status(controller, active=active, most=settings.max_active, pool=pool)
         finally:
-            sender.close(within=HURRIED if signals.taken() else LAST_ROUND)
+            sender.close(within=HURRIED if signals.count() else LAST_ROUND)
             log.log("worker_stopped", name=supervisor.name)
             supervisor.close()
     return 0
