@@ -51,7 +51,7 @@ class Shims:
             self.warm_forks.drop()
         self._forks.close()
 
-    def start(  # noqa: PLR0913 -- one for each thing that a shim needs
+    def start(
         self,
         claimed: Claimed,
         *,
