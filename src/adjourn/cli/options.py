@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import click
@@ -15,11 +16,22 @@ Verb = Callable[..., int | None]
 _COMMON = frozenset({"store", "key_file", "output", "verbose"})
 
 
-def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
-    """Make a verb: a command with the common options, whose function takes the session first."""
+def verb(
+    name: str, *, finds_store: bool = True, **settings: Any
+) -> Callable[[Verb], click.Command]:
+    """Make a verb: a command with the common options, whose function takes the session first.
+
+    The store's directory has been found, once, when the function is called.
+    """
 
     def decorate(function: Verb) -> click.Command:
-        wrapped = _verbose(_output(_key_file(_store(click.pass_obj(function)))))
+        @wraps(function)
+        def run(session: Session, *args: Any, **options: Any) -> int | None:
+            if finds_store:
+                session.find_root()
+            return function(session, *args, **options)
+
+        wrapped = _verbose(_output(_key_file(_store(click.pass_obj(run)))))
         decorator: Callable[[Verb], click.Command] = click.command(
             name, add_help_option=False, **settings
         )
@@ -42,7 +54,7 @@ def telling(words: list[str], text: Callable[[click.Context], str], *, says: str
 
     def tell(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
         if is_wanted and not context.resilient_parsing:
-            _session(context).say(text(context))
+            _session(context).print(text(context))
             context.exit()
 
     return click.Option(

@@ -19,6 +19,7 @@ from adjourn.ports.store import Store
 from adjourn.process.cgroup import usable_folder
 from adjourn.runners import RunnerNames, find_kind
 from adjourn.settings.config import read_config
+from adjourn.settings.find_store import ignored_above
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
@@ -29,7 +30,6 @@ from adjourn.system.run_files import LOCK, run_directory, run_names
 from adjourn.wiring import enclosing_run, living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.find_store import ignored_above
 from adjourn.wiring.notifications import configured
 from adjourn.wiring.outside_runs import require_outside
 from adjourn.wiring.ownership import deleted_stores
