@@ -13,7 +13,8 @@ from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import command_rows, prose, wrap
-from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
+from adjourn.process.ancestry import enclosing_run
+from adjourn.wiring import find_root, has_responses, open_desk
 
 TYPE_CHECKING = False
 

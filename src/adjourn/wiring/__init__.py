@@ -13,7 +13,6 @@ from adjourn.core.call import Command
 from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.policy.surroundings import Surroundings
 from adjourn.process import processes
-from adjourn.process.ancestry import Unreadable, find_enclosing_run
 from adjourn.process.processes import About, LocalSupervisors
 from adjourn.system.user_state import state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser
@@ -93,17 +92,6 @@ def postgres_is_there() -> Generator[None, None, None]:
             f"PostgreSQL needs what is not installed: {error.name}",
             way_out="pip install 'adjourn[postgres]'",
         ) from error
-
-
-def enclosing_run() -> str | None:
-    """Return the run that this process is known to be part of, if any: clearing the environment does not leave it.
-
-    Where /proc hides the answer it is None. So whoever decides is asked again, in the transaction, by the authoriser.
-    """
-    try:
-        return find_enclosing_run()
-    except Unreadable:
-        return None
 
 
 def living(root: str) -> dict[str, About]:

@@ -17,6 +17,7 @@ from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
 from adjourn.ports.store import Store
+from adjourn.process.ancestry import enclosing_run
 from adjourn.settings.config import read_config
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.settings.principals import principals, webhooks
@@ -24,7 +25,7 @@ from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system import lock
 from adjourn.system.run_files import LOCK, run_directory, run_names
-from adjourn.wiring import enclosing_run, living
+from adjourn.wiring import living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.find_store import ignored_above

@@ -16,7 +16,7 @@ from adjourn.core.text.when import stamp
 from adjourn.views.call import call_block
 from adjourn.views.next_step import command as next_command
 from adjourn.wiring import is_shared
-from adjourn.wiring.controller import back_up, name_of
+from adjourn.wiring.controller import name_of
 
 TYPE_CHECKING = False
 
@@ -39,6 +39,9 @@ def backup(session: Session, *, target: str) -> None:
             f"{path} exists already",
             way_out=next_command(session, "store", "backup", _free_name(target)),
         )
+    # Only this verb copies and moves stores: other verbs of the group start without it.
+    from adjourn.wiring.migration import back_up
+
     back_up(session.controller, path)
     if session.wants_json:
         session.document({"schema_version": 1, "backup": path, "bytes": os.path.getsize(path)})
