@@ -22,13 +22,13 @@ from adjourn.core.ask import Principal, Question
 from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, Run, Spec, Task
 from adjourn.process.processes import LocalProcesses
+from adjourn.runners import find_runner
 from adjourn.stores.sqlite.binding import Home, identity_in
 from adjourn.stores.sqlite.rows import SqliteRows
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.user_state import state_directory
 from adjourn.wiring import STORE, now
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
-from adjourn.wiring.controller import find_runner
 from adjourn.wiring.policies import open_gate
 
 _BATCH = 500  # tasks that share a transaction

@@ -10,7 +10,7 @@ from typing import NoReturn
 import msgspec
 
 from adjourn.process import linux
-from adjourn.process.shim import Killed, Ready, ShimResult, ShimSpec
+from adjourn.process.shim import Ready, ShimResult, ShimSpec
 from adjourn.process.shim_side.running import INTERRUPTS, KILL, Prepared, Running
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals
@@ -61,8 +61,9 @@ def _run(spec: ShimSpec, signals: Signals, *, gate: int, report: int, cgroups: s
     else:
         prepared.child.dismiss()
         interrupted = signals.count(*INTERRUPTS, KILL) > 0
-        killed: Killed | None = "lease" if too_late else None
-        result = ShimResult(started=False, interrupted=interrupted, killed=killed)
+        result = ShimResult(
+            started=False, interrupted=interrupted, killed="lease" if too_late else None
+        )
 
     is_written = _write_result(result, prepared, signals)
     prepared.clean_up()
