@@ -65,7 +65,7 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
         if anew:
             controller.begin_plan_anew(found.path, by=by)
         onlooker = Stage(session, controller)
-        execution = Execution(controller, supervisor, found, specs=specs, by=by, onlooker=onlooker)
+        execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=onlooker)
         for note in _notes(session, execution.progress()):
             session.warn(f"adjourn: {note}")
         progress = execution.execute_ready(signals)
