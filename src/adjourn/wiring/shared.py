@@ -310,7 +310,7 @@ def described_rights(place: str) -> str:
     return f"L0 for what db:{name} started, else L1: this login has {', '.join(sorted(roles)) or 'no role of adjourn'}"
 
 
-def start_heart(place: str, about: About, *, supervisor: str) -> Heart:
+def start_heart(place: str, about: About, supervisor: str) -> Heart:
     """Begin to say that a supervisor is alive."""
     from adjourn.stores.postgres.leases import PostgresLeases
     from adjourn.supervision.leases import LeaseRenewal

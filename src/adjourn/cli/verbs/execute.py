@@ -72,7 +72,7 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
         if anew:
             controller.begin_plan_anew(found.path, by=by)
         display = PlanDisplay(session, controller, by)
-        execution = Execution(controller, supervisor, found, specs=specs, by=by, onlooker=display)
+        execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=display)
         for note in changes_since_start(execution.progress(), session.commands):
             session.warn(f"adjourn: {note}")
         progress = execution.execute_ready(signals)
