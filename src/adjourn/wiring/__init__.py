@@ -65,7 +65,7 @@ def new_id() -> str:
 
 
 def find_root(given: str | None, *, start: str | None = None) -> str:
-    """Return the store's directory: the one given, the nearest upwards from here or a start, or where a new one belongs.
+    """Return the store's directory: the given or nearest one, or where a new one belongs.
 
     Of a store that machines share, it is the place of its files on this machine.
     """
@@ -100,9 +100,10 @@ def postgres_is_there() -> Generator[None, None, None]:
 
 
 def enclosing_run() -> str | None:
-    """Return the run that this process is known to be part of, if any: clearing the environment does not leave it.
+    """Return the run that this process is part of, if any, whatever its environment says.
 
-    Where /proc hides the answer it is None. So whoever decides is asked again, in the transaction, by the authoriser.
+    Where /proc hides the answer it is None. So whoever decides is asked again, in the transaction,
+    by the authoriser.
     """
     try:
         return find_enclosing_run()

@@ -43,9 +43,10 @@ _EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": e
 def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     """Execute the tasks of PLAN, one at a time, each when those that it needs have succeeded.
 
-    It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing else can go on. Ctrl+C
-    pauses the task that runs, and starts no other. Said again, it goes on with what is ready; what was begun is not begun
-    twice. PLAN is a file, plan.toml if none is named:
+    It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing
+    else can go on. Ctrl+C pauses the task that runs, and starts no other. Said again, it goes on
+    with what is ready; what was begun is not begun twice. PLAN is a file, plan.toml if none is
+    named:
 
     \b
     [[task]]
