@@ -15,7 +15,6 @@ from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.process import processes
-from adjourn.process.ancestry import Unreadable, find_enclosing_run
 from adjourn.process.processes import About, LocalSupervisors
 from adjourn.settings.find_store import (
     ADDRESS,
@@ -97,18 +96,6 @@ def postgres_is_there() -> Generator[None, None, None]:
             f"PostgreSQL needs what is not installed: {error.name}",
             way_out="pip install 'adjourn[postgres]'",
         ) from error
-
-
-def enclosing_run() -> str | None:
-    """Return the run that this process is part of, if any, whatever its environment says.
-
-    Where /proc hides the answer it is None. So whoever decides is asked again, in the transaction,
-    by the authoriser.
-    """
-    try:
-        return find_enclosing_run()
-    except Unreadable:
-        return None
 
 
 def living(root: str) -> dict[str, About]:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,9 +15,10 @@ import msgspec
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.redact import Redactor
-from adjourn.ports.notifier import Notifier
+from adjourn.notifiers import choose_kind
+from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
-from adjourn.settings.notify import BadTable, Table, key_of, read_table
+from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
 from adjourn.supervision.notify_loop import Sender, Stop, send_until
 from adjourn.system import lock
 from adjourn.views.commands import CommandWriter
@@ -68,30 +70,22 @@ def _notifiers(path: str, tables: list[Any], *, since: Milliseconds) -> list[Con
 
 def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> Configured:
     try:
-        table = read_table(content)
-        notifier, way = _way(table, directory=os.path.dirname(path))
+        table, own = read_table(content)
+        kind = choose_kind(own)
+        if not kind.takes_secret:
+            refuse_secret(table, kind=kind.name)
+        secret = partial(key_of, table, directory=os.path.dirname(path))
+        prepared = kind.prepare(own, NotifierSettings(timeout=table.timeout, secret=secret))
+        name = proper_name(table.name or prepared.name)
     except BadTable as error:
         raise _wrong(path, number, str(error)) from error
     return Configured(
-        name=table.name, on=frozenset(table.on), way=way, notifier=notifier, since=since
+        name=name,
+        on=frozenset(table.on),
+        way=prepared.shown,
+        notifier=prepared.notifier,
+        since=since,
     )
-
-
-def _way(table: Table, *, directory: str) -> tuple[Notifier, str]:
-    if table.command:
-        from adjourn.core.text.render import command_line
-        from adjourn.notifiers.command import CommandNotifier
-
-        return CommandNotifier(table.command, timeout=table.timeout), command_line(table.command)
-    from urllib.parse import urlsplit
-
-    from adjourn.notifiers.webhook import WebhookNotifier
-
-    key = key_of(table, directory=directory)
-    url = urlsplit(table.webhook)
-    return WebhookNotifier(
-        table.webhook, key=key, timeout=table.timeout
-    ), f"{url.scheme}://{url.netloc}/…"
 
 
 def _wrong(path: str, number: int, what: str) -> Misuse:

@@ -14,6 +14,7 @@ from adjourn.core.text.redact import Redactor
 from adjourn.ports.leases import Heart
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import About
+from adjourn.runners import DEFAULT_AGENT
 from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervision.supervisor import Supervisor
@@ -90,7 +91,8 @@ def _keep_warm(supervisor: Supervisor, forks: ForkServer, *, root: str) -> None:
 
     modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
     supervisor.keep_warm(
-        Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code)
+        Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code),
+        runner=DEFAULT_AGENT,
     )
 
 

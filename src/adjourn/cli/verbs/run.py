@@ -8,15 +8,21 @@ from typing import NoReturn, TypedDict, Unpack
 import click
 
 from adjourn.cli.foreground import naming, report, run_detached, run_to_the_end, supervising
-from adjourn.cli.options import DURATION, TAKE_A_PROMPT, Amount, CommandAfterDashes, verb
+from adjourn.cli.options import (
+    DURATION,
+    TAKE_A_PROMPT,
+    Amount,
+    AnyOf,
+    CommandAfterDashes,
+    verb,
+)
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
-from adjourn.wiring.controller import DRIVERS
-from adjourn.wiring.runners import Work, command_work, prompt_work
+from adjourn.wiring.runners import DEFAULT_AGENT, RunnerNames, Work, command_work, prompt_work
 
 
 class Given(TypedDict):
@@ -54,7 +60,7 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 )
 @click.option(
     "--runner",
-    type=click.Choice(DRIVERS),
+    type=AnyOf(RunnerNames(of_agents=True)),
     help="Who works on PROMPT (default: agent, the built-in one).",
 )
 @click.option(
@@ -128,7 +134,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         grace=given["grace"],
         pool=given["pool"],
         expires_after=given["expires"],
-        parent_run=enclosing_run(session),
+        parent_run=find_parent_run(session),
         pause_on_approval=given["pause_on_approval"],
     )
     # Names what a script starts, so that the script finds it again when it is run again
@@ -167,7 +173,7 @@ def _work(
     if unknown:
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
     if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
-        return prompt_work(runner or DRIVERS[0], context.args[0], options)
+        return prompt_work(runner or DEFAULT_AGENT, context.args[0], options)
     if context.args and not runner:
         # Before they are quoted, which would hide a secret from it
         words = session.open_redactor().words(context.args)
@@ -178,7 +184,7 @@ def _work(
     if runner or options:
         raise Misuse(
             "an agent takes one prompt, in quotes",
-            way_out=f'adjourn run --runner {runner or DRIVERS[0]} "PROMPT"',
+            way_out=f'adjourn run --runner {runner or DEFAULT_AGENT} "PROMPT"',
         )
     return _nothing()
 
@@ -187,7 +193,7 @@ def _nothing() -> NoReturn:
     raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
 
 
-def enclosing_run(session: Session) -> str | None:
+def find_parent_run(session: Session) -> str | None:
     """Return the run that this command is part of, unless that one is kept in another store."""
     outer = os.environ.get("ADJOURN_STORE", "")
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None

@@ -13,9 +13,10 @@ from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
+from adjourn.process.ancestry import enclosing_run
 from adjourn.views.call import call_blocks
-from adjourn.wiring import enclosing_run, is_shared
-from adjourn.wiring.controller import back_up, name_of
+from adjourn.wiring import is_shared
+from adjourn.wiring.controller import name_of
 
 TYPE_CHECKING = False
 
@@ -38,6 +39,9 @@ def backup(session: Session, *, target: str) -> None:
             f"{path} exists already",
             way_out=session.commands("store", "backup", _free_name(target)),
         )
+    # Only this verb copies and moves stores: other verbs of the group start without it.
+    from adjourn.wiring.migration import back_up
+
     back_up(session.open_controller(), path)
     if session.wants_json:
         session.print_document(
