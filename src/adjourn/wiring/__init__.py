@@ -64,7 +64,7 @@ def new_id() -> str:
 
 
 def find_root(given: str | None, *, start: str | None = None) -> str:
-    """Return the store's directory: the one given, the nearest upwards from here or a start, or where a new one belongs.
+    """Return the store's directory: the given or nearest one, or where a new one belongs.
 
     Of a store that machines share, it is the place of its files on this machine.
     """
