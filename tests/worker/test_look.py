@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 from adjourn.stores.sqlite.rows import SQL
 from adjourn.stores.sqlite.store import SqliteStore
 
