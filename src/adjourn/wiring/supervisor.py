@@ -1,6 +1,7 @@
 """Puts a supervisor together."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 
 import msgspec

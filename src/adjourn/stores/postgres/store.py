@@ -313,7 +313,9 @@ class PostgresStore:
         try:
             ((status,),) = self._db.all(_STATUS, number)
             is_another = (
-                status == "committed" and evidence is not None and not self._has_left(evidence, number)
+                status == "committed"
+                and evidence is not None
+                and not self._has_left(evidence, number)
             )
         except psycopg.OperationalError:
             return None
