@@ -32,6 +32,7 @@ def office_of(store: PostgresStore) -> Office:
     """Return an office whose people are logins of the database."""
     office = desk(store)
     office.me = Principal(name=f"db:{store.login[0]}")
+    office.now = store.now()  # the database believes in no other time
     return office
 
 
@@ -350,7 +351,8 @@ NAMED_BY = {
 }
 SEAL = b"""
 SELECT adjourn.seal_events(
-    2, ARRAY[(SELECT no FROM adjourn.task ORDER BY state = 'running' DESC LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea]
+    (SELECT max(version) FROM adjourn.schema_version),
+    ARRAY[(SELECT no FROM adjourn.task ORDER BY state = 'running' DESC LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea]
 )
 """
 
@@ -368,7 +370,7 @@ def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(office:
         told = {(kind, name): may for kind, may in TOLD_BY.items()} | {("ask_opened", by): may for by, may in NAMED_BY.items()}
         told |= {("ask_approved", by): set() for by in ("adjourn", "policy", "file:uid:0")}
         for (kind, by), may in told.items():
-            body = event_body(Event(task_id=task.id, kind=kind, by=by, at=1))
+            body = event_body(Event(task_id=task.id, kind=kind, by=by, at=office.now))
             with contextlib.nullcontext() if role in may else pytest.raises(errors.InsufficientPrivilege):
                 login.execute(SEAL % f"'\\x{body.hex()}'".encode())
 
@@ -428,7 +430,9 @@ FORGERIES = {
     "its own, and the trail does not tell": "'db:' || session_user, 'L1'",
 }
 APPROVE = """
-SELECT adjourn.write_ask(no, 'approved', call, expires_at, 1, {}, NULL, body) FROM adjourn.ask WHERE state = 'pending'
+SELECT adjourn.write_ask(
+    no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {}, NULL, body
+) FROM adjourn.ask WHERE state = 'pending'
 """
 
 
