@@ -22,6 +22,7 @@ import adjourn.controller.batches
 import adjourn.controller.decisions
 import adjourn.controller.edits
 import adjourn.controller.endings
+import adjourn.controller.forgotten_starts
 import adjourn.controller.gate
 import adjourn.controller.plans
 import adjourn.controller.reasons
@@ -652,10 +653,10 @@ MODULES = (
     adjourn.controller.runs,
     adjourn.controller.asks,
     adjourn.controller.batches,
+    adjourn.controller.forgotten_starts,
     adjourn.controller.agents,
     adjourn.controller.transaction,
     adjourn.controller.endings,
-    adjourn.controller.asks,
     adjourn.controller.edits,
     adjourn.controller.gate,
     adjourn.controller.reasons,

@@ -127,9 +127,9 @@ def test_a_swap_between_the_look_and_the_start_runs_no_other_bytes(
                     workspace=str(tmp_path),
                     pause_on_approval=True,
                 )
-                task = controller.start(spec, by=ME)
+                task = controller.tasks.start(spec, by=ME)
                 (ask,) = controller.scene(task.id).open_asks
-                controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
+                controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
                 order = f"{kind}\t{chance.randint(1, EVENTS)}\t{target.file}\t{target.other}"
                 assert _said(attacker, order) == "armed"
                 with controller.store.read() as view:

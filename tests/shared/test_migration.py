@@ -27,10 +27,10 @@ def lively(office: Office) -> None:
     office.run(office.start(), asking=("region",))
     parent = office.begin(office.start())
     office.start_inside(parent.run)
-    office.controller.finish(parent.run, ASKS_10)
+    office.controller.runs.finish(parent.run, ASKS_10)
     gone = office.run(office.start())
-    office.controller.forget(gone.id, by=ME)
-    office.controller.keep(task.id, "saved", b"\x00\xff")
+    office.controller.tasks.forget(gone.id, by=ME)
+    office.controller.documents.keep(task.id, "saved", b"\x00\xff")
     office.lost()
 
 

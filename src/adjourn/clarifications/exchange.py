@@ -106,7 +106,7 @@ def _take(controller: Controller, root: str, task_id: str, found: files.Found) -
         raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
     response = files.response_of(found.content, task_id=task_id)
     by = Principal(name=f"file:uid:{found.owner}")
-    if not controller.respond(task_id, replies_to(response, asks), digest=digest, by=by):
+    if not controller.asks.respond(task_id, replies_to(response, asks), digest=digest, by=by):
         return False
     files.remove(files.refused_path(root, task_id))
     log.say(log.READY.format(agent=task_id))
@@ -115,12 +115,12 @@ def _take(controller: Controller, root: str, task_id: str, found: files.Found) -
 
 def clear_taken(controller: Controller, root: str, task_id: str) -> None:
     """Take away a response that was taken, so that it is never taken for an answer to the next request."""
-    taken = controller.kept(task_id, RESPONSE)
+    taken = controller.documents.read(task_id, RESPONSE)
     if taken is None:
         return
     if files.response_digest(root, task_id) == taken:
         files.remove(files.response_path(root, task_id))
-    controller.keep(task_id, RESPONSE, None)
+    controller.documents.keep(task_id, RESPONSE, None)
 
 
 # --- requests and checkpoints go out --------------------------------------------------------------
@@ -144,13 +144,13 @@ def write_checkpoint(
         response_path=files.response_path(root, task.id),
     )
     content = encoded_checkpoint(whole)
-    controller.keep(task.id, CHECKPOINT, content)
+    controller.documents.keep(task.id, CHECKPOINT, content)
     files.write_checkpoint(root, task.id, content)
 
 
 def recover(controller: Controller, root: str) -> list[Task]:
     """Settle what dead supervisors left, as they would have done."""
-    settled = controller.recover()
+    settled = controller.runs.recover()
     for task in settled:
         close_run(controller, root, task)
     return settled
@@ -199,10 +199,10 @@ def _announce(controller: Controller, task: Task) -> None:
 
 def prompt_of(controller: Controller, task_id: str) -> str | None:
     """Return what an agent is told when it goes on, once its clarification is answered."""
-    answers = controller.answers(task_id)
+    answers = controller.asks.answers(task_id)
     if answers is None:
         return None
-    kept = controller.kept(task_id, CHECKPOINT)
+    kept = controller.documents.read(task_id, CHECKPOINT)
     try:
         checkpoint = read_checkpoint(kept) if kept else Checkpoint(agent_id=task_id)
     except msgspec.DecodeError:
@@ -217,7 +217,7 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     if run.resumed_from is None:
         files.remove(*files.all_paths(root, run.task_id))  # a run from nothing begins with nothing
         return {}
-    answers = controller.answers(run.task_id)
+    answers = controller.asks.answers(run.task_id)
     prompt = prompt_of(controller, run.task_id)
     if answers is None or prompt is None:
         return {}
@@ -237,7 +237,7 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
 
 def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[str, str]:
     """Put what a reviewer wants changed where a run finds it, and return what to add to its environment."""
-    feedback = controller.feedback(run)
+    feedback = controller.asks.feedback(run)
     if not feedback:
         return {}
     path = os.path.join(place, "feedback.md")
@@ -247,7 +247,7 @@ def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[st
 
 def announce_resumed(controller: Controller, root: str, run: Run) -> None:
     """Say that a run has begun that follows a clarification."""
-    if run.resumed_from and files.is_used(root) and controller.answers(run.task_id):
+    if run.resumed_from and files.is_used(root) and controller.asks.answers(run.task_id):
         log.say(log.RESUMED.format(agent=run.task_id))
 
 
@@ -255,10 +255,10 @@ def _write_response(
     controller: Controller, root: str, task_id: str, answers: dict[str, str], *, at: int
 ) -> None:
     """Write down answers that came another way, for an agent that reads files."""
-    if controller.kept(task_id, RESPONSE) is not None and os.path.lexists(
+    if controller.documents.read(task_id, RESPONSE) is not None and os.path.lexists(
         files.response_path(root, task_id)
     ):
         return
     content = files.write_response(root, task_id, answers, at=at)
-    controller.keep(task_id, RESPONSE, sha256(content))
+    controller.documents.keep(task_id, RESPONSE, sha256(content))
     log.say(log.WRITTEN)

@@ -8,16 +8,16 @@ from functools import cached_property
 from typing import Any, TextIO
 
 from adjourn.cli.terminal import CUSTOMARY_COLUMNS, columns_of, speak_utf8
-from adjourn.controller.decisions import Desk
+from adjourn.controller.decisions import Decisions
 from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import command_rows, prose, wrap
-from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
+from adjourn.wiring import enclosing_run, find_root, has_responses, open_decisions
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:  # starting is a hot path: a short verb needs the desk only
+if TYPE_CHECKING:  # starting is a hot path: a short verb needs the decisions only
     from adjourn.controller.controller import Controller
 
 _UNBOUNDED = 100_000
@@ -35,7 +35,7 @@ class Session:
         # From inside a run, where a sandbox may hide the user's state directory
         self.only_asks = False
         self._controller: Controller | None = None
-        self._desk: Desk | None = None
+        self._decisions: Decisions | None = None
         self._clock: Callable[[], int] | None = None
 
     @property
@@ -58,18 +58,17 @@ class Session:
         return os.path.lexists(self.root)
 
     @property
-    def desk(self) -> Desk:
+    def decisions(self) -> Decisions:
         """What decides on an existing store.
 
-        The whole controller only where dead supervisors or files left something to do.
+        That of the whole controller where dead supervisors or files left something to do.
         """
-        if self._desk is None:
+        if self._decisions is None:
             self.require_store()
-            desk = open_desk(self.root)
-            self._desk = (
-                desk if desk.is_settled and not has_responses(self.root) else self.controller
-            )
-        return self._desk
+            decisions = open_decisions(self.root)
+            is_settled = decisions.is_settled and not has_responses(self.root)
+            self._decisions = decisions if is_settled else self.controller.decisions
+        return self._decisions
 
     @property
     def controller(self) -> "Controller":
@@ -78,7 +77,8 @@ class Session:
             from adjourn.wiring.controller import open_controller
 
             self.require_store()
-            self._controller = self._desk = open_controller(self.root, for_asking=self.only_asks)
+            self._controller = open_controller(self.root, for_asking=self.only_asks)
+            self._decisions = self._controller.decisions
             self.settle(self._controller)
         return self._controller
 
@@ -87,7 +87,7 @@ class Session:
 
         That of this machine may be an hour off.
         """
-        return (self._clock or self.desk.now)()
+        return (self._clock or self.decisions.now)()
 
     def require_store(self) -> None:
         """Refuse to go on where there is no store: only a new task makes one."""
@@ -110,7 +110,7 @@ class Session:
     def settle(self, controller: "Controller") -> None:
         """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""
         self._clock = controller.now
-        settled = controller.recover()
+        settled = controller.runs.recover()
         if settled:
             from adjourn.clarifications.exchange import close_run
             from adjourn.supervision.manifest_file import project
@@ -135,7 +135,7 @@ class Session:
     def principal(self) -> Principal:
         """Who is at the other end, as the store says, and the run it is part of, if any."""
         if self.has_store:
-            return self.desk.principal(inside_run=self.inside_run)
+            return self.decisions.principal(inside_run=self.inside_run)
         return Principal(name=f"uid:{os.getuid()}", inside_run=self.inside_run)
 
     @property

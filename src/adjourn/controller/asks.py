@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from adjourn.controller.context import Equipped
-from adjourn.controller.reasons import tell_start
-from adjourn.controller.transaction import ASKED, POLICY, Asked, Steps
+from adjourn.controller.context import Context
+from adjourn.controller.decisions import Decisions
+from adjourn.controller.reasons import Reasons, tell_start
+from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply
 from adjourn.core.call import EDITABLE, ORIGINAL, Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
@@ -32,38 +33,38 @@ FindReason = Callable[[View, Call], Reason | NoReason]  # why a call may be hand
 
 
 def ask(
-    step: Steps, task: Task, run: Run, question: Question, *, request: str = ""
+    tx: Transaction, task: Task, run: Run, question: Question, *, request: str = ""
 ) -> tuple[Ask, Task]:
     """Register a question, or find it again with its answer.
 
     Of the same request, if it belongs to one.
     """
     key = f"{ASKED}{question.found_by or question.key}"
-    slot = slot_of(task.session_id, key + request, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_ask(step, question, slot=slot)
+    slot = slot_of(task.session_id, key + request, 1 + tx.rows.count_turns(run.id, key))
+    found = _earlier_ask(tx, question, slot=slot)
     if found is None:
         asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
-        found, task = step.open_ask(
+        found, task = tx.open_ask(
             task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked
         )
-    step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
+    tx.rows.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     return found, task
 
 
-def _earlier_ask(step: Steps, question: Question, *, slot: str) -> Ask | None:
-    found = step.tx.ask_in_slot(slot)
+def _earlier_ask(tx: Transaction, question: Question, *, slot: str) -> Ask | None:
+    found = tx.rows.ask_in_slot(slot)
     if (
         found
         and found.is_open
         and (found.prompt, found.choices) != (question.prompt, question.choices)
     ):
-        step.withdraw(found)
+        tx.withdraw(found)
         return None
     return found
 
 
 def register(
-    step: Steps, task: Task, run: Run, request: Request, *, name: str = ""
+    tx: Transaction, task: Task, run: Run, request: Request, *, name: str = ""
 ) -> tuple[Clarification, list[Ask]]:
     """Register all questions of a request, or find them again.
 
@@ -71,33 +72,33 @@ def register(
     """
     asks: list[Ask] = []
     for question in request.questions:
-        found, task = ask(step, task, run, question, request=name)
+        found, task = ask(tx, task, run, question, request=name)
         asks.append(found)
     clarification = Clarification(
-        id=f"clarif_{step.new_id()}",
+        id=f"clarif_{tx.new_id()}",
         request=request,
         asks=tuple(found.id for found in asks),
-        asked_at=step.now,
+        asked_at=tx.now,
     )
     if any(found.is_open for found in asks):
-        step.tx.keep_document(task.id, CLARIFICATION, msgspec.json.encode(clarification))
-        step.tx.keep_document(task.id, RESPONSE, None)
+        tx.rows.keep_document(task.id, CLARIFICATION, msgspec.json.encode(clarification))
+        tx.rows.keep_document(task.id, RESPONSE, None)
     return clarification, asks
 
 
-def register_left(step: Steps, task: Task, run: Run, left: Left) -> None:
+def register_left(tx: Transaction, task: Task, run: Run, left: Left) -> None:
     """Register what a process asks by the files that it left.
 
     A response to what it asked before stays one that was taken.
     """
-    taken = step.tx.document(task.id, RESPONSE)
+    taken = tx.rows.document(task.id, RESPONSE)
     if left.request:
         # Whoever knows files only does not ask again what was answered: its next request may begin
         # at Q1 anew.
-        register(step, task, run, left.request, name=f"\n{sha256(left.checkpoint).hex()}")
+        register(tx, task, run, left.request, name=f"\n{sha256(left.checkpoint).hex()}")
     if taken is not None and taken == left.response:
-        step.tx.keep_document(task.id, RESPONSE, taken)
-    step.tx.keep_document(task.id, CHECKPOINT, left.checkpoint)
+        tx.rows.keep_document(task.id, RESPONSE, taken)
+    tx.rows.keep_document(task.id, CHECKPOINT, left.checkpoint)
 
 
 def is_known_ask(view: View, task: Task, left: Left) -> bool:
@@ -108,13 +109,13 @@ def is_known_ask(view: View, task: Task, left: Left) -> bool:
     return view.document(task.id, CHECKPOINT) == left.checkpoint
 
 
-def collect(step: Steps, run: Run, ask_ids: Sequence[str]) -> list[Ask]:
+def collect(tx: Transaction, run: Run, ask_ids: Sequence[str]) -> list[Ask]:
     """Return asks if all of them are settled, and remember that the run got them; else nothing."""
-    asks = [step.tx.ask(ask_id) for ask_id in ask_ids]
+    asks = [tx.rows.ask(ask_id) for ask_id in ask_ids]
     if any(found.is_open for found in asks):
         return []
     for found in asks:
-        step.tx.close_turn(run.id, found.id)
+        tx.rows.close_turn(run.id, found.id)
     return asks
 
 
@@ -128,7 +129,7 @@ def clarification_of(view: View, task_id: str) -> Clarification | None:
 
 
 def propose(
-    step: Steps,
+    tx: Transaction,
     task: Task,
     run: Run,
     proposal: Proposal,
@@ -138,21 +139,21 @@ def propose(
 ) -> tuple[Ask, Call]:
     """Put a call before a person, or find it again; an approved one is handed out, once."""
     key = f"{ASKED}call:{proposal.key}"
-    slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_proposal(step, proposal, slot=slot)
-    call = step.tx.call(task.id, found.call or 0) if found else None
-    reason = find_reason(step.tx, call) if call and call.state is CallState.APPROVED else None
+    slot = slot_of(task.session_id, key, 1 + tx.rows.count_turns(run.id, key))
+    found = _earlier_proposal(tx, proposal, slot=slot)
+    call = tx.rows.call(task.id, found.call or 0) if found else None
+    reason = find_reason(tx.rows, call) if call and call.state is CallState.APPROVED else None
     if found and call and isinstance(reason, NoReason):
-        step.move(call, CallMove.WITHDRAW)
+        tx.move(call, CallMove.WITHDRAW)
         if allows_ask(found.state, AskMove.WITHDRAW):
-            step.settle_ask(found, AskMove.WITHDRAW, text=reason.why, by=POLICY)
+            tx.settle_ask(found, AskMove.WITHDRAW, text=reason.why, by=POLICY)
         proposal = msgspec.structs.replace(proposal, prompt=f"{proposal.prompt} ({reason.why})")
         found = None
-    found = found or _new_proposal(step, task, run, proposal, judgement, slot=slot)
-    step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
-    call = step.tx.call(task.id, found.call or 0)
+    found = found or _new_proposal(tx, task, run, proposal, judgement, slot=slot)
+    tx.rows.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
+    call = tx.rows.call(task.id, found.call or 0)
     if call.state is CallState.APPROVED and isinstance(reason, Reason):
-        return found, hand_out(step, run, call, reason)
+        return found, hand_out(tx, run, call, reason)
     if found.state is AskState.APPROVED:
         raise AlreadyDone(
             f"call {call.id} is {call.state}: it was handed out before",
@@ -161,40 +162,40 @@ def propose(
     return found, call
 
 
-def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | None:
+def _earlier_proposal(tx: Transaction, proposal: Proposal, *, slot: str) -> Ask | None:
     """Return what was asked before, unless its bytes were others, or its call failed.
 
     Then a person is asked again.
     """
-    found = step.tx.ask_in_slot(slot)
+    found = tx.rows.ask_in_slot(slot)
     if found is None:
         return None
-    call = step.tx.call(found.task_id, found.call or 0)
-    if _proposed_digest(step, call) == digest_of(proposal.body):
+    call = tx.rows.call(found.task_id, found.call or 0)
+    if _proposed_digest(tx, call) == digest_of(proposal.body):
         return None if call.state is CallState.FAILED else found
     if found.is_open:
-        step.withdraw(found)
+        tx.withdraw(found)
     elif call.state is CallState.APPROVED:
-        step.move_call(call.task_id, call.number, CallMove.WITHDRAW)
+        tx.move_call(call.task_id, call.number, CallMove.WITHDRAW)
     return None
 
 
-def _proposed_digest(step: Steps, call: Call) -> str:
+def _proposed_digest(tx: Transaction, call: Call) -> str:
     """Return the digest of what the process proposed, whatever a person made of it."""
-    original = step.tx.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+    original = tx.rows.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
     return digest_of(original) if original is not None else call.digest
 
 
 def _new_proposal(
-    step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str
+    tx: Transaction, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str
 ) -> Ask:
     number = task.asks + 1
-    call = step.new_tool_call(
+    call = tx.new_tool_call(
         task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number
     )
-    counted = step.save(task, calls=call.number)
+    counted = tx.save(task, calls=call.number)
     if proposal.editable is not None:
-        step.tx.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposal.editable)
+        tx.rows.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposal.editable)
     asked = Asked(
         prompt=proposal.prompt,
         key=proposal.key,
@@ -204,95 +205,94 @@ def _new_proposal(
     )
     asked["terms"] = judgement.terms_of_ask
     expires_after = judgement.expiry(proposal.expires_after)
-    found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked)
-    return _turned_down(step, found, call, judgement) if judgement.is_turned_down else found
+    found, _ = tx.open_ask(counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked)
+    return _turned_down(tx, found, call, judgement) if judgement.is_turned_down else found
 
 
-def _turned_down(step: Steps, found: Ask, call: Call, judgement: Judgement) -> Ask:
+def _turned_down(tx: Transaction, found: Ask, call: Call, judgement: Judgement) -> Ask:
     """Reject what the policy never allows, at once."""
-    step.move_call(call.task_id, call.number, CallMove.REJECT)
-    return step.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
+    tx.move_call(call.task_id, call.number, CallMove.REJECT)
+    return tx.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
 
 
-def hand_out(step: Steps, run: Run, call: Call, reason: Reason) -> Call:
+def hand_out(tx: Transaction, run: Run, call: Call, reason: Reason) -> Call:
     """Let the process make its call.
 
     From here on only its own word, the end of its run or a person moves it.
     """
-    step.move_call(call.task_id, call.number, CallMove.CLAIM, claimed_by=run.id)
-    handed = step.move_call(call.task_id, call.number, CallMove.EXECUTE)
-    tell_start(step, run, handed, reason)
+    tx.move_call(call.task_id, call.number, CallMove.CLAIM, claimed_by=run.id)
+    handed = tx.move_call(call.task_id, call.number, CallMove.EXECUTE)
+    tell_start(tx, run, handed, reason)
     return handed
 
 
-class Asking(Equipped):
-    """Applies the rules inside a run."""
+class Asks:
+    """Applies the rules to what a running process asks."""
+
+    def __init__(self, context: Context, decisions: Decisions) -> None:
+        self._context = context
+        self._decisions = decisions
+        self._reasons = Reasons(context)
 
     def ask(self, run_id: str, question: Question) -> Ask:
         """Register a question of a running process, or return it with its answer.
 
         The n-th with a key is the n-th ask.
         """
-        with self._steps() as step:
-            found, _ = ask(step, *step.running(run_id), question)
+        with self._context.change() as tx:
+            found, _ = ask(tx, *tx.running(run_id), question)
             return found
 
     def clarify(self, run_id: str, request: Request) -> tuple[Clarification, list[Ask]]:
         """Register the questions of a running process, all in one moment, or return them with their answers."""
-        with self._steps() as step:
-            return register(step, *step.running(run_id), request)
+        with self._context.change() as tx:
+            return register(tx, *tx.running(run_id), request)
 
     def collect(self, run_id: str, ask_ids: Sequence[str]) -> list[Ask]:
         """Return asks to the running process that waits for them, if all are settled.
 
         Else nothing.
         """
-        with self._steps() as step:
-            _, run = step.running(run_id)
-            return collect(step, run, ask_ids)
+        with self._context.change() as tx:
+            _, run = tx.running(run_id)
+            return collect(tx, run, ask_ids)
 
     def propose(self, run_id: str, proposal: Proposal) -> tuple[Ask, Call]:
         """Put a call of a running process before a person.
 
         An approved one is handed out to it, once.
         """
-        with self._steps() as step:
-            task, run = step.running(run_id)
-            judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
+        with self._context.change() as tx:
+            task, run = tx.running(run_id)
+            judgement = self._context.gate.judge(tx.rows, task, proposal.tool, proposal.body)
             found, call = propose(
-                step, task, run, proposal, judgement, find_reason=self._reason_to_hand_out
+                tx, task, run, proposal, judgement, find_reason=self._reason_to_hand_out
             )
         if call.state is CallState.EXECUTING:
-            self._processes.leave_start_mark(call.id, StartMark(place=run_id, digest=call.digest))
+            self._context.processes.leave_start_mark(
+                call.id, StartMark(place=run_id, digest=call.digest)
+            )
         return found, call
 
     def _reason_to_hand_out(self, view: View, call: Call) -> Reason | NoReason:
-        mark = self._processes.start_mark(call.id, place="")
+        mark = self._context.processes.start_mark(call.id, place="")
         if mark and not is_known(mark.place, call, view.told(call.task_id, limit=-1)):
             ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
             return NoReason(
                 why="it was started before the store was set back, and may have run", ask=ask
             )
-        return self._proofs.reason(view, call)
+        return self._reasons.verify(view, call)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
         """Take a process's word on what became of the call that it was handed."""
-        with self._steps() as step:
-            task, run = step.running(run_id)
-            step.move_call(task.id, call.number, move)
-            step.tell(task.id, "call_closed", run=run.number, call=call.number, move=move.value)
-
-    def keep(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task.
-
-        What its process saved, its checkpoint, or which response was taken.
-        """
-        with self._steps() as step:
-            step.tx.keep_document(task_id, name, body)
+        with self._context.change() as tx:
+            task, run = tx.running(run_id)
+            tx.move_call(task.id, call.number, move)
+            tx.tell(task.id, "call_closed", run=run.number, call=call.number, move=move.value)
 
     def answers(self, task_id: str) -> dict[str, str] | None:
         """Return the answers to a task's newest clarification, or None while it has none or is not answered whole."""
-        with self._store.read() as view:
+        with self._context.store.read() as view:
             clarification = clarification_of(view, task_id)
             asks = [view.ask(ask_id) for ask_id in clarification.asks] if clarification else []
         if not asks or any(ask.state is not AskState.ANSWERED for ask in asks):
@@ -305,7 +305,7 @@ class Asking(Equipped):
             return []
         from adjourn.core.review import feedback_of  # seldom: most work is not reviewed
 
-        with self._store.read() as view:
+        with self._context.store.read() as view:
             reviews = [
                 ask
                 for ask in view.asks(run.task_id)
@@ -325,8 +325,8 @@ class Asking(Equipped):
 
         However often it is seen, it counts once.
         """
-        with self._steps() as step:
-            if step.tx.document(task_id, RESPONSE) == digest:
+        with self._context.change() as tx:
+            if tx.rows.document(task_id, RESPONSE) == digest:
                 return []  # somebody took it in this very moment
-            step.tx.keep_document(task_id, RESPONSE, digest)
-            return self._decide(step, replies, by=by)
+            tx.rows.keep_document(task_id, RESPONSE, digest)
+            return self._decisions.record(tx, replies, by=by)

@@ -3,11 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from adjourn.controller.agents import Driving
-from adjourn.controller.asks import Asking
+from adjourn.controller.agents import Agents
+from adjourn.controller.asks import Asks
+from adjourn.controller.context import Context
+from adjourn.controller.decisions import Decisions
+from adjourn.controller.documents import Documents
 from adjourn.controller.plans import Plans
+from adjourn.controller.runs import Runs
 from adjourn.controller.signing import Signing
 from adjourn.controller.standing import report_of, standing_of
+from adjourn.controller.tasks import Tasks
 from adjourn.core.ask import Ask
 from adjourn.core.call import ORIGINAL, Call
 from adjourn.core.diffstat import CHANGES, Diffstat, noted_changes
@@ -62,15 +67,28 @@ def _changes(view: View, task: Task) -> Diffstat | None:
     return noted_changes(view.document(task.id, CHANGES), run=task.runs)
 
 
-class Controller(Plans, Asking, Driving, Signing):
+class Controller:
     """Applies the rules.
 
     Every surface and every supervisor calls it; nothing else writes to the store.
     """
 
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.store = context.store  # for reading
+        self.now = context.clock
+        self.decisions = Decisions(context)
+        self.signing = Signing(context, self.decisions)
+        self.documents = Documents(context)
+        self.agents = Agents(context)
+        self.asks = Asks(context, self.decisions)
+        self.runs = Runs(context, self.agents)
+        self.tasks = Tasks(context, decisions=self.decisions, runs=self.runs)
+        self.plans = Plans(context, tasks=self.tasks, runs=self.runs)
+
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""
-        with self._store.read() as view:
+        with self.store.read() as view:
             task = view.task(task_id)
             run = view.run(task_id, task.runs) if task.runs else None
             asks = tuple(view.asks_of_run(task_id, task.runs))

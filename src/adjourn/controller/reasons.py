@@ -5,10 +5,13 @@ What one says without the other is no reason.
 
 from collections.abc import Callable
 
-from adjourn.controller.transaction import Steps
-from adjourn.controller.trust import Trust
-from adjourn.core.ask import Ask, AskKind, Principal, Terms
-from adjourn.core.authority.scopes import refuse_terms
+import msgspec
+
+from adjourn.controller.transaction import Transaction
+from adjourn.controller.context import Context
+from adjourn.core.ask import Ask, AskKind, Principal, Terms, Verb
+from adjourn.core.authority.scopes import LOGIN, Level, Scope, refuse_terms, refuse_without
+from adjourn.core.authority.signed import Decision, Signed, decision_of, require_cover
 from adjourn.core.call import COMMAND, Call, digest_of
 from adjourn.core.errors import NotAllowed
 from adjourn.core.reason import (
@@ -25,8 +28,23 @@ from adjourn.core.states import AskState
 from adjourn.core.task import Run
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import View
+from adjourn.ports.world import Signatures
 
+_CHANGED = "the bytes of call {} were changed in the store after it was let through"
 _FEW = 16  # events; most calls start soon after they were let through
+
+
+def signed_name(ask: Ask) -> str:
+    """Name the document of a task that keeps the signature under a reply."""
+    return f"signed:{ask.id}"
+
+
+def signed_reply(
+    signatures: Signatures, signed: Signed, *, carried_by: Principal
+) -> tuple[Principal, Decision]:
+    """Return who signed a decision, and what. A signature brought from inside a run counts as such."""
+    signer = signatures.signer(signed.document.encode(), signed.signature)
+    return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
 
 
 class Told:
@@ -71,10 +89,10 @@ class Told:
 
 
 def tell_start(
-    step: Steps, run: Run, call: Call, reason: Reason, *, pid: int | None = None
+    tx: Transaction, run: Run, call: Call, reason: Reason, *, pid: int | None = None
 ) -> None:
     """Tell that a call starts, and what lets it start: `audit verify` looks for that."""
-    step.tell(
+    tx.tell(
         call.task_id,
         "call_executing",
         run=run.number,
@@ -91,14 +109,53 @@ def tell_start(
 class Reasons:
     """Knows why calls may start, but for what the policy says."""
 
-    def __init__(self, trust: Trust) -> None:
-        self._trust = trust
+    def __init__(self, context: Context) -> None:
+        self._trust = context.trust
+        self._signatures = context.signatures
 
-    def find(self, view: View, call: Call) -> Reason | NoReason:
+    def verify(self, view: View, call: Call) -> Reason | NoReason:
         """Return why a call may start.
 
-        Whether the policy agrees, and files and signatures hold, is for others to say.
+        Verifies its bytes, the signature under its approval, the approver's scopes and the trail.
         """
+        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+        try:
+            if digest_of(call.body) != call.digest:
+                raise NotAllowed(_CHANGED.format(call.id), way_out="adjourn audit verify")
+            if ask and (ask.terms.signed or ask.level == Level.L2):
+                self._require_signature(view, call, ask)
+            # The login that approved may have lost its scope since
+            by = ask.settled_by if ask and ask.state is AskState.APPROVED else None
+            if by and by.startswith(LOGIN):
+                if Scope.APPROVE not in self._trust.rights(Principal(name=by)).scopes:
+                    way_out = f"adjourn show {call.task_id}"
+                    raise NotAllowed(f"{by} may not approve any more", way_out=way_out)
+        except NotAllowed as error:
+            return NoReason(why=error.sentence, ask=ask)
+        return self._find(view, call)
+
+    def verify_again(self, view: View, call: Call) -> Reason | NoReason:
+        """Return the same a moment after `verify`, without verifying the signature again."""
+        if digest_of(call.body) != call.digest:
+            return NoReason(why=_CHANGED.format(call.id))
+        return self._find(view, call)
+
+    def _require_signature(self, view: View, call: Call, ask: Ask) -> None:
+        """Refuse a call unless a signature covers its bytes, by a signer who may approve now."""
+        kept = view.document(ask.task_id, signed_name(ask))
+        if kept is None:
+            raise NotAllowed(
+                f"call {call.id} has no signature that covers it",
+                way_out=f"adjourn restart {call.task_id}",
+            )
+        signed = msgspec.json.decode(kept, type=Signed)
+        carrier = Principal(name="adjourn")
+        signer, decision = signed_reply(self._signatures, signed, carried_by=carrier)
+        require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
+        refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
+
+    def _find(self, view: View, call: Call) -> Reason | NoReason:
+        """Return why a call may start, as the store and the trail agree."""
         told = Told(view, call.task_id)
         ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
         history = told.history(call.number)

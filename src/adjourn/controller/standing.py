@@ -3,7 +3,7 @@
 import msgspec
 
 from adjourn.controller.batches import REPORT
-from adjourn.controller.transaction import ASKED, Steps, children_left_open
+from adjourn.controller.transaction import ASKED, Transaction, children_left_open
 from adjourn.core.agent.calls import Report, Spent
 from adjourn.core.agent.transcript import BEGAN, REACHED
 from adjourn.core.errors import Misuse, NotFound
@@ -14,17 +14,17 @@ from adjourn.core.text.render import visible
 from adjourn.ports.store import View
 
 
-def note_reach(step: Steps, task: Task, run: Run) -> None:
+def note_reach(tx: Transaction, task: Task, run: Run) -> None:
     """Write down how many messages there are when a run ends, and where its session began."""
-    began = int(step.tx.document(task.id, BEGAN) or 0)
-    reached = f"{began} {step.tx.count_messages(task.id)}"
-    step.tx.keep_document(task.id, f"{REACHED}{run.number}", reached.encode())
+    began = int(tx.rows.document(task.id, BEGAN) or 0)
+    reached = f"{began} {tx.rows.count_messages(task.id)}"
+    tx.rows.keep_document(task.id, f"{REACHED}{run.number}", reached.encode())
 
 
-def begin_anew(step: Steps, task: Task) -> None:
+def begin_anew(tx: Transaction, task: Task) -> None:
     """Write down that all messages so far belong to sessions before a restart."""
-    if messages := step.tx.count_messages(task.id):
-        step.tx.keep_document(task.id, BEGAN, str(messages).encode())
+    if messages := tx.rows.count_messages(task.id):
+        tx.rows.keep_document(task.id, BEGAN, str(messages).encode())
 
 
 def reach_of(view: View, task: Task, at: str | None) -> tuple[int, int]:

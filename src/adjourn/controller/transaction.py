@@ -1,4 +1,4 @@
-"""The small steps that every change is made of, inside one transaction."""
+"""What every change is made of: tasks, runs, calls and asks, moved inside one transaction."""
 
 from typing import Required, TypedDict, Unpack
 
@@ -74,11 +74,11 @@ class Asked(TypedDict, total=False):
     review: bool
 
 
-class Steps:
-    """One transaction at one moment, and what can be done in it."""
+class Transaction:
+    """One transaction of the store, at one moment."""
 
-    def __init__(self, tx: Change, *, now: int, new_id: NewId) -> None:
-        self.tx = tx
+    def __init__(self, rows: Change, *, now: int, new_id: NewId) -> None:
+        self.rows = rows
         self.now = now
         self.new_id = new_id
 
@@ -89,7 +89,7 @@ class Steps:
         new = msgspec.structs.replace(
             task, updated_at=self.now, version=task.version + 1, **changes
         )
-        self.tx.save_task(task, new)
+        self.rows.save_task(task, new)
         return new
 
     def tell(
@@ -99,7 +99,7 @@ class Steps:
         known: dict[str, str | int | None] = {
             name: fact for name, fact in facts.items() if fact is not None
         }
-        self.tx.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
+        self.rows.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
 
     def enqueue(self, task: Task, move: Move, *, by: str) -> Task:
         """Make a move that leads to the queue, with the call to run next."""
@@ -134,14 +134,14 @@ class Steps:
         """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
         if task.state is not TaskState.WAITING:
             return task
-        asks = self.tx.asks_of_run(task.id, task.runs)
+        asks = self.rows.asks_of_run(task.id, task.runs)
         reviewed = next((ask for ask in asks if ask.review and not ask.is_open), None)
         if reviewed:
             return self._reviewed(task, reviewed, by=by)
         rejected = next((ask for ask in asks if self._is_refusal(ask)), None)
         if rejected and task.spec.on_rejection is OnRejection.FAIL:
             return self._refuse(task, rejected, by=by)
-        if is_blocked(self.tx, task):
+        if is_blocked(self.rows, task):
             return task
         return self.enqueue(task, Move.SETTLE, by=by)
 
@@ -151,7 +151,7 @@ class Steps:
         A process hears of its own calls by itself.
         """
         return ask.state in _REFUSALS and (
-            ask.call is None or self.tx.call(ask.task_id, ask.call).tool == COMMAND
+            ask.call is None or self.rows.call(ask.task_id, ask.call).tool == COMMAND
         )
 
     def _refuse(self, task: Task, rejected: Ask, *, by: str, said: str | None = None) -> Task:
@@ -186,7 +186,7 @@ class Steps:
                 return self._refuse(task, ask, by=by)
 
     def _accept(self, task: Task, ask: Ask, *, by: str) -> Task:
-        run = self.tx.run(task.id, task.runs)
+        run = self.rows.run(task.id, task.runs)
         self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
         accepted = self.save(task, state=after(task.state, Move.ACCEPT))
         self.tell(accepted.id, "task_accepted", by=by, ask=ask.id)
@@ -211,12 +211,12 @@ class Steps:
 
     def wake_parent(self, task: Task) -> None:
         """Queue the task that left because this one was not done."""
-        parent = parent_of(self.tx, task)
+        parent = parent_of(self.rows, task)
         if task.state not in ENDED or parent is None or parent.state is not TaskState.WAITING:
             return
         if any(
             turn.thing == task.id
-            for turn in self.tx.turns_left_open(run_id(parent.id, parent.runs))
+            for turn in self.rows.turns_left_open(run_id(parent.id, parent.runs))
         ):
             self.go_on(parent, by=ADJOURN)
 
@@ -225,8 +225,8 @@ class Steps:
 
         Else a new session would have it done a second time.
         """
-        for child in children_left_open(self.tx, run_id(task.id, task.runs)):
-            if child.state in _IDLE and not self.tx.calls_in(child.id, CallState.UNCERTAIN):
+        for child in children_left_open(self.rows, run_id(task.id, task.runs)):
+            if child.state in _IDLE and not self.rows.calls_in(child.id, CallState.UNCERTAIN):
                 self.cancel_children(child)
                 self.withdraw_asks(child)
                 self.withdraw_calls(child)
@@ -242,10 +242,10 @@ class Steps:
 
     def running(self, name: str) -> tuple[Task, Run]:
         """Return a run that has not ended, and its task."""
-        task = self.tx.task(task_of_run(name))
+        task = self.rows.task(task_of_run(name))
         # What runs beside an agent is named by its call
         beside = task.runs if name.count(".") == _DOTS_OF_A_PLACE else 0
-        run = self.tx.run(task.id, number_of_run(name) or beside)
+        run = self.rows.run(task.id, number_of_run(name) or beside)
         if run.state is not RunState.RUNNING:
             raise Conflict(
                 f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}"
@@ -259,13 +259,13 @@ class Steps:
             raise Conflict(
                 f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}"
             )
-        self.tx.fence(current)
+        self.rows.fence(current)
         return task, current
 
     def save_run(self, run: Run, **changes: object) -> Run:
         """Put a changed run in the place of what it was."""
         new = msgspec.structs.replace(run, updated_at=self.now, version=run.version + 1, **changes)
-        self.tx.save_run(run, new)
+        self.rows.save_run(run, new)
         return new
 
     def new_run(self, task: Task, *, call: int, supervisor: str) -> Run:
@@ -281,11 +281,11 @@ class Steps:
             updated_at=self.now,
         )
         run = self._linked(task, run) if task.runs else run
-        self.tx.add_run(run)
+        self.rows.add_run(run)
         return run
 
     def _linked(self, task: Task, run: Run) -> Run:
-        last = self.tx.run(task.id, task.runs)
+        last = self.rows.run(task.id, task.runs)
         if last.session_id == task.session_id:
             # A run that is stopped before its driver has said anything can be resumed as well as
             # the one before it.
@@ -315,7 +315,9 @@ class Steps:
         """Name the driver's own call, so that what its agent calls tc_1 can be called so here."""
         label = f"run_{task.runs + 1}"
         return (
-            label if self.tx.call_labelled(task.id, label) is None else f"{label}_{task.calls + 1}"
+            label
+            if self.rows.call_labelled(task.id, label) is None
+            else f"{label}_{task.calls + 1}"
         )
 
     def new_tool_call(
@@ -342,7 +344,7 @@ class Steps:
             ask=ask,
             label=label,
         )
-        self.tx.add_call(call)
+        self.rows.add_call(call)
         return call
 
     def next_call(self, task: Task, *, by: str) -> Call:
@@ -351,7 +353,7 @@ class Steps:
         The one that was approved, else the task's own command once more.
         """
         approved = [
-            call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND
+            call for call in self.rows.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND
         ]
         if approved:
             return approved[-1]
@@ -364,7 +366,7 @@ class Steps:
 
         Its very bytes, and its approval.
         """
-        last = self.tx.call(task.id, self.tx.run(task.id, task.runs).call)
+        last = self.rows.call(task.id, self.rows.run(task.id, task.runs).call)
         command = msgspec.structs.replace(command_of(last.body), argv=task.spec.argv, env={})
         return self.new_call(
             task, command, state=CallState.APPROVED, by=last.approved_by, ask=last.ask
@@ -372,7 +374,7 @@ class Steps:
 
     def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
         """Move a call along its table."""
-        return self.move(self.tx.call(task_id, number), move, **changes)
+        return self.move(self.rows.call(task_id, number), move, **changes)
 
     def move(self, call: Call, move: CallMove, **changes: object) -> Call:
         """Move a call that was read in this transaction."""
@@ -381,12 +383,12 @@ class Steps:
         moved = msgspec.structs.replace(
             call, state=call_after(call.state, move), version=call.version + 1, **changes
         )
-        self.tx.save_call(call, moved)
+        self.rows.save_call(call, moved)
         return moved
 
     def withdraw_calls(self, task: Task) -> None:
         """Take back what was approved and not started."""
-        for call in self.tx.calls_in(task.id, CallState.APPROVED):
+        for call in self.rows.calls_in(task.id, CallState.APPROVED):
             self.move(call, CallMove.WITHDRAW)
 
     # --- asks -------------------------------------------------------------------------------------
@@ -411,7 +413,7 @@ class Steps:
             expires_at=self._deadline(task, kind, expires_after),
             **what,
         )
-        self.tx.add_ask(ask)
+        self.rows.add_ask(ask)
         self.tell(
             task.id,
             "ask_opened",
@@ -443,7 +445,7 @@ class Steps:
         """Give an ask its reply. With an approval goes the digest of what it lets start."""
         reply = {"reply": text, "settled_by": by, "settled_at": self.now, "level": level}
         settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), **reply)
-        self.tx.save_ask(ask, settled)
+        self.rows.save_ask(ask, settled)
         self.tell(
             ask.task_id,
             f"ask_{settled.state}",
@@ -457,13 +459,13 @@ class Steps:
 
     def withdraw_asks(self, task: Task) -> None:
         """Take back all that a task asks."""
-        for ask in self.tx.open_asks_of(task.id):
+        for ask in self.rows.open_asks_of(task.id):
             self.withdraw(ask)
 
     def withdraw(self, ask: Ask) -> None:
         """Take back an ask, and the call it is about."""
         self.settle_ask(ask, AskMove.WITHDRAW, text=None, by=ADJOURN)
-        if ask.call and self.tx.call(ask.task_id, ask.call).state is CallState.PENDING:
+        if ask.call and self.rows.call(ask.task_id, ask.call).state is CallState.PENDING:
             self.move_call(ask.task_id, ask.call, CallMove.WITHDRAW)
 
 

@@ -43,7 +43,7 @@ class Beside:
 
     def adopt(self, active: Active) -> None:
         """Take over what runs beside an agent whose supervisor is gone."""
-        for call in self._controller.executions(active.run.task_id):
+        for call in self._controller.agents.executions(active.run.task_id):
             self._adopt_call(active, call)
 
     def _adopt_call(self, active: Active, call: Call) -> None:
@@ -51,13 +51,13 @@ class Beside:
         shim = adopt(place, call.shim) if call.shim else None
         if shim:
             active.begin(
-                Execution(self._controller.adopt_call(active.run, call), shim, place=place)
+                Execution(self._controller.agents.adopt_call(active.run, call), shim, place=place)
             )
             self._keep_alive(active.run, place)
             return
-        state = self._controller.state_of(call)
+        state = self._controller.agents.state_of(call)
         if not isinstance(state, StillRuns):  # else its lock is held in another PID namespace
-            self._controller.conclude_call(active.run, call, state)
+            self._controller.agents.conclude_call(active.run, call, state)
 
     def tend(self, active: Active) -> bool:
         """See to what runs beside an agent; say whether all of the run has left."""
@@ -80,9 +80,9 @@ class Beside:
 
     def _give_back(self, active: Active) -> None:
         """Give back what was about to run when the store failed: its gate stayed shut."""
-        for call in self._controller.executions(active.run.task_id):
+        for call in self._controller.agents.executions(active.run.task_id):
             if active.execution is None or call.number != active.execution.call.number:
-                self._controller.release_call(active.run, call)
+                self._controller.agents.release_call(active.run, call)
         active.is_in_doubt = False
 
     def begin(self, active: Active) -> None:
@@ -91,9 +91,9 @@ class Beside:
         A call that the machine could not start is given back and tried again later: it is not a
         failed call. Where something else keeps it from starting, it is tried a few times.
         """
-        call = self._controller.next_execution(active.run.task_id)
+        call = self._controller.agents.next_execution(active.run.task_id)
         try:
-            claimed = self._controller.claim_call(active.run, call) if call else None
+            claimed = self._controller.agents.claim_call(active.run, call) if call else None
         except OSError as error:
             if not is_shortage(error.errno):
                 raise
@@ -107,13 +107,13 @@ class Beside:
             if not is_machines(error):
                 active.failed_starts += 1
             if active.failed_starts < TRIES:
-                self._controller.release_call(active.run, claimed)
+                self._controller.agents.release_call(active.run, claimed)
                 self._retry_later(active)
                 return
             active.failed_starts = 0
             why = error.sentence if isinstance(error, ShimFailed) else error.strerror or str(error)
             result = CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}")
-            self._controller.finish_call(active.run, claimed, result)
+            self._controller.agents.finish_call(active.run, claimed, result)
             return
         execution = Execution(claimed, shim, place=run_directory(self._root, claimed.place))
         self._keep_alive(active.run, execution.place)
@@ -146,26 +146,26 @@ class Beside:
     def _let_through(self, active: Active, execution: Execution, shim: Shim) -> None:
         call = execution.call
         try:
-            if self._controller.execute_call(active.run, call, shim=shim.identity) is None:
+            if self._controller.agents.execute_call(active.run, call, shim=shim.identity) is None:
                 execution.leave()
                 return
             try:
-                self._controller.mark_start(call, call.place)
+                self._controller.agents.mark_start(call, call.place)
             except OSError as error:
                 execution.leave()
                 if is_shortage(error.errno):
-                    self._controller.release_call(active.run, call)
+                    self._controller.agents.release_call(active.run, call)
                     self._retry_later(active)
                     return
                 result = CallResult(
                     ok=False, error=f"it could not be started: {UNMARKED}: {error.strerror}"
                 )
-                self._controller.finish_call(active.run, call, result)
+                self._controller.agents.finish_call(active.run, call, result)
                 return
             shim.open_gate()
         except GateShut:
             execution.leave()
-            self._controller.release_call(active.run, call)
+            self._controller.agents.release_call(active.run, call)
             self._retry_later(active)
         except BaseException:
             execution.leave()
@@ -184,7 +184,7 @@ class Beside:
             if execution.stayed_out
             else self._processes.left_behind(execution.call.place)
         )
-        self._controller.conclude_call(active.run, execution.call, left)
+        self._controller.agents.conclude_call(active.run, execution.call, left)
         if isinstance(left, NeverStarted):
             self._retry_later(active)
         else:

@@ -55,7 +55,7 @@ class Execution:
 
     def progress(self) -> Progress:
         """Say how the plan stands now."""
-        return self._controller.progress(self._plan)
+        return self._controller.plans.progress(self._plan)
 
     def execute_ready(self, signals: Signals) -> Progress:
         """Run what is ready, one after the other, and return how the plan stands when nothing more can start by itself.
@@ -93,7 +93,7 @@ class Execution:
         except WorkspaceBusy:
             raise
         except Conflict:
-            return self._controller.find(task.id)  # a worker was faster
+            return self._controller.decisions.find_task(task.id)  # a worker was faster
         return (
             self._supervisor.pause(ended)
             if ended.state is TaskState.QUEUED and signals.taken()
@@ -101,7 +101,7 @@ class Execution:
         )
 
     def _begin(self, stand: Stand) -> Task:
-        return self._controller.begin_item(
+        return self._controller.plans.begin_item(
             self._specs[stand.item.id],
             words=words_of(self._plan, stand.item),
             by=self._by,

@@ -157,7 +157,7 @@ class Supervisor:
         """Wait for a task that somebody else runs; what was left without a shim is settled."""
 
         def look() -> None:
-            self._controller.recover()
+            self._controller.runs.recover()
             if signals.taken():
                 self.pause(task)
 
@@ -168,14 +168,14 @@ class Supervisor:
 
     def _can_adopt(self, name: str) -> bool:
         """Say whether a run has lost its supervisor and still has a shim of this machine."""
-        orphan = next((run for run in self._controller.orphans() if run.id == name), None)
+        orphan = next((run for run in self._controller.runs.orphans() if run.id == name), None)
         if orphan is None or orphan.shim is None:
             return False
         return self._processes.can_adopt(orphan.id, orphan.shim)
 
     def _claim(self, task: Task) -> Task | None:
         try:
-            claimed = self._controller.claim(task.id, supervisor=self.name)
+            claimed = self._controller.runs.claim(task.id, supervisor=self.name)
         except Conflict:
             return None  # a worker was faster
         return claimed.task if isinstance(claimed, Claimed) else claimed
@@ -183,9 +183,9 @@ class Supervisor:
     def pause(self, task: Task) -> Task:
         """Keep a task from going on that left at the very moment in which it was told to stop."""
         try:
-            return self._controller.pause(task.id, by=self._controller.principal())
+            return self._controller.tasks.pause(task.id, by=self._controller.decisions.principal())
         except Conflict:
-            return self._controller.find(task.id)  # it has ended
+            return self._controller.decisions.find_task(task.id)  # it has ended
 
     def _wait_for_another(self, task: Task, signals: Signals) -> Task:
         """Wait until the worker that took the task has it run, and pass on to it that we are told to stop."""
@@ -202,7 +202,7 @@ class Supervisor:
         """Say whether a task is there to be run: queued, or claimed for this very supervisor."""
         return (
             task.state is TaskState.QUEUED
-            or self._controller.claimed(task.id, supervisor=self.name) is not None
+            or self._controller.runs.claimed(task.id, supervisor=self.name) is not None
         )
 
     def _run_once(self, task: Task, signals: Signals, watcher: Watcher | None) -> Task:
@@ -255,12 +255,12 @@ class Supervisor:
         require_workspace(self._controller, task)
         deadline = self._heart.deadline() if self._heart else None
         mine = (
-            self._controller.claimed(task.id, supervisor=self.name)
+            self._controller.runs.claimed(task.id, supervisor=self.name)
             if task.state is TaskState.RUNNING
             else None
         )
         try:
-            claimed = mine or self._controller.claim(task.id, supervisor=self.name)
+            claimed = mine or self._controller.runs.claim(task.id, supervisor=self.name)
         except OSError as error:
             if not is_shortage(error.errno):
                 raise
@@ -283,7 +283,7 @@ class Supervisor:
             why = error.sentence if isinstance(error, ShimFailed) else error.strerror or str(error)
             if is_machines(error):
                 return self._give_back_unstarted(claimed.run, why=why)
-            self._controller.fail_to_start(claimed.run, why=why, tries=self._tries)
+            self._controller.runs.fail_to_start(claimed.run, why=why, tries=self._tries)
             sentence = f"task {claimed.task.id} could not be started: {why}"
             raise AdjournError(sentence, way_out=f"adjourn resume {claimed.task.id}") from error
         self._keep_alive(claimed.run, deadline)
@@ -300,7 +300,7 @@ class Supervisor:
         """Give back the runs whose gate stayed shut because the store failed."""
         while self._unopened:
             with suppress(Conflict):  # somebody else has done so
-                self._controller.release(
+                self._controller.runs.release(
                     self._unopened[-1], why="the store failed before the gate opened"
                 )
             self._unopened.pop()
@@ -336,7 +336,7 @@ class Supervisor:
             active.leave()
             return self.end(active)
         deadline = self._heart.deadline() if self._heart else None
-        executing = self._controller.execute(active.run, shim=shim.identity)
+        executing = self._controller.runs.execute(active.run, shim=shim.identity)
         if isinstance(executing, Task):  # what let it start is gone: the gate stays shut
             active.leave()
             self.forget(active)
@@ -344,13 +344,13 @@ class Supervisor:
         # Its lease is a new one: where a database is slow, the first may be over by now
         self._keep_alive(active.run, deadline)
         try:
-            self._controller.mark_start(call, active.run.id)
+            self._controller.agents.mark_start(call, active.run.id)
         except OSError as error:
             active.leave()
             why = f"{UNMARKED}: {error.strerror}"
             if is_shortage(error.errno):
                 return self._give_back_unstarted(active.run, why=why)
-            return self._controller.fail_to_start(active.run, why=why, tries=self._tries)
+            return self._controller.runs.fail_to_start(active.run, why=why, tries=self._tries)
         try:
             shim.open_gate()
         except GateShut:
@@ -368,8 +368,8 @@ class Supervisor:
             return None
         deadline = self._heart.deadline() if self._heart else None
         try:
-            is_driven = self._controller.find(run.task_id).spec.is_driven
-            taken = self._controller.adopt(run, supervisor=self.name)
+            is_driven = self._controller.decisions.find_task(run.task_id).spec.is_driven
+            taken = self._controller.runs.adopt(run, supervisor=self.name)
         except AdjournError:
             shim.close()
             raise
@@ -479,25 +479,27 @@ class Supervisor:
         match self._processes.left_behind(active.run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, active.run.task_id)
-                ended = self._controller.finish(active.run, exit)
+                ended = self._controller.runs.finish(active.run, exit)
                 exchange.close_run(self._controller, self._root, ended)
                 workspace_notes.note_left(self._controller, ended)
                 return ended
             case NeverStarted(why=why, is_refused=is_refused):
                 if is_refused:
-                    return self._controller.fail_to_start(active.run, why=why, tries=self._tries)
+                    return self._controller.runs.fail_to_start(
+                        active.run, why=why, tries=self._tries
+                    )
                 return self._give_back_unstarted(active.run, why=why or "its gate stayed shut")
             case _ if active.stayed_out:
                 return self._give_back_unstarted(active.run, why=_DIED)
             case _:
-                return self._controller.lose(active.run)
+                return self._controller.runs.lose(active.run)
 
     def _give_back_unstarted(self, run: Run, *, why: str) -> Task:
         """Give back a run that the machine kept from starting, and raise NotStarted.
 
         Return the task instead if somebody wants it to stop: then it is not queued again.
         """
-        ended = self._controller.release(run, why=why)
+        ended = self._controller.runs.release(run, why=why)
         if ended.state is TaskState.QUEUED:
             raise _not_started(ended, why)
         return ended

@@ -157,7 +157,7 @@ class Worker:
 
         Nothing of them is started again.
         """
-        for run in self._controller.orphans():
+        for run in self._controller.runs.orphans():
             try:
                 active = self._supervisor.adopt(run)
             except Conflict:
@@ -198,7 +198,7 @@ class Worker:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.taken())
         except CannotResume as error:
             self._on_settled(
-                self._controller.give_up(task.id, why=f"{error.sentence}; {error.way_out}")
+                self._controller.tasks.give_up(task.id, why=f"{error.sentence}; {error.way_out}")
             )
             self._log("given_up", task=task.id, error=error.sentence)
             return

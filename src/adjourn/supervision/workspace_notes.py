@@ -33,33 +33,37 @@ def _note_head(controller: Controller, task: Task) -> None:
         return
     head = head_of(task.spec.workspace)
     if head and head_at_pause(controller, task) is None:
-        controller.keep(task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head)))
+        controller.documents.keep(
+            task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head))
+        )
 
 
 def head_at_pause(controller: Controller, task: Task) -> Head | None:
     """Return what the workspace had checked out when the last run paused, if that was noted."""
-    kept = controller.kept(task.id, HEAD)
+    kept = controller.documents.read(task.id, HEAD)
     left = msgspec.json.decode(kept, type=Left) if kept else None
     return left.head if left and left.run == task.runs else None
 
 
 def note_before(controller: Controller, task: Task) -> None:
     """Keep a sketch of the workspace of a task that is to be reviewed, once, before anything of it runs."""
-    if task.spec.review and controller.kept(task.id, BEFORE) is None:
+    if task.spec.review and controller.documents.read(task.id, BEFORE) is None:
         from adjourn.workspace.sketch import encoded, sketch_of  # seldom: most work is not reviewed
 
-        controller.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
+        controller.documents.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
 
 
 def note_changes(controller: Controller, task: Task) -> None:
     """Keep what a task changed whose work is to be reviewed, once for each review."""
     if task.state is not TaskState.WAITING or not task.spec.review:
         return
-    before = controller.kept(task.id, BEFORE)
-    if before is None or noted_changes(controller.kept(task.id, CHANGES), run=task.runs):
+    before = controller.documents.read(task.id, BEFORE)
+    if before is None or noted_changes(controller.documents.read(task.id, CHANGES), run=task.runs):
         return
     # Seldom: most work is not reviewed
     from adjourn.workspace.sketch import compare, decoded, sketch_of
 
     stat = compare(decoded(before), sketch_of(task.spec.workspace))
-    controller.keep(task.id, CHANGES, msgspec.json.encode(Noted(run=task.runs, stat=stat)))
+    controller.documents.keep(
+        task.id, CHANGES, msgspec.json.encode(Noted(run=task.runs, stat=stat))
+    )

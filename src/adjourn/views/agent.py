@@ -88,8 +88,8 @@ def show_transcript(session: Session, task: Task) -> None:
 
 
 def _messages(session: Session, task: Task) -> list[Message]:
-    began = int(session.controller.kept(task.id, BEGAN) or 0)
-    bodies = session.controller.messages(task.id, after=0 if not session.cuts else began)
+    began = int(session.controller.documents.read(task.id, BEGAN) or 0)
+    bodies = session.controller.agents.messages(task.id, after=0 if not session.cuts else began)
     if not bodies:
         raise Conflict(f"task {task.id} has no conversation", way_out=f"adjourn logs {task.id}")
     return [decoded(body) for body in bodies]

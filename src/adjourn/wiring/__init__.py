@@ -8,20 +8,21 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from adjourn.controller.decisions import Desk
-from adjourn.core.call import Command
+from adjourn.controller.context import Context
+from adjourn.controller.decisions import Decisions
 from adjourn.core.errors import Misuse, StoreProblem
-from adjourn.core.policy.surroundings import Surroundings
 from adjourn.process import processes
 from adjourn.process.ancestry import Unreadable, find_enclosing_run
-from adjourn.process.processes import About, LocalSupervisors
+from adjourn.process.processes import About
 from adjourn.system.user_state import state_directory, store_key
-from adjourn.wiring.authority import FileAuthoriser
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 from adjourn.wiring.find_store import STORE, nearest_store, place_for_a_new_store
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:  # a shared store does without
+if TYPE_CHECKING:  # starting is a hot path
+    from adjourn.core.clarification import Left
+    from adjourn.ports.world import Gate, Runner
     from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
     "living",
     "new_id",
     "now",
-    "open_desk",
+    "open_decisions",
 ]
 
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
@@ -120,18 +121,65 @@ def has_worker(root: str, pool: str) -> bool:
     return any(about.pool == pool for about in living(root).values())
 
 
-def open_desk(root: str) -> Desk:
+def open_decisions(root: str) -> Decisions:
     """Open the store and return what takes decisions; it starts no run and settles none."""
-    if is_shared(root):
-        return _open_shared_desk(root)
-    return Desk(
-        open_sqlite(root),
-        clock=now,
+    return Decisions(open_context(root))
+
+
+def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False) -> Context:
+    """Open the store, and put together what the parts of the controller work with.
+
+    A part of adjourn inside a run speaks for the worker that runs it. A process that only asks,
+    inside a run, needs not see the user's state directory: a sandbox may hide it.
+    """
+    if not is_shared(root):
+        return Context(
+            open_sqlite(root, for_asking=for_asking),
+            clock=now,
+            new_id=new_id,
+            find_runner=_find_runner,
+            processes=processes.LocalProcesses(root, left_by=_left_by),
+            open_gate=lambda: _open_gate(root),
+            authoriser=FileAuthoriser(root),
+            signatures=FileSignatures(root),
+        )
+    with postgres_is_there():
+        from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
+
+        store = open_shared(root, as_worker=as_worker)
+    return Context(
+        store,
+        clock=store.now,
         new_id=new_id,
-        supervisors=LocalSupervisors(root),
-        look=_look,
-        authoriser=FileAuthoriser(root),
+        find_runner=_find_runner,
+        processes=processes.SharedProcesses(root, left_by=_left_by),
+        open_gate=lambda: _open_gate(root),
+        authoriser=DatabaseAuthoriser(root, store),
+        signatures=FileSignatures(root),
     )
+
+
+def _find_runner(name: str) -> "Runner":
+    """Return the runner of that name. Loaded here: most who open a store only decide."""
+    from adjourn.wiring.controller import find_runner
+
+    return find_runner(name)
+
+
+def _open_gate(root: str) -> "Gate":
+    """Make what judges commands. Loaded here: most who open a store only decide."""
+    from adjourn.wiring.policies import open_gate
+
+    return open_gate(root)
+
+
+def _left_by(root: str, task_id: str) -> "Left | None":
+    """Return what a process asked by files. Loaded here: most write none."""
+    if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
+        return None
+    from adjourn.clarifications.files import left_by
+
+    return left_by(root, task_id)
 
 
 def open_sqlite(
@@ -143,28 +191,6 @@ def open_sqlite(
 
     home = Home(directory=state_directory(os.environ), key=store_key(), is_for_asking=for_asking)
     return SqliteStore(root, home=home, bound_as=bound_as)
-
-
-def _open_shared_desk(root: str) -> Desk:
-    with postgres_is_there():
-        from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
-
-        store = open_shared(root)
-    return Desk(
-        store,
-        clock=store.now,
-        new_id=new_id,
-        supervisors=processes.SharedSupervisors(root),
-        look=_look,
-        authoriser=DatabaseAuthoriser(root, store),
-    )
-
-
-def _look(command: Command) -> Surroundings:
-    """Look at what a command depends on. Seldom: most are approved as they were shown."""
-    from adjourn.wiring.policies import observe
-
-    return observe(command)
 
 
 def has_responses(root: str) -> bool:

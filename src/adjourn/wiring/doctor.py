@@ -350,7 +350,7 @@ def _policy(root: str) -> Findings:
 
 
 def _leftovers(root: str, controller: Controller) -> Findings:
-    orphans = controller.orphans()
+    orphans = controller.runs.orphans()
     for run in orphans[:_FEW]:
         yield _bad(
             "runs", f"run {run.id} has no supervisor any more", f"adjourn show {run.task_id}"

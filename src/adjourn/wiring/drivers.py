@@ -19,7 +19,7 @@ from adjourn.process.processes import run_directory
 from adjourn.runners.agent import driver
 from adjourn.runners.driver import FOR_NOW, NO_STORE
 from adjourn.system.files import private_directory
-from adjourn.wiring import find_root, open_desk
+from adjourn.wiring import find_root, open_decisions
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.policies import open_gate
 
@@ -37,7 +37,7 @@ class Driver:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
         self.feedback: Sequence[str] = (
-            controller.feedback(self.run) if self.task.spec.review else ()
+            controller.asks.feedback(self.run) if self.task.spec.review else ()
         )
         self._looks_alone = 0
         self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
@@ -45,23 +45,23 @@ class Driver:
     @property
     def directories(self) -> tuple[str, ...]:
         """Where the agent may read and write beside its workspace."""
-        return self._controller.directories(self.task.id)
+        return self._controller.agents.directories(self.task.id)
 
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
         """Write down all calls of one answer of the model."""
-        return self._controller.propose_batch(self.run.id, batch)
+        return self._controller.agents.propose_batch(self.run.id, batch)
 
     def batch(self) -> list[Held]:
         """Return the newest batch as it stands."""
-        return self._controller.batch(self.task.id)
+        return self._controller.agents.batch(self.task.id)
 
     def held(self, tool_call_id: str) -> Held | None:
         """Return a call of the task by its name, as it stands."""
-        return self._controller.held_call(self.task.id, tool_call_id)
+        return self._controller.agents.held_call(self.task.id, tool_call_id)
 
     def lets_run(self, proposed: Proposed) -> bool:
         """Say whether a call would run without anybody being asked."""
-        return self._controller.lets_run(self.task.id, proposed)
+        return self._controller.agents.lets_run(self.task.id, proposed)
 
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself."""
@@ -92,22 +92,22 @@ class Driver:
         """
         with suppress(StoreProblem):
             self._looks_alone = (
-                0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
+                0 if self._controller.agents.is_supervised(self.run.id) else self._looks_alone + 1
             )
         if self._looks_alone >= _LOOKS_ALONE:
             raise SystemExit(FOR_NOW)
 
     def hand_out(self, call: Call) -> Call | None:
         """Let the agent make an approved call, once."""
-        return self._controller.hand_out(self.run.id, call)
+        return self._controller.agents.hand_out(self.run.id, call)
 
     def close(self, call: Call, result: CallResult) -> None:
         """Say what became of a call that was handed out."""
-        self._controller.close_handed_out(self.run.id, call, result)
+        self._controller.agents.close_handed_out(self.run.id, call, result)
 
     def ask(self, question: Question) -> Ask:
         """Register a question, or find it again with its answer."""
-        return self._controller.ask(self.run.id, question)
+        return self._controller.asks.ask(self.run.id, question)
 
     def asks(self) -> list[Ask]:
         """Return all asks of the task, oldest first."""
@@ -116,31 +116,31 @@ class Driver:
 
     def append(self, messages: Sequence[bytes], *, after: int) -> None:
         """Add to the transcript."""
-        self._controller.append_messages(self.run.id, messages, after=after)
+        self._controller.agents.append_messages(self.run.id, messages, after=after)
 
     def conclude(self, results: Sequence[bytes], *, after: int) -> None:
         """Add what came of a batch to the transcript and be done with the batch."""
-        self._controller.conclude_batch(self.run.id, results, after=after)
+        self._controller.agents.conclude_batch(self.run.id, results, after=after)
 
     def messages(self, *, after: int = 0) -> list[bytes]:
         """Return the transcript."""
-        return self._controller.messages(self.task.id, after=after)
+        return self._controller.agents.messages(self.task.id, after=after)
 
     def keep(self, name: str, body: bytes | None) -> None:
         """Keep a document of the task."""
-        self._controller.keep(self.task.id, name, body)
+        self._controller.documents.keep(self.task.id, name, body)
 
     def document(self, name: str) -> bytes | None:
         """Return what the task keeps under that name."""
-        return self._controller.kept(self.task.id, name)
+        return self._controller.documents.read(self.task.id, name)
 
     def session(self, ref: str, *, resumable: bool) -> None:
         """Write down the provider's own name of its session."""
-        self._controller.note_session(self.run.id, ref, resumable=resumable)
+        self._controller.agents.note_session(self.run.id, ref, resumable=resumable)
 
     def report(self, report: Report) -> None:
         """Say what the run has done so far."""
-        self._controller.report(self.run.id, report)
+        self._controller.agents.report(self.run.id, report)
 
 
 def _moves(held: Sequence[Held]) -> bool:
@@ -192,7 +192,7 @@ def carry_out(call_id: str) -> int:
         raise NotInsideARun(
             "nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"'
         )
-    store, gate = open_desk(root).store, open_gate(root)
+    store, gate = open_decisions(root).store, open_gate(root)
     with store.read() as view:
         task, call = view.task(task_of_run(task_id)), view.call_labelled(task_id, label)
         tools, directories = view.document(task_id, driver.TOOLS), gate.directories(view, task)

@@ -201,7 +201,7 @@ def _settle_the_dead(source: str) -> None:
 
     controller = open_controller(source)
     try:
-        controller.recover()
+        controller.runs.recover()
     finally:
         controller.store.close()
 

@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from adjourn.controller.restored import Doubts, doubt_unfinished
-from adjourn.controller.transaction import Steps
+from adjourn.controller.transaction import Transaction
 from adjourn.core.call import Call
 from adjourn.core.errors import Conflict, StoreNotBound, StoreRefused
 from adjourn.core.states import CallState, TaskState
@@ -100,7 +100,7 @@ def take(root: str, *, adopts: bool) -> Taken:
         with store.read() as view:
             _require_rest(root, [view.run(task.id, task.runs) for task in view.running()])
         with store.taking_over(adopts=adopts) as tx:
-            doubts = doubt_unfinished(Steps(tx, now=now(), new_id=new_id))
+            doubts = doubt_unfinished(Transaction(tx, now=now(), new_id=new_id))
         return Taken(holding=holding, doubts=doubts)
     finally:
         store.close()

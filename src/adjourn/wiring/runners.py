@@ -104,7 +104,7 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
         task.spec,
         of=task.session_id,
         ref=run.session_ref,
-        documents=partial(controller.kept, task.id),
+        documents=partial(controller.documents.read, task.id),
         environment=os.environ,
         starts=starts,
     )

@@ -171,7 +171,7 @@ def open_worker(
         """Settle what dead supervisors left, and note once, while nothing runs, from where this worker uses the store."""
         nonlocal is_noted
         settled = recover(controller, root)
-        is_noted = is_noted or controller.note_place(controller.principal())
+        is_noted = is_noted or controller.decisions.note_place(controller.decisions.principal())
         return settled
 
     refuse = once(root, lambda sentence: log("response_refused", error=sentence))

@@ -56,7 +56,7 @@ def edited_reply(
         )
     draft = _draft(session, asks[0])
     arguments = _edited_in_editor(session, draft) if in_editor else _with_arguments(draft, sets)
-    call = session.controller.edited(draft.ask.id, canonical(arguments))
+    call = session.controller.decisions.edited(draft.ask.id, canonical(arguments))
     if call.digest == draft.call.digest:
         raise Misuse(f"nothing was changed: {_NOTHING}", way_out=f"adjourn approve {draft.ask.id}")
     files = _checked_command(call).files if call.tool == COMMAND else {}

@@ -33,7 +33,7 @@ def record(
     """
     if sign or save:
         return record_signed(session, replies, key=sign, save=save)
-    return tell(session, session.desk.decide(replies, by=session.principal))
+    return tell(session, session.decisions.decide(replies, by=session.principal))
 
 
 def tell(session: Session, settled: Sequence[Ask]) -> int:
@@ -50,9 +50,9 @@ def tell(session: Session, settled: Sequence[Ask]) -> int:
 
 
 def _tell(session: Session, settled: Sequence[Ask]) -> None:
-    desk = session.desk
-    receipts = desk.receipts(settled)
-    with desk.store.read() as view:
+    decisions = session.decisions
+    receipts = decisions.receipts(settled)
+    with decisions.store.read() as view:
         calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
     if session.wants_json:
@@ -75,7 +75,10 @@ def _tell(session: Session, settled: Sequence[Ask]) -> None:
 def _original(session: Session, calls: Sequence[Call | None]) -> bytes | None:
     """Return what a call was before it was edited; several are never edited at once."""
     call = calls[0] if len(calls) == 1 else None
-    return session.desk.kept(call.task_id, f"{ORIGINAL}{call.tool_call_id}") if call else None
+    if call is None:
+        return None
+    with session.decisions.store.read() as view:
+        return view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
 
 
 def _say_json(
@@ -150,8 +153,8 @@ def asked(session: Session, verb: Verb, ids: Sequence[str]) -> list[str]:
 
     Of several, an unknown one is kept as it is.
     """
-    session.desk.authorise(session.principal, verb)
-    return session.desk.find_asks(ids_of(ids))
+    session.decisions.authorise(session.principal, verb)
+    return session.decisions.find_asks(ids_of(ids))
 
 
 def ids_of(ids: Sequence[str]) -> list[str]:
@@ -168,7 +171,7 @@ def say_receipts(session: Session, controller: Controller, task: Task) -> None:
     """Print a receipt for each settled ask of a task's run, as the task stood when they were settled."""
     with controller.store.read() as view:
         settled = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.level]
-    for receipt in controller.receipts(settled):
+    for receipt in controller.decisions.receipts(settled):
         session.warn(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
 
 
@@ -181,10 +184,12 @@ def record_signed(
             "--save goes with --sign: what is not signed proves nothing",
             way_out="adjourn approve --help",
         )
-    decisions = [document_of(session.controller.decision_on(reply)) for reply in replies]
+    decisions = [document_of(session.controller.signing.decision_on(reply)) for reply in replies]
     signed = [Signed(document=each, signature=sign(each.encode(), key=key)) for each in decisions]
     if save is None:
-        return tell(session, session.controller.decide_signed(signed, carried_by=session.principal))
+        return tell(
+            session, session.controller.signing.decide_signed(signed, carried_by=session.principal)
+        )
     return _saved(session, signed, os.path.abspath(save))
 
 

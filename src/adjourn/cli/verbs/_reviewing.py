@@ -50,7 +50,7 @@ def review_now(session: Session, controller: Controller, task: Task, signals: Si
             session.say(_PASTED)
             continue
         try:
-            controller.decide(
+            controller.decisions.decide(
                 [Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal
             )
         except AdjournError as error:

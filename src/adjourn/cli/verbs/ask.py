@@ -53,7 +53,7 @@ def command(
         )
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
     session.only_asks = True
-    ask = session.controller.ask(run_id, asked)
+    ask = session.controller.asks.ask(run_id, asked)
     is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:
         session.is_copy = False  # the process needs its answer, whatever it is

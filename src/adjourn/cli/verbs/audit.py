@@ -127,7 +127,7 @@ def export(session: Session, *, task: str | None, form: str, since: int | None) 
     for a formula begins with an apostrophe.
     """
     session.is_copy = False
-    only = session.controller.find(task).id if task else None
+    only = session.controller.decisions.find_task(task).id if task else None
     with session.controller.store.read() as view:
         rows = (
             row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since)

@@ -15,4 +15,7 @@ def command(session: Session, *, task: str) -> int:
     Its open asks are withdrawn.
     """
     controller = session.controller
-    return stop(session, controller.cancel(controller.find(task).id, by=session.principal))
+    return stop(
+        session,
+        controller.tasks.cancel(controller.decisions.find_task(task).id, by=session.principal),
+    )

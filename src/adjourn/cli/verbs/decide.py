@@ -38,7 +38,7 @@ def _from_file(session: Session, file: str) -> list[Ask]:
     from adjourn.core.authority.signed import read_file
 
     signed = read_file(_stdin() if file == "-" else _content(file))
-    return session.controller.decide_signed(signed, carried_by=session.principal)
+    return session.controller.signing.decide_signed(signed, carried_by=session.principal)
 
 
 def _from_webhook(session: Session, name: str) -> list[Ask]:
@@ -51,7 +51,7 @@ def _from_webhook(session: Session, name: str) -> list[Ask]:
     request = read_request(_stdin())
     require_genuine(request, key, now=now() // 1000)
     name_of_it = f"webhook:{sha256(f'{name}/{request.id}'.encode('utf-8', 'replace')).hex()}"
-    return session.controller.decide_once(
+    return session.controller.signing.decide_once(
         name_of_it, sha256(request.body), [reply_of(request)], by=by
     )
 

@@ -61,9 +61,9 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
         executing(session.root, found),
         deferred_signals() as signals,
     ):
-        by = controller.principal(inside_run=session.inside_run)
+        by = controller.decisions.principal(inside_run=session.inside_run)
         if anew:
-            controller.begin_plan_anew(found.path, by=by)
+            controller.plans.begin_plan_anew(found.path, by=by)
         onlooker = Stage(session, controller)
         execution = Execution(controller, supervisor, found, specs=specs, by=by, onlooker=onlooker)
         for note in _notes(session, execution.progress()):
@@ -92,7 +92,7 @@ def _leave_open(session: Session, controller: Controller, progress: Progress) ->
     outer = enclosing_run(session)
     for stand in progress.stands if outer else ():
         if outer and stand.task and stand.task.state not in ENDED:
-            controller.leave_open(outer, stand.task)
+            controller.tasks.leave_open(outer, stand.task)
 
 
 class Stage:

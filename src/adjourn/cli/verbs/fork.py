@@ -38,11 +38,11 @@ def _forked(
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.find(text)
+    task = controller.decisions.find_task(text)
     require_workspace(controller, task)
-    return controller.fork(
+    return controller.tasks.fork(
         task.id,
         at=at,
-        by=controller.principal(inside_run=session.inside_run),
+        by=controller.decisions.principal(inside_run=session.inside_run),
         supervisor=supervisor,
     )

@@ -30,9 +30,9 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
     if not session.has_store:
         _say(session, [], more=False, asleep=0)
         return
-    start = session.desk.find_ask(after).id if after else None
+    start = session.decisions.find_ask(after).id if after else None
     moment = session.now()
-    with session.desk.store.read() as view:
+    with session.decisions.store.read() as view:
         # One more than is shown tells that there are more; counting them all would cost more than
         # showing these.
         found = (

@@ -54,7 +54,7 @@ def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
         return _follow(session)
     notifiers = configured()
     if flush and notifiers:
-        session.controller.authorise_alone(session.principal, "notify --flush")
+        session.controller.decisions.authorise_alone(session.principal, "notify --flush")
         return _say(
             session, notifiers, told={each.name: _flush(session, each) for each in notifiers}
         )
@@ -87,7 +87,7 @@ def _follow(session: Session) -> int:
     gc.enable()  # short commands go without; this one lasts
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stay)  # it leaves when its worker does, after the last round
-    session.controller.authorise_alone(session.principal, "notify --follow")
+    session.controller.decisions.authorise_alone(session.principal, "notify --follow")
     voice = Voice(session, as_json=session.wants_json)
     deliver_until(session.root, hint=_hint(session), log=voice.log, closed=0)
     return exits.COMPLETED

@@ -12,4 +12,7 @@ from adjourn.cli.verbs._stop import stop
 def command(session: Session, *, task: str) -> int:
     """Interrupt a running task and wait until its process has left. It can be resumed."""
     controller = session.controller
-    return stop(session, controller.pause(controller.find(task).id, by=session.principal))
+    return stop(
+        session,
+        controller.tasks.pause(controller.decisions.find_task(task).id, by=session.principal),
+    )

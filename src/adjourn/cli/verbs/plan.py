@@ -33,7 +33,7 @@ def show(session: Session, *, plan: str) -> None:
 def _progress(session: Session, plan: Plan) -> Progress:
     if not session.has_store:
         return progress_of(plan, {})
-    return session.controller.progress(plan)
+    return session.controller.plans.progress(plan)
 
 
 command.add_command(show)

@@ -61,7 +61,7 @@ def _remove_locks(session: Session, *, dry_run: bool) -> int:
 
 def _forget(session: Session, task: Task) -> bool:
     try:
-        session.controller.forget(task.id, by=session.principal)
+        session.controller.tasks.forget(task.id, by=session.principal)
     except Conflict:
         return False  # the task that started it still needs it
     _remove_files(session.root, task)

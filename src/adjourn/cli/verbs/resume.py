@@ -73,9 +73,9 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
             way_out=f"adjourn resume {text} --accept",
         )
     controller = session.controller
-    task = controller.find(text)
-    controller.require_newest(text, task)
-    return report(session, controller, controller.accept(task.id, by=session.principal))
+    task = controller.decisions.find_task(text)
+    controller.tasks.require_newest(text, task)
+    return report(session, controller, controller.tasks.accept(task.id, by=session.principal))
 
 
 def _queued(
@@ -86,15 +86,15 @@ def _queued(
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.find(text)
-    controller.require_newest(text, task)
+    task = controller.decisions.find_task(text)
+    controller.tasks.require_newest(text, task)
     if task.spec.is_driven:
         from adjourn.wiring.runners import require_resumable  # seldom needed
 
         require_resumable(controller, task)
     require_workspace(controller, task)
-    by = controller.principal(inside_run=session.inside_run)
-    found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
+    by = controller.decisions.principal(inside_run=session.inside_run)
+    found = controller.tasks.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
         from adjourn.cli.verbs._replies import say_receipts
 

@@ -198,7 +198,7 @@ def _wanted(
     session: Session, *, ask: str | None, argv: list[str], workspace: str | None, task: str | None
 ) -> Wanted:
     controller = session.controller if ask or task else None
-    bound = controller.find(task) if controller and task else None
+    bound = controller.decisions.find_task(task) if controller and task else None
     if bound:
         refuse_ended(bound)
     place = os.path.realpath(workspace) if workspace else None
@@ -240,7 +240,7 @@ def _authorise(session: Session, verb_name: str) -> None:
     """Refuse whoever may not, also where there is no store that could say so."""
     refuse_inside(session.principal, verb_name)
     if session.has_store:
-        session.controller.authorise_alone(session.principal, verb_name)
+        session.controller.decisions.authorise_alone(session.principal, verb_name)
 
 
 for each in (list_all, add, revoke):

@@ -189,9 +189,9 @@ def enclosing_run(session: Session) -> str | None:
 def _started(
     controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None
 ) -> Task:
-    return controller.start(
+    return controller.tasks.start(
         spec,
-        by=controller.principal(inside_run=session.inside_run),
+        by=controller.decisions.principal(inside_run=session.inside_run),
         key=_key(spec),
         supervisor=supervisor,
     )
@@ -210,5 +210,5 @@ def _supervised(
         task = run_to_the_end(session, supervisor, task)
     outer = enclosing_run(session)
     if outer and task.state not in ENDED:
-        controller.leave_open(outer, task)
+        controller.tasks.leave_open(outer, task)
     return task

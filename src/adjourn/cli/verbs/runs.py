@@ -20,7 +20,7 @@ from adjourn.views.call import table
 @click.argument("task", metavar="ID")
 def command(session: Session, *, task: str) -> None:
     """List the runs of a task, oldest first, with how each came from another."""
-    found = session.controller.find(task)
+    found = session.controller.decisions.find_task(task)
     with session.controller.store.read() as view:
         runs = view.runs(found.id)
         docs = [_doc(view, found, run) for run in runs]

@@ -22,9 +22,11 @@ def command(session: Session, *, call: str, verdict: str) -> int:
     it-did-not   it had no effect: the task is paused
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
-    session.controller.authorise(session.principal, Verb.SETTLE)
+    session.controller.decisions.authorise(session.principal, Verb.SETTLE)
     task_id, number = _named(session, call) if "." in call else _asked_about(session, call)
-    settled = session.controller.settle(task_id, number, Verdict(verdict), by=session.principal)
+    settled = session.controller.tasks.settle(
+        task_id, number, Verdict(verdict), by=session.principal
+    )
     report(session, session.controller, settled)
     if session.verbose:
         say_receipts(session, session.controller, settled)
@@ -33,7 +35,7 @@ def command(session: Session, *, call: str, verdict: str) -> int:
 
 def _named(session: Session, call: str) -> tuple[str, int]:
     text, _, name = call.partition(".")
-    task = session.controller.find(text)
+    task = session.controller.decisions.find_task(text)
     with session.controller.store.read() as view:
         labelled = view.call_labelled(task.id, name)
     number = name.removeprefix("tc_") if name.startswith("tc_") else ""
@@ -46,7 +48,7 @@ def _named(session: Session, call: str) -> tuple[str, int]:
 
 
 def _asked_about(session: Session, text: str) -> tuple[str, int]:
-    ask = session.controller.find_ask(text)
+    ask = session.controller.decisions.find_ask(text)
     if ask.kind is not AskKind.UNCERTAIN or ask.call is None:
         raise Conflict(
             f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"

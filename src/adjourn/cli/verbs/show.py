@@ -45,14 +45,14 @@ def command(
     session.cuts = not full
     session.is_copy = not full
     if resume_prompt:
-        _say_prompt(session, _prompt(session, controller.find(task).id))
+        _say_prompt(session, _prompt(session, controller.decisions.find_task(task).id))
         return
     if transcript:
         from adjourn.views.agent import show_transcript
 
-        show_transcript(session, controller.find(task))
+        show_transcript(session, controller.decisions.find_task(task))
         return
-    found = controller.find(task)
+    found = controller.decisions.find_task(task)
     note_changes(controller, found)
     scene = controller.scene(found.id)
     refusal = _refusal(session, scene.task.id)
@@ -95,7 +95,7 @@ def _document(session: Session, scene: Scene) -> Manifest:
 
 
 def _call_lines(session: Session, call: Call) -> list[str]:
-    original = session.controller.kept(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+    original = session.controller.documents.read(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
     edit = edit_block(session, call, original) if original is not None else []
     return [*call_block(session, call), *edit, f"    is   {call.state}"]
 

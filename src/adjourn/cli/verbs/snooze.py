@@ -35,12 +35,12 @@ def command(
     """
     if sum((length is not None, until is not None, off)) != 1:
         raise Misuse("say --for, --until or --off, one of them", way_out="adjourn snooze --help")
-    session.desk.authorise(session.principal, "snooze")
-    found = [session.desk.find_ask(text).id for text in ids_of(asks)]
+    session.decisions.authorise(session.principal, "snooze")
+    found = [session.decisions.find_ask(text).id for text in ids_of(asks)]
     moment = session.now() + length if length is not None else until
     if moment is not None and moment > session.now() + _LONGEST:
         raise Misuse("nobody waits that long: ten years at most", way_out="adjourn snooze --help")
-    _say(session, session.desk.snooze(found, until=moment, by=session.principal))
+    _say(session, session.decisions.snooze(found, until=moment, by=session.principal))
     return 0
 
 
@@ -48,7 +48,7 @@ def _say(session: Session, snoozed: list[Ask]) -> None:
     if session.wants_json:
         from adjourn.core.documents import ask_doc
 
-        with session.desk.store.read() as view:
+        with session.decisions.store.read() as view:
             docs = [
                 ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
                 for ask in snoozed

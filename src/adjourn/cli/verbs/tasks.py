@@ -63,9 +63,9 @@ def _found(
 ) -> list[Task]:
     if not session.has_store:
         return []
-    desk = session.desk
-    start = desk.find(before).id if before else None
-    with desk.store.read() as view:
+    decisions = session.decisions
+    start = decisions.find_task(before).id if before else None
+    with decisions.store.read() as view:
         return view.tasks(states=states, limit=limit, before=start)
 
 

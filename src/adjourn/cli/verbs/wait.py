@@ -32,7 +32,7 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
     """
     controller = session.controller
     deadline = None if timeout is None else time.monotonic() + timeout
-    found = [controller.find(text) for text in tasks]
+    found = [controller.decisions.find_task(text) for text in tasks]
     ended = [_ended(session, task, deadline) for task in found]
     scenes = [controller.scene(task.id) for task in ended]
     # Its supervisor may not have come to that yet
