@@ -30,13 +30,13 @@ from adjourn.core.agent.transcript import (
 )
 from adjourn.core.ask import Principal
 from adjourn.core.task import ProcessId, Spec
-from adjourn.process.processes import run_directory
 from adjourn.runners.agent.interrupt import Stop
 from adjourn.runners.agent.loop import Agent
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.retry import Asking
 from adjourn.runners.agent.tools.tool import Tool
 from adjourn.runners.agent.tools.toolbox import toolbox
+from adjourn.system.run_files import run_directory
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.drivers import Driver

@@ -8,6 +8,7 @@ import ast
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -68,7 +69,9 @@ from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.wiring.controller import find_runner
 
-REFERENCE = Path(__file__).resolve().parent / "reference"
+DOCS = Path(__file__).resolve().parent
+REFERENCE = DOCS / "reference"
+PACKAGE = DOCS.parent / "src" / "adjourn"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
 COMMON = frozenset({"--store", "--output", "--verbose", "--help"})
 _PIPE = r"\|"
@@ -79,11 +82,14 @@ def main(arguments: Sequence[str]) -> int:
 
     Return 1 if any was out of date and stays so.
     """
-    old = [name for name, text in pages().items() if _kept(name) != text]
-    for name in old:
+    wanted = {REFERENCE / name: text for name, text in pages().items()}
+    wanted[DOCS / "architecture.md"] = architecture()
+    old = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    for path in old:
         if "--write" in arguments:
-            (REFERENCE / name).write_text(pages()[name])
-        sys.stdout.write(f"{name} {'rewritten' if '--write' in arguments else 'is out of date'}\n")
+            path.write_text(wanted[path])
+        state = "rewritten" if "--write" in arguments else "is out of date"
+        sys.stdout.write(f"{path.name} {state}\n")
     return 1 if old and "--write" not in arguments else 0
 
 
@@ -104,11 +110,6 @@ def pages() -> dict[str, str]:
     }
 
 
-def _kept(name: str) -> str | None:
-    path = REFERENCE / name
-    return path.read_text() if path.exists() else None
-
-
 def _page(title: str, *parts: str) -> str:
     return "\n".join([f"# {title}\n", MADE, "\n\n".join(part.rstrip() for part in parts), ""])
 
@@ -122,6 +123,47 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _code(text: str) -> str:
     return f"`{text}`"
+
+
+# --- the architecture -----------------------------------------------------------------------------
+
+
+def architecture() -> str:
+    """Return the page of the architecture with its map and its layers drawn from the source."""
+    text = (DOCS / "architecture.md").read_text()
+    for name, drawn in (("map", _map()), ("layers", _layers())):
+        block = f"<!-- {name} -->\n```text\n{drawn}\n```\n<!-- /{name} -->"
+        pattern = rf"<!-- {name} -->.*?<!-- /{name} -->"
+        text = re.sub(pattern, block.replace("\\", r"\\"), text, flags=re.DOTALL)
+    return text
+
+
+def _map() -> str:
+    """Draw every package and module with the first line of its docstring."""
+    lines = ["src/adjourn/"]
+    folders = sorted({path.parent for path in PACKAGE.rglob("*.py")} - {PACKAGE})
+    for folder in folders:
+        lines += ["", _entry(f"{folder.relative_to(PACKAGE)}/", folder / "__init__.py")]
+        modules = [path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
+        lines += [_entry(f"  {path.name}", path) for path in modules]
+    loose = [path for path in sorted(PACKAGE.glob("*.py")) if path.name != "__init__.py"]
+    return "\n".join([*lines, "", *(_entry(path.name, path) for path in loose)])
+
+
+def _entry(name: str, path: Path) -> str:
+    summary = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+    return f"{name:<24}{summary.rstrip('.')}".rstrip()
+
+
+def _layers() -> str:
+    """Draw the layers as import-linter has them; what is in parentheses is still to come."""
+    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = next(each["layers"] for each in settings["contracts"] if each["type"] == "layers")
+    present = [re.sub(r"\(\w+\)( \| )?", "", layer).strip(" |") for layer in layers]
+    shown = [layer for layer in present if layer]
+    return "\n".join(
+        f"{'  ' * depth}{'→ ' if depth else ''}{layer}" for depth, layer in enumerate(shown)
+    )
 
 
 # --- the command line -----------------------------------------------------------------------------
@@ -300,7 +342,7 @@ def _errors() -> Iterator[str]:
 
 
 def _first(kind: type[AdjournError]) -> str:
-    return "Anything else." if kind is AdjournError else (kind.__doc__ or "").splitlines()[0]
+    return "Anything else." if kind is AdjournError else " ".join((kind.__doc__ or "").split())
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -604,7 +646,8 @@ KINDS = {
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
-    "files_changed": "Files of the call that could not be pinned changed between the last look and the end of the run.",
+    "files_changed": "Files of the call that could not be pinned changed between the last look and the end of the run, or were "
+    "changed and `restored`, or it is `unknown` whether they changed.",
     "call_edited": "A person changed the arguments of a call before approving it: the digest that it had, and the one it has.",
     "call_proposed": "An agent wants to make a call: what the policy said of it.",
     "call_let_through": "A command that was judged again may start: by a rule, or because its task has no gate.",
@@ -694,7 +737,10 @@ def _kinds(argument: ast.expr, module: ModuleType) -> list[str]:
 
 def kinds() -> dict[str, tuple[str, ...]]:
     """Return every kind of event, with the facts that it may carry."""
-    return {event.kind: event.facts for event in told()}
+    found: dict[str, tuple[str, ...]] = {}
+    for event in told():
+        found[event.kind] = tuple(dict.fromkeys((*found.get(event.kind, ()), *event.facts)))
+    return found
 
 
 def _events() -> Iterator[str]:
@@ -846,7 +892,7 @@ FILES = (
     Kept(
         "wake/NAME",
         0o600,
-        "One command's socket. It gets a datagram after each commit. `udp-PORT-…` stands for a port of this machine instead.",
+        "One command's socket. It gets a datagram after each commit.",
     ),
 )
 
@@ -905,8 +951,6 @@ READ = {
     "NO_COLOR": "If it is set to anything, output has no colour. Without a terminal it has none anyway.",
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
-    "ADJOURN_WAKE": "`udp` has this command listen for changes on a port of this machine; by itself only where sockets "
-    "with names do not work.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",

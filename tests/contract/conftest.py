@@ -1,25 +1,16 @@
 """The stores that every contract test runs over, and the office in which a controller works on one of them."""
 
-import select
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from adjourn.ports.store import Listener, Store
+from adjourn.ports.store import Store
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.testing.memory_store import MemoryStore
+from adjourn.testing.open_stores import Open
 from tests.contract.office import Office
-
-Open = Callable[[], Store]
-
-
-def is_awake(ear: Listener, *, within: float = 0) -> bool:
-    """Say whether somebody who polls would be woken."""
-    poll = select.poll()
-    poll.register(ear.fileno(), select.POLLIN)
-    return bool(poll.poll(within * 1000))
 
 
 def _opener(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Open:

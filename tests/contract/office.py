@@ -16,9 +16,9 @@ from adjourn.ports.store import Store
 from adjourn.ports.world import NewId, Runner
 from adjourn.runners.command import CommandRunner
 from adjourn.runners.driver import DriverRunner
+from adjourn.testing.values import NOON, a_spec
 from tests.authorities import everybody
 from tests.stateful.world import Disk, FakeProcesses, Ids, Process, Rulebook, shim_of
-from tests.unit.values import NOON, a_spec
 
 ME = Principal(name="uid:1000")
 YOU = Principal(name="uid:2000")

@@ -18,10 +18,10 @@ from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import RunState, Task
 from adjourn.ports.store import Store
+from adjourn.testing.values import a_call, a_run, a_spec, a_task, an_approval, an_event
 from tests.authorities import Outside
 from tests.contract.office import DONE, FAILED, INTERRUPTED, Office
 from tests.stateful.world import rows_of
-from tests.unit.values import a_call, a_run, a_spec, a_task, an_approval, an_event
 
 OWNER = Principal(name="uid:1000")
 

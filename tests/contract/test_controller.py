@@ -24,8 +24,8 @@ from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import OnRejection, RunState
 from adjourn.core.trail.events import first_broken
 from adjourn.ports.world import NeverStarted
+from adjourn.testing.values import A_DAY
 from tests.contract.office import ASKS_10, ASKS_90, DONE, FAILED, INTERRUPTED, ME, YOU, Office
-from tests.unit.values import A_DAY
 
 # --- a whole life ---------------------------------------------------------------------------------
 

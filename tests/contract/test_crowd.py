@@ -13,9 +13,9 @@ from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import ProcessId
 from adjourn.core.trail.events import first_broken
+from adjourn.testing.values import a_spec
 from adjourn.wiring.controller import open_controller
 from tests.contract.crowd import Crowd, Order, Report, Try, crowd_of
-from tests.unit.values import a_spec
 
 SIZE = 32
 ROUNDS = {"ci": 10, "full": 100}

@@ -24,9 +24,9 @@ from adjourn.core.resumption import Resumption
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import RunState
 from adjourn.runners.command import CommandRunner
+from adjourn.testing.values import A_DAY
 from tests.contract.office import ASKS_10, ASKS_90, DONE, FAILED, INTERRUPTED, ME, YOU, Office
 from tests.stateful.world import shim_of
-from tests.unit.values import A_DAY
 
 # --- restart --------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ Whose it is, where it is, and what it does when the disk fails.
 import os
 import re
 import shutil
-import socket
 import sqlite3
 import stat
 import subprocess
@@ -30,10 +29,10 @@ from adjourn.ports.store import Turn
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.directory import filesystem_kind
 from adjourn.stores.sqlite.store import SCHEMA, SqliteStore
-from tests.contract.conftest import is_awake
+from adjourn.testing.open_stores import is_awake
+from adjourn.testing.values import a_call, a_run, a_task, an_ask, an_event
 from tests.contract.disks import fill, make_read_only, small_disk
 from tests.needs import missing
-from tests.unit.values import a_call, a_run, a_task, an_ask, an_event
 
 NOBODY = 65534
 
@@ -641,15 +640,6 @@ def test_a_backup_that_does_not_fit_leaves_no_file_that_looks_like_one(
 # --- wake-ups -------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["named", "udp"])
-def wake(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Listen by a socket with a name, and by a port of this machine."""
-    kind: str = request.param
-    monkeypatch.setenv("ADJOURN_WAKE", kind)
-    return kind
-
-
-@pytest.mark.usefixtures("wake")
 def test_whoever_is_woken_sees_what_woke_them(root: Path) -> None:
     """A wake-up after the commit: one that comes before would lose decisions."""
     with opened(root) as writer, opened(root) as reader:
@@ -668,7 +658,6 @@ def _add_fifty(store: SqliteStore) -> None:
         add_task(store, f"task-{number}")
 
 
-@pytest.mark.usefixtures("wake")
 def test_a_closed_ear_leaves_nothing_behind(root: Path) -> None:
     with opened(root) as store:
         ear = store.listen()
@@ -677,7 +666,6 @@ def test_a_closed_ear_leaves_nothing_behind(root: Path) -> None:
         assert list((root / "wake").iterdir()) == []
 
 
-@pytest.mark.usefixtures("wake")
 def test_the_sockets_of_dead_listeners_are_removed(root: Path) -> None:
     listens = "import sys; from adjourn.stores.sqlite.store import SqliteStore; ear = SqliteStore(sys.argv[1]).listen()"
     for _ in range(3):
@@ -693,7 +681,6 @@ def test_the_sockets_of_dead_listeners_are_removed(root: Path) -> None:
         ear.close()
 
 
-@pytest.mark.usefixtures("wake")
 def test_a_wake_up_reaches_a_store_that_lies_deep(tmp_path: Path) -> None:
     """The address of a socket has 107 bytes; a path may have 4,000."""
     deep = tmp_path / ("d" * 200) / ("e" * 200)
@@ -705,45 +692,25 @@ def test_a_wake_up_reaches_a_store_that_lies_deep(tmp_path: Path) -> None:
         ear.close()
 
 
-def test_where_no_socket_can_have_a_name_a_port_is_listened_to(
+def test_where_no_socket_can_have_a_name_the_listener_says_so(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whoever polls it checks unwoken, and nothing is lost."""
     monkeypatch.setattr(
-        "adjourn.stores.sqlite.wake.address", lambda _folder, name: f"/no/proc/here/{name}"
+        "adjourn.stores.sqlite.wake._address", lambda _folder, name: f"/no/proc/here/{name}"
     )
     with opened(root) as store:
-        ear = store.listen()
-        (name,) = os.listdir(root / "wake")
-        assert name.startswith("udp-")
-        assert stat.S_IMODE((root / "wake" / name).stat().st_mode) == 0o600
+        listener = store.listen()
+        assert listener.trouble
+        assert os.listdir(root / "wake") == []
         add_task(store)
-        assert is_awake(ear)
-        ear.close()
+        assert not is_awake(listener)
+        listener.close()
 
 
-def test_what_strangers_send_to_a_port_is_a_reason_to_look_and_nothing_more(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ADJOURN_WAKE", "udp")
-    with opened(root) as store:
-        ear = store.listen()
-        port = int(os.listdir(root / "wake")[0].split("-")[1])
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-            for content in (b"", b"\x00" * 60_000, b"approve everything", b""):
-                stranger.sendto(content, ("127.0.0.1", port))
-        assert is_awake(ear, within=1)
-        ear.drain()
-        assert not is_awake(ear)
-        assert ids(store) == []
-        ear.close()
-
-
-@pytest.mark.usefixtures("wake")
 def test_strangers_in_the_wake_directory_harm_nobody(root: Path) -> None:
     with opened(root) as store:
         ear = store.listen()
-        for name in ("udp-", "udp-no-port", "udp-99999-1", "udp-0-1", "udp-\u0663-1", "udp-1-1"):
-            (root / "wake" / name).write_text("")
         (root / "wake" / "a file").write_text("hello")
         (root / "wake" / "a directory").mkdir()
         (root / "wake" / "a dangling link").symlink_to("nowhere")

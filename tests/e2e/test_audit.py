@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from adjourn.core.task import Spec
+from adjourn.testing.values import an_event
 from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell
 from tests.e2e.signer import waiting
 from tests.e2e.terminal import Terminal
 from tests.hostile import HOSTILE
-from tests.unit.values import an_event
 
 
 def receipts(shell: Shell, *words: str) -> list[str]:

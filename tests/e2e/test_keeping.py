@@ -51,6 +51,16 @@ def test_prune_takes_every_file_of_a_task_away(shell: Shell) -> None:
     assert f"clarifications/{other}.refused.json" in left
 
 
+def test_prune_takes_the_output_of_an_agents_calls_away(shell: Shell) -> None:
+    """Each attempt at a call beside an agent has a directory of its own, `runs/TASK.tc_M.K`."""
+    gone, kept = (shell.json("run", "--", "true")["task_id"] for _ in range(2))
+    for task in (gone, f"{kept[:-1]}_"):
+        (shell.store / "runs" / f"{task}.tc_1.2").mkdir()
+        (shell.store / "runs" / f"{task}.tc_1.2" / "stdout").write_text("a secret")
+    assert gone in shell.json("prune", "--older-than", "0")["pruned"]
+    assert [path.name for path in (shell.store / "runs").iterdir()] == [f"{kept[:-1]}_.tc_1.2"]
+
+
 def test_prune_keeps_a_child_that_its_parent_still_needs(shell: Shell) -> None:
     shell.agent("approved.sh")
     parent = shell.paused(

@@ -32,11 +32,11 @@ from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
 from adjourn.supervision.supervisor import Supervisor
+from adjourn.testing.values import a_call
 from adjourn.views.call import call_block
 from adjourn.wiring.supervisor import open_supervisor
 from tests.hostile import HOSTILE_WORDS
 from tests.stateful.world import shim_of
-from tests.unit.values import a_call
 
 CI, FULL = 250, 10_000
 ME = Principal(name=f"uid:{os.getuid()}")

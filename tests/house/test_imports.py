@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,14 +17,10 @@ from tests.house.project import PACKAGE, pyproject
 HOMES = {
     "agent": (
         {"pydantic_ai", "openai", "anthropic"},
-        ["runners/agent/model", "runners/agent/history"],
+        ["runners/agent/model"],
     ),
-    "tui": ({"textual"}, ["tui"]),
-    "web": ({"starlette", "uvicorn", "jinja2"}, ["web"]),
-    "mcp": ({"mcp", "mcp_types"}, ["mcp_server", "runners/agent/tools/mcp"]),
+    "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
-    "notify": ({"apprise"}, ["notifiers"]),
-    "acp": ({"acp"}, ["runners/acp"]),
 }
 
 NEWLY_IMPORTED = """
@@ -50,7 +47,6 @@ HEAVY = {
         "yaml",
         "tomllib",
         "json",
-        "hashlib",
         "socket",
         "subprocess",
         "pathlib",
@@ -91,9 +87,6 @@ NOT_TO_RESUME = {
         "yaml",
         "tomllib",
         "json",
-        "hashlib",
-        "socket",
-        "selectors",
         "subprocess",
         "pathlib",
         "difflib",
@@ -161,8 +154,13 @@ def adjourn(words: list[str], place: Path, *, code: int = 0) -> subprocess.Compl
     return done
 
 
-def test_every_extra_has_a_home() -> None:
+def test_every_extra_has_a_home_that_imports_it() -> None:
     assert HOMES.keys() == pyproject()["project"]["optional-dependencies"].keys()
+    for extra, (packages, homes) in HOMES.items():
+        sources = "\n".join(
+            path.read_text() for path in PACKAGE.rglob("*.py") if is_in(path, homes)
+        )
+        assert any(re.search(rf"\b{name}\b", sources) for name in packages), extra
 
 
 def test_what_an_extra_brings_is_imported_in_its_home_only() -> None:
@@ -174,6 +172,12 @@ def test_what_an_extra_brings_is_imported_in_its_home_only() -> None:
         if name in packages and not is_in(path, homes)
     ]
     assert not strays, "\n".join(strays)
+
+
+def test_only_the_shipped_suites_need_pytest() -> None:
+    users = {path for path in PACKAGE.rglob("*.py") if "pytest" in set(imported_on_import(path))}
+    assert users
+    assert all(is_in(path, ["testing"]) for path in users), users
 
 
 def is_in(path: Path, homes: list[str]) -> bool:

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from tests.house.project import ROOT
+from tests.house.project import PACKAGE, ROOT
 
 LAST = {"A": 91, "D": 66}
 # The MCP surface and the terminal surface come later, and bring these with them.
@@ -17,7 +17,8 @@ def named(design: str) -> set[int]:
     pattern = re.compile(rf"\b{design}-R(\d+)\b(?: to {design}-R(\d+)\b)?")
     files = [
         path.read_text()
-        for path in (ROOT / "tests").rglob("*.py")
+        for place in (ROOT / "tests", PACKAGE / "testing")
+        for path in place.rglob("*.py")
         if path.name != "test_requirements.py"
     ]
     hits = chain.from_iterable(pattern.finditer(text) for text in files)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from adjourn.stores.sqlite.binding import Home
 from adjourn.stores.sqlite.store import SqliteStore
-from tests.unit.values import a_task, an_event
+from adjourn.testing.values import a_task, an_event
 
 
 def test_a_commit_of_another_is_not_taken_for_a_lost_past(tmp_path: Path) -> None:

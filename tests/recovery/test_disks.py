@@ -131,6 +131,8 @@ OF_OTHERS = {
     "gfs2": "/dev/mapper/shared",
     "orangefs": "tcp://host:3334/orangefs",
     "a-kind-of-next-year": "host:/export",
+    "fuse.encfs": "encfs",  # what it lies on cannot be seen
+    "fuse.bindfs": "/a/directory/that/is/not/there",
 }
 
 
@@ -142,3 +144,47 @@ def test_a_file_system_of_this_machine_is_used(kind: str) -> None:
 @pytest.mark.parametrize("kind", OF_OTHERS)
 def test_a_file_system_that_others_may_see_is_not_used(kind: str) -> None:
     assert not is_local(kind, OF_OTHERS[kind])
+
+
+@contextmanager
+def _mounted_by_fuse(source: Path, *options: str) -> Iterator[Path]:
+    """Mount a directory once more, by a program."""
+    place = source.with_name(f"{source.name}-mounted")
+    place.mkdir()
+    bindfs = needs("bindfs")
+    if subprocess.run(
+        [bindfs, *options, source, place], capture_output=True, check=False
+    ).returncode:
+        missing("the right to mount by FUSE")
+    try:
+        yield place
+    finally:
+        subprocess.run([needs("umount"), "-l", place], check=True)
+        place.rmdir()
+
+
+def test_a_real_mount_by_a_program_is_not_used(shell: Shell) -> None:
+    disk = shell.place / "disk"
+    disk.mkdir()
+    with _mounted_by_fuse(disk) as mounted:
+        refused = shell.adjourn("run", "--store", str(mounted / "store"), "--", "true", expect=5)
+        assert "(fuse), or on one that is not known to be local" in refused.err
+    assert list(disk.iterdir()) == []
+
+
+def test_a_mount_on_top_of_another_is_as_local_as_what_is_below(shell: Shell) -> None:
+    """An encrypted directory of a network disk is seen by others, too."""
+    disk = shell.place / "disk"
+    disk.mkdir()
+    encrypted = ("-o", "subtype=gocryptfs")
+    with _mounted_by_fuse(disk, *encrypted) as mounted:
+        shell.adjourn("run", "--store", str(mounted / "store"), "--", "true")
+    shutil.rmtree(disk / "store")
+    (disk / "below").mkdir()
+    with (
+        _mounted_by_fuse(disk) as unknown,
+        _mounted_by_fuse(unknown / "below", *encrypted) as mounted,
+    ):
+        refused = shell.adjourn("run", "--store", str(mounted / "store"), "--", "true", expect=5)
+        assert "(fuse.gocryptfs), or on one that is not known to be local" in refused.err
+    assert list((disk / "below").iterdir()) == []

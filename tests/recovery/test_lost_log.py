@@ -145,3 +145,21 @@ def test_a_worker_leaves_when_its_log_is_gone(shell: Shell) -> None:
     _, err = worker.communicate(timeout=60)
     assert worker.returncode == 1, err
     assert b"removed or replaced" in err
+
+
+def test_an_emptied_log_beside_a_worker_is_named(shell: Shell) -> None:
+    """Whoever comes next shares the index with the worker, and finds less than it says."""
+    shell.adjourn("run", "--", "true")
+    worker = shell.start("worker", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: "default" in shell.adjourn("worker", "--status").out, what="the worker is there")
+    shell.adjourn("run", "--pool", "another", "--", "true")
+    os.truncate(shell.store / "adjourn.db-wal", 0)
+    refused = shell.adjourn("run", "--", "true", expect=None)
+    worker.terminate()
+    worker.wait(timeout=60)
+    assert refused.code in {1, 5}, refused
+    assert "rollback" not in refused.err
+    assert (
+        "adjourn.db-wal was removed or replaced" in refused.err
+        or "adjourn store accept" in refused.err
+    )

@@ -296,3 +296,27 @@ def test_a_lost_run_that_is_to_run_again_does_so_and_nobody_is_asked(shell: Shel
     (shell.place / "sure").touch()
     shell.adjourn("resume", task)
     assert shell.lines("starts") == ["start"] * 2
+
+
+@pytest.mark.one_machine("the folder of marks is on this machine")
+@pytest.mark.parametrize("verb", ["resume", "worker"])
+def test_an_approved_task_whose_start_cannot_be_marked_stays_queued(
+    shell: Shell, verb: str
+) -> None:
+    """A file where the folder of marks should be is no fault of the task: its approval is kept."""
+    task = shell.paused("sh", "-c", '[ "$AUTO_APPROVAL" ] || exit 90; echo ran >> effects')[
+        "task_id"
+    ]
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    folder = shell.store / "started"
+    folder.rename(shell.place / "kept")
+    folder.write_text("no folder")
+    for _ in range(4):
+        words = ("worker", "--once") if verb == "worker" else ("resume", task)
+        refused = shell.adjourn(*words, expect=1)
+        assert "could not be marked on disk: Not a directory" in refused.err
+        assert shell.state(task) == "queued"
+    folder.unlink()
+    (shell.place / "kept").rename(folder)
+    shell.adjourn("resume", task)
+    assert shell.lines("effects") == ["ran"]

@@ -173,9 +173,118 @@ def test_a_call_beside_an_agent_that_the_machine_cannot_start_has_not_failed(
     assert user.lines("effects") == ["ran"]
 
 
+@pytest.mark.one_machine("it counts the processes of one user")
+@pytest.mark.parametrize("verb", ["worker", "resume"])
+def test_a_call_beside_an_agent_that_is_held_back_is_not_silent(user: UserShell, verb: str) -> None:
+    """Whoever supervises the agent prints the reason, once, and starts the call later."""
+    user.json("run", "--", "true")
+    words = [sys.executable, str(START), str(user.store), '["echo ran >> effects"]', "--queue"]
+    task = user.run(*words).out.split()[0]
+    user.be_alone()
+    # A worker has one more: the server that keeps the agent's modules.
+    arguments, most = ((verb,), 5) if verb == "worker" else ((verb, task), 4)
+    with (user.place / "starved.log").open("wb") as log:
+        starved = user.start(*arguments, before=("prlimit", f"--nproc={most}:10000"), stderr=log)
+    try:
+        until(
+            lambda: "Resource temporarily" in log_of(user, "starved"), what="it prints the reason"
+        )
+        time.sleep(2)
+        for pid in (starved.pid, *fork_servers_of(starved.pid)):
+            limit(user, pid, "--nproc=10000:10000")
+        until(lambda: states(user, [task]) == ["succeeded"], what="it ended", seconds=40)
+    finally:
+        starved.terminate()
+        starved.wait(timeout=60)
+    told = log_of(user, "starved")
+    assert told.count("Resource temporarily unavailable") == 1, told
+    assert f"{task}.1" in told
+    assert user.lines("effects") == ["ran"]
+
+
+def test_a_foreground_agent_survives_a_want_of_descriptors(shell: Shell) -> None:
+    """Its supervisor prints what it lacks, and goes on when it has descriptors again."""
+    shell.json("run", "--", "true")
+    prompt = '["touch first; until [ -e go ]; do sleep 0.05; done"]\n["echo ran >> effects"]'
+    words = [sys.executable, str(START), str(shell.store), prompt, "--queue"]
+    task = shell.run(*words).out.split()[0]
+    with (shell.place / "starved.log").open("wb") as log:
+        starved = shell.start("resume", task, stdout=subprocess.DEVNULL, stderr=log)
+    until((shell.place / "first").exists, what="the first call runs")
+    limit(shell, starved.pid, "--nofile=4:")
+    (shell.place / "go").touch()
+    until(lambda: "oo many open files" in log_of(shell, "starved"), what="it prints the reason")
+    time.sleep(1)
+    assert starved.poll() is None, log_of(shell, "starved")
+    limit(shell, starved.pid, "--nofile=1024:")
+    assert starved.wait(timeout=60) == 0, log_of(shell, "starved")
+    assert shell.lines("effects") == ["ran"]
+
+
+@pytest.mark.one_machine("it counts the processes of one user")
+@pytest.mark.parametrize(
+    "most", [1, 2, 3, 4], ids=["no fork", "no copy", "no fork server", "no shim"]
+)
+def test_a_detached_supervisor_that_cannot_start_is_reported(user: UserShell, most: int) -> None:
+    """The command that detaches it prints why, and every view names the command that helps."""
+    user.json("run", "--", "true")
+    user.be_alone()
+    command = ("run", "--detach", "--", "sh", "-c", "echo ran >> effects")
+    done = user.run("prlimit", f"--nproc={most}", str(ADJOURN), *command, expect=1)
+    (task,) = (task["task_id"] for task in user.json("tasks", "--state", "queued")["tasks"])
+    resume = f"adjourn resume {task}"
+    assert "Resource temporarily unavailable" in done.err
+    assert task in done.err
+    assert f"try: {resume}\n" in done.err, done.err
+    time.sleep(2.1)
+    for words in (("tasks",), ("inbox",), ("show", task), ("doctor",)):
+        told = user.adjourn(*words, expect=None)
+        assert "no worker" in told.out, (words, told.out)
+        assert resume in told.out, (words, told.out)
+    user.line(resume)
+    assert user.lines("effects") == ["ran"]
+    for words in (("tasks",), ("inbox",), ("doctor",)):
+        assert "no worker" not in user.adjourn(*words, expect=None).out
+
+
 def test_a_command_that_is_not_there_fails_at_once(shell: Shell) -> None:
     """That is the command's own fault: nobody tries again."""
     with a_worker(shell):
         task = shell.json("run", "--detach", "--", "./not-there")["task_id"]
         until(lambda: states(shell, [task]) == ["failed"], what="it failed")
     assert len(shell.runs(task)) == 1
+
+
+def test_a_worker_that_is_stopped_while_it_starts_tasks_leaves_the_others_queued(
+    shell: Shell,
+) -> None:
+    """They are approved and nothing of them has begun.
+
+    The next worker takes them, and nobody has to resume them.
+    """
+    tasks = approved(shell, 40, "sleep", "60")
+    with a_worker(shell, "--max-active", "40") as worker:
+        until(lambda: "started run" in log_of(shell), what="it has started the first")
+        worker.terminate()
+        worker.wait(timeout=60)
+    begun = log_of(shell).count("started run")
+    ended = states(shell, tasks)
+    assert 0 < begun < len(tasks), "it was too fast to be stopped meanwhile"
+    assert ended.count("paused") <= begun + 1, log_of(shell)  # one may have been on its way
+    assert ended.count("paused") + ended.count("queued") == len(tasks)
+
+
+def test_a_command_without_descriptors_is_told_in_one_sentence(shell: Shell) -> None:
+    """What the child says is the reason; that it died of it is not a second one."""
+    (task,) = approved(shell, 1, "sh", "-c", "echo ran >> effects")
+    told: set[str] = set()
+    for most in range(16, 30):
+        words = ("prlimit", f"--nofile={most}:{most}", str(ADJOURN), "resume", task)
+        done = shell.run(*words, expect=None)
+        told.update(line for line in done.err.splitlines() if "could not start" in line)
+        if states(shell, [task]) != ["queued"]:
+            break
+    assert states(shell, [task]) == ["succeeded"]
+    assert told
+    assert not [line for line in told if "commandcannot" in line]
+    assert shell.lines("effects") == ["ran"]

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 from adjourn.core.ask import Verb
 from adjourn.core.call import Command, command_body
+from adjourn.core.errors import StoreProblem
 from adjourn.core.states import CALL_TRANSITIONS, TRANSITIONS, TaskState
 from adjourn.core.trail.events import Event
 from adjourn.stores.bodies import event_body
+from adjourn.stores.postgres.batch import SCHEMA
 from adjourn.stores.postgres.store import PostgresStore
 from tests.contract.office import Office
 from tests.postgres import Server
 from tests.shared.conftest import Roles, as_role, login_at  # noqa: F401 -- a fixture
+from tests.shared.desk import desk
 from tests.shared.test_roles import offices  # noqa: F401 -- a fixture
 
 pytestmark = pytest.mark.xdist_group("roles")  # they belong to the whole server: one at a time
@@ -25,7 +29,7 @@ ADD = "SELECT adjourn.add_call((%s::bigint << 20) + 90, 'approved', 1, sha256(%s
 QUEUE = """
 SELECT adjourn.write_task(no, 'queued', version + 1, slot, {call}, NULL, body, NULL, NULL, NULL) FROM adjourn.task WHERE id = %s
 """
-TELL = "SELECT adjourn.seal_events(2, ARRAY[%s::bigint], ARRAY[%s::bytea], ARRAY['\\x00'::bytea])"
+TELL = f"SELECT adjourn.seal_events({SCHEMA}, ARRAY[%s::bigint], ARRAY[%s::bytea], ARRAY['\\x00'::bytea])"
 
 Login = psycopg.Connection[tuple[object, ...]]
 
@@ -264,3 +268,134 @@ def test_the_database_knows_the_same_moves_as_the_program(database: str) -> None
         listed = text[text.index("NOT IN (") :].partition(") THEN")[0]
         words = [word.strip(" ('\n)") for word in listed.removeprefix("NOT IN (").split(",")]
         assert set(zip(words[::2], words[1::2], strict=True)) == moves
+
+
+# --- the same attacks by statements on the tables, as they were first seen ------------------------
+
+BY_TABLES = {
+    "an approver puts bytes into a task that has ended": (
+        "approver",
+        """
+        INSERT INTO adjourn.call (no, state, version, digest, approved_by, body)
+        SELECT (no << 20) + 90, 'approved', 1, sha256(%(bytes)s), 'db:' || session_user, '\\x80'
+        FROM adjourn.task WHERE id = %(ended)s
+        """,
+        """
+        INSERT INTO adjourn.call_body (no, body)
+        SELECT (no << 20) + 90, %(bytes)s FROM adjourn.task WHERE id = %(ended)s
+        """,
+        "UPDATE adjourn.task SET state = 'queued', next_call = 90 WHERE id = %(ended)s",
+    ),
+    "a worker revives what was rejected by ending its task": (
+        "worker",
+        "UPDATE adjourn.task SET state = 'canceled' WHERE id = %(rejected)s",
+        "DELETE FROM adjourn.call WHERE state = 'rejected'",
+        """
+        INSERT INTO adjourn.call (no, state, version, digest, approved_by, body)
+        SELECT (no << 20) + 1, 'approved', 1, sha256(%(bytes)s), 'db:' || session_user, '\\x80'
+        FROM adjourn.task WHERE id = %(rejected)s
+        """,
+    ),
+    "an agent writes into another task's rows": (
+        "agent",
+        "INSERT INTO adjourn.document (task, name, body) SELECT no, 'saved', 'x' FROM adjourn.task WHERE id = %(running)s",
+    ),
+    "an agent writes into another task's trail": (
+        "agent",
+        """
+        SELECT adjourn.seal_events(%(schema)s, ARRAY[no], ARRAY[%(event)s::bytea], ARRAY['\\x00'::bytea])
+        FROM adjourn.task WHERE id = %(running)s
+        """,
+    ),
+    "an agent locks everybody's tasks": ("agent", "SELECT 1 FROM adjourn.family FOR UPDATE"),
+    "a worker approves what was asked": (
+        "worker",
+        "UPDATE adjourn.call SET state = 'approved', approved_by = 'db:' || session_user WHERE state = 'pending'",
+    ),
+    "an approver queues what nobody decided": (
+        "approver",
+        "UPDATE adjourn.call SET state = 'approved', approved_by = 'db:' || session_user WHERE state = 'pending'",
+        "UPDATE adjourn.task SET state = 'queued', next_call = 1 WHERE id = %(waiting)s",
+    ),
+}
+
+
+@pytest.mark.parametrize("attack", BY_TABLES)
+def test_no_attack_by_statements_on_tables_goes_through(
+    offices: dict[str, Office],  # noqa: F811 -- the fixture
+    as_role: Roles,  # noqa: F811 -- the fixture
+    attack: str,
+) -> None:
+    """All of its statements in one transaction: it is refused at one of them, or at the commit."""
+    worker, approver = offices["worker"], offices["approver"]
+    role, *statements = BY_TABLES[attack]
+    ended = worker.run(worker.start())
+    rejected = worker.start(pause_on_approval=True)
+    approver.reply(worker.open_ask(rejected), Verb.REJECT)
+    waiting = worker.start(pause_on_approval=True)
+    running = worker.begin(worker.start()).run
+    with psycopg.connect(as_role("hostile", of=role), autocommit=True) as hostile:
+        ((schema,),) = hostile.execute("SELECT max(version) FROM adjourn.schema_version").fetchall()
+        event = Event(
+            task_id=running.task_id, kind="call_closed", by=f"db:{hostile.info.user}", at=1
+        )
+        values = {
+            "bytes": OTHER_BYTES,
+            "ended": ended.id,
+            "rejected": rejected.id,
+            "waiting": waiting.id,
+            "running": running.task_id,
+            "schema": schema,
+            "event": event_body(event),
+        }
+        with pytest.raises(errors.InsufficientPrivilege):
+            attempt(hostile, statements, values)
+
+
+def attempt(hostile: Login, statements: list[str], values: dict[str, object]) -> None:
+    """Run statements in one transaction."""
+    with hostile.transaction():
+        for statement in statements:
+            hostile.execute(statement.encode(), values)
+
+
+def test_who_holds_the_trail_is_named_where_the_owner_may_end_no_connection(
+    postgres: Server,
+) -> None:
+    """The owner of the schema is no superuser and has no pg_signal_backend.
+
+    The error says who it is and what helps.
+    """
+    names = {role: f"{role}_{os.getpid()}" for role in ("plain", "quiet")}
+    for name in names.values():
+        postgres.make_login(name)
+    for role in ("agent", "approver", "worker"):
+        postgres.do(
+            f"DO $$ BEGIN CREATE ROLE adjourn_{role} NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+        )
+        postgres.do(f"GRANT adjourn_{role} TO {names['plain']} WITH ADMIN OPTION")
+    postgres.do(f"GRANT adjourn_worker TO {names['quiet']}")
+    try:
+        with postgres.empty_database() as url:
+            postgres.do(
+                f"ALTER DATABASE {conninfo_to_dict(url)['dbname']} OWNER TO {names['plain']}"
+            )
+            owner = PostgresStore(login_at(url, names["plain"]))
+            owner.make_roles()
+            office = desk(owner)
+            task = office.start()
+            with psycopg.connect(login_at(url, names["quiet"]), autocommit=True) as quiet:
+                body = event_body(
+                    Event(task_id=task.id, kind="task_note", by=f"db:{names['quiet']}", at=1)
+                )
+                quiet.execute("BEGIN")
+                quiet.execute(TELL.encode(), [number_of(quiet, task.id), body])
+                with pytest.raises(StoreProblem, match=f"{names['quiet']} keeps everybody waiting"):
+                    office.start()
+                quiet.execute("ROLLBACK")
+            assert office.start().state is TaskState.QUEUED
+            owner.close()
+    finally:
+        for name in names.values():
+            postgres.do(f"DROP OWNED BY {name}")
+            postgres.do(f"DROP ROLE {name}")

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from adjourn.stores.postgres.batch import SCHEMA
 from adjourn.stores.postgres.store import PostgresStore
 from tests.postgres import Server
 from tests.shared.conftest import Roles, as_role, login_at  # noqa: F401 -- a fixture
@@ -119,7 +120,7 @@ ELSEWHERE = {
 ARGUMENTS = {
     "bigint": "(SELECT no FROM adjourn.task WHERE state = 'running')",
     "bigint[]": "ARRAY(SELECT no FROM adjourn.task WHERE state = 'running')",
-    "integer": "2",
+    "integer": str(SCHEMA),
     "text": "'saved'",
     "text[]": "ARRAY(SELECT id FROM adjourn.task)",
     "bytea": "'\\x80'::bytea",

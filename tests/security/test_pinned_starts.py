@@ -163,7 +163,7 @@ def test_the_systems_own_programs_need_no_pin_of_an_ordinary_user() -> None:
     """
     if os.getuid():
         pytest.skip("only root can become another user")
-    from adjourn.process.pinning import can_be_leased, is_out_of_reach
+    from adjourn.system.pinning import can_be_leased, is_out_of_reach
 
     tmp_path = Path(tempfile.mkdtemp())  # one of pytest's would be closed to others
     tmp_path.chmod(0o755)

@@ -1,8 +1,13 @@
 """Words in between, other names and wrappers take no command past a rule that asks or forbids."""
 
+import shlex
+import time
+from collections.abc import Callable
+
 import pytest
 
 from adjourn.core.policy.judgement import Action
+from adjourn.core.policy.surroundings import Surroundings
 from tests.unit.policies import judged, policy, seen
 
 RULES = """
@@ -191,3 +196,84 @@ def test_a_shell_tool_of_an_agent_cannot_pass_either() -> None:
         "Bash", {"command": "git -C . push"}, surroundings=seen(), workspace="/project", now=0
     )
     assert found.action is Action.NEVER
+
+
+PADDED: dict[str, Callable[[str], tuple[str, ...]]] = {
+    "text that is not understood": lambda pad: ("sh", "-c", f"x=1; git {pad} push $y"),
+    "substitution": lambda pad: ("sh", "-c", f"echo $(git {pad} push)"),
+    "text that is understood": lambda pad: ("sh", "-c", f"git {pad} push"),
+    "another shell": lambda pad: ("fish", "-lc", f"git {pad} push"),
+    "words of a wrapper": lambda pad: ("xargs", "-n", "1", "git", *pad.split(), "push"),
+    "options of a wrapper": lambda pad: ("sudo", *pad.split(), "git", "push"),
+    "words of a starter": lambda pad: ("docker", "run", "box", "git", *pad.split(), "push"),
+    "find": lambda pad: ("find", ".", "-exec", "git", *pad.split(), "push", ";"),
+    "wrappers": lambda pad: (*("env" for _ in pad.split()), "git", "push"),
+    "other wrappers": lambda pad: (*("nice" for _ in pad.split()), "xargs", "git", "push"),
+    "shells": lambda pad: (*("sh" for _ in pad.split()), "-c", "git push"),
+    "many beginnings": lambda pad: ("xargs", *("git" for _ in pad.split()), "push"),
+    "many texts": lambda pad: ("sh", "-c", "$x; " * len(pad.split()) + "git push"),
+}
+
+
+@pytest.mark.parametrize("count", [1, 40, 70, 3_000])
+@pytest.mark.parametrize("where", PADDED)
+def test_no_padding_takes_a_command_past_a_rule_that_forbids_it(where: str, count: int) -> None:
+    command = PADDED[where](" ".join(f"-c a{number}=b" for number in range(count)))
+    assert judged(rules("git", "push"), *command).action is Action.NEVER
+
+
+def test_shells_that_are_nested_too_deep_hide_nothing() -> None:
+    words: tuple[str, ...] = ("git", "push")
+    for _ in range(10):
+        words = ("sh", "-c", shlex.join(words))
+        assert judged(rules("git", "push"), *words).action is Action.NEVER
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git \\\n  push",
+        "gi\\\nt push",
+        "x=1; git${IFS}push",
+        "git$IFS-C$IFS.${IFS}push",
+        "x=1; g'i't p\"us\"h",
+    ],
+)
+def test_no_spelling_takes_a_command_past_a_rule_that_forbids_it(text: str) -> None:
+    assert judged(rules("git", "push"), "sh", "-c", text).action is Action.NEVER
+
+
+@pytest.mark.parametrize("count", [1, 70])
+@pytest.mark.parametrize("is_text", [False, True], ids=["words", "shell text"])
+def test_a_rule_that_forbids_a_path_also_forbids_the_name_that_may_lead_there(
+    count: int, *, is_text: bool
+) -> None:
+    text = rules("git", "push") + '[[rule]]\nargs = ["/opt/bin/drop", "**"]\naction = "never"\n'
+    padding = [f"-x{number}" for number in range(count)]
+    words = (
+        ["sh", "-c", f"x=1; env {' '.join(padding)} drop all"]
+        if is_text
+        else ["xargs", *padding, "drop", "all"]
+    )
+    found = policy(text).judge(
+        "command", {"argv": words}, surroundings=Surroundings(), workspace="/project", now=0
+    )
+    assert found.action is Action.NEVER
+
+
+def test_long_commands_are_judged_in_time() -> None:
+    """The work grows with the length, not with its square.
+
+    An agent cannot hold up whoever judges it.
+    """
+    found = policy(rules("git", "push") + rules("docker", "rm"))
+    for words in (
+        ("xargs", *("git", "-x") * 20_000, "push"),
+        ("sh", "-c", "$x " + "git -x " * 20_000 + "push"),
+        ("sh", "-c", "$x" + " env" * 20_000 + " git push"),
+        (*("env",) * 20_000, "git", "push"),
+        ("sh", "-c", "$x; " * 20_000 + "git push"),
+    ):
+        began = time.process_time()
+        assert judged(found, *words).action is Action.NEVER
+        assert time.process_time() - began < 5

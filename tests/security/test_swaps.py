@@ -1,147 +1,48 @@
 """A file that is swapped between the last look and the start: the other bytes never run."""
 
+import json
 import os
-import random
-import shutil
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from adjourn.core.ask import Principal, Reply, Verb
-from adjourn.core.states import TaskState
-from adjourn.core.task import Spec
-from adjourn.wiring.supervisor import open_supervisor
+from tests.security.ordinary import OrdinaryShell, ordinary_shell
+from tests.security.sweep import SCRIPTS, sweep
 
-CI, FULL = 300, 10_000
-ME = Principal(name=f"uid:{os.getuid()}")
-SWAPPER = Path(__file__).with_name("swapper.py")
-KINDS = ("rename", "write", "map", "link", "folder")
-EVENTS = 24  # of one start; at any of them the swap may come
-
-SCRIPTS = {
-    "script": '#!/bin/sh\ncd "$(dirname "$0")"\necho {word} >> "$1"\n',
-    "bash script": '#!/usr/bin/env bash\nset -eu\necho {word} >> "$1"\n',
-    "operand": 'echo {word} >> "$1"\n',
-}
+CI, FULL, PART = 300, 10_000, 100
+HERE = Path(__file__).resolve().parents[2]
+WHAT = ["program", *SCRIPTS]
+WHO = ["root", "ordinary"] if os.getuid() == 0 else ["ordinary"]
 
 
-class Target:
-    """A command in a folder of its own, and its double that must never run."""
-
-    def __init__(self, place: Path, what: str) -> None:
-        self.what = what
-        self.place = place
-        self.noted = place / "noted"
-        self.folder, self.strange = place / "bin", place / "strange"
-        self.file, self.other = self.folder / "apply", self.strange / "apply"
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        return (
-            ("sh", "bin/apply", str(self.noted))
-            if self.what == "operand"
-            else ("bin/apply", str(self.noted))
-        )
-
-    def lay_out(self, kind: str) -> None:
-        """Put everything in its place again."""
-        for folder in (
-            self.folder,
-            self.strange,
-            self.place / "real",
-            self.place / "bin.old",
-            self.place / "bin.draft",
-        ):
-            if folder.is_symlink():
-                folder.unlink()
-            shutil.rmtree(folder, ignore_errors=True)
-        self.strange.mkdir()
-        home = self.place / "real" if kind == "link" else self.folder
-        home.mkdir()
-        if kind == "link":
-            self.folder.symlink_to(home)
-        if self.what == "program":
-            shutil.copy("/usr/bin/touch", home / "apply")
-            shutil.copy("/usr/bin/mkdir", self.other)
-        else:
-            text = SCRIPTS[self.what]
-            (home / "apply").write_text(text.format(word="good"))
-            self.other.write_text(text.format(word="evil"))
-        (home / "apply").chmod(0o755)
-        self.other.chmod(0o755)
-        if self.noted.is_dir():
-            self.noted.rmdir()
-        self.noted.unlink(missing_ok=True)
-
-    def ran(self) -> str:
-        """Return which of the two ran, if one did."""
-        if self.noted.is_dir():
-            return "evil"
-        if not self.noted.exists():
-            return "nothing"
-        return "evil" if "evil" in self.noted.read_text() else "good"
-
-
-@contextmanager
-def swapper() -> Iterator["subprocess.Popen[bytes]"]:
-    """Lend the attacker."""
-    with subprocess.Popen(
-        [sys.executable, "-I", str(SWAPPER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        yield process
-        assert process.stdin
-        process.stdin.close()
-        assert process.wait(10) == 0
-
-
-def _said(process: "subprocess.Popen[bytes]", line: str) -> str:
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write(f"{line}\n".encode())
-    process.stdin.flush()
-    return process.stdout.readline().decode().strip()
+def _swept_by(shell: OrdinaryShell, what: str, count: int) -> "Counter[tuple[str, str]]":
+    """Have an ordinary user carry out the sweep, in parts that each end within the time of a command."""
+    results: Counter[tuple[str, str]] = Counter()
+    for first in range(0, count, PART):
+        part = [what, str(min(PART, count - first)), str(shell.place), str(first)]
+        words = [sys.executable, "-m", "tests.security.sweep", *part]
+        done = shell.run(*words, env={"PYTHONPATH": str(HERE)})
+        results.update({(swapped, ran): times for swapped, ran, times in json.loads(done.out)})
+    return results
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("what", ["program", *SCRIPTS])
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("what", WHAT)
 def test_a_swap_between_the_look_and_the_start_runs_no_other_bytes(
-    tmp_path: Path, sweep: str, what: str
+    tmp_path: Path, request: pytest.FixtureRequest, what: str, who: str
 ) -> None:
-    chance = random.Random(f"swaps of a {what}")
-    target = Target(tmp_path, what)
-    controller, supervisor = open_supervisor(str(tmp_path / ".adjourn"))
-    results: Counter[tuple[str, str]] = Counter()
-    try:
-        with swapper() as attacker:
-            for number in range((FULL if sweep == "full" else CI) // (1 + len(SCRIPTS))):
-                kind = KINDS[number % len(KINDS)]
-                target.lay_out(kind)
-                spec = Spec(
-                    runner="command",
-                    argv=target.argv,
-                    workspace=str(tmp_path),
-                    pause_on_approval=True,
-                )
-                task = controller.tasks.start(spec, by=ME)
-                (ask,) = controller.scene(task.id).open_asks
-                controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
-                order = f"{kind}\t{chance.randint(1, EVENTS)}\t{target.file}\t{target.other}"
-                assert _said(attacker, order) == "armed"
-                with controller.store.read() as view:
-                    queued = view.task(task.id)
-                ended = supervisor.run(queued)
-                swapped = _said(attacker, "stop")
-                results[swapped, target.ran()] += 1
-                if ended.state is TaskState.SUCCEEDED:
-                    assert target.ran() != "nothing"
-    finally:
-        supervisor.close()
-        controller.store.close()
+    total = FULL if request.config.getoption("--sweep") == "full" else CI
+    count = -(-total // (len(WHAT) * len(WHO)))
+    if who == "root":
+        results = sweep(tmp_path, what, count)
+    else:
+        with ordinary_shell() as shell:
+            results = _swept_by(shell, what, count)
+    print(f"{count} swaps of a {what} by {who}: {dict(results)}")
+    assert results.total() == count
     assert not [found for found in results if found[1] == "evil"], results
     assert results["swapped", "good"] + results["idle", "good"] > 0, results
     assert results["swapped", "good"] + results["swapped", "nothing"] > 0, results

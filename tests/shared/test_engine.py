@@ -22,12 +22,12 @@ from adjourn.ports.world import Vanished
 from adjourn.stores.postgres.leases import PostgresLeases
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.store import PostgresStore
-from tests.contract.conftest import is_awake
+from adjourn.testing.open_stores import is_awake
+from adjourn.testing.values import a_task
 from tests.contract.office import ASKS_90, DONE, ME, Office
 from tests.e2e.shell import until
 from tests.shared.desk import desk
 from tests.stateful.world import shim_of
-from tests.unit.values import a_task
 
 Open = Callable[..., PostgresStore]
 SHORT = 1.0  # seconds

@@ -20,7 +20,8 @@ from adjourn.core.ask import Principal, Verb
 from adjourn.core.errors import Misuse, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres.store import PostgresStore
-from tests.contract.conftest import is_awake
+from adjourn.testing.open_stores import is_awake
+from adjourn.testing.values import a_task
 from tests.e2e.shell import until
 from tests.needs import missing
 from tests.postgres import Server, server_at
@@ -28,7 +29,6 @@ from tests.shared.conftest import login_at
 from tests.shared.desk import desk
 from tests.shared.proxy import Wire, wire
 from tests.shared.test_engine import heard
-from tests.unit.values import a_task
 
 
 @pytest.fixture
@@ -334,9 +334,9 @@ def test_a_slow_database_costs_time_and_nothing_else(wired: tuple[Wire, Postgres
 def test_the_clock_is_the_databases_whatever_the_machine_says(
     database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    from adjourn.testing.values import a_spec
     from adjourn.wiring import find_root
     from adjourn.wiring.controller import open_controller
-    from tests.unit.values import a_spec
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     truth = time.time_ns() // 1_000_000

@@ -348,15 +348,12 @@ def test_a_foreground_run_outlives_a_short_absence_of_its_database(
 # --- slow, and wrong about the time ---------------------------------------------------------------
 
 
-def test_a_slow_database_is_waited_for_and_that_is_said(
-    wired: tuple[Wire, Machine], sweep: str
-) -> None:
+def test_a_slow_database_is_waited_for(wired: tuple[Wire, Machine], sweep: str) -> None:
     """Two seconds for each word, in the long sweep for a decision, too."""
     laid, here = wired
     task = here.waiting(ASKS)
     laid.delay = 2.0 if sweep == "full" else 1.6
-    done = here.adjourn("inbox")
-    assert re.search(r"has not answered for \d s: waiting for it", done.err), done.err
+    here.adjourn("inbox")
     laid.delay = 2.0 if sweep == "full" else 0.1
     (ask,) = here.inbox()
     here.adjourn("approve", ask["id"])

@@ -32,8 +32,8 @@ from adjourn.runners.command import CommandRunner
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.testing.memory_store import MemoryStore
+from adjourn.testing.values import NOON
 from tests.authorities import everybody
-from tests.unit.values import NOON
 
 MEMORY_DISK = Path("/dev/shm")
 

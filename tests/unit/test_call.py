@@ -17,8 +17,8 @@ from adjourn.core.call import (
     digest_of,
     slot_of,
 )
+from adjourn.testing.values import a_call
 from tests.hostile import HOSTILE
-from tests.unit.values import a_call
 
 words = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"])),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from adjourn.core.call import Command, canonical, command_body, command_of, tool_body
 from adjourn.core.edit.edit import difference, editable, edited, read_back, with_argument, written
 from adjourn.core.errors import Misuse
+from adjourn.testing.values import a_call, a_spec
 from tests.hostile import HOSTILE_WORDS
-from tests.unit.values import a_call, a_spec
 
 SPEC = a_spec(argv=("./deploy.sh", "--env", "prod"))
 SHOWN = Command(

@@ -16,7 +16,7 @@ from adjourn.core.trail.events import (
     link_after,
     seal_after,
 )
-from tests.unit.values import NOON, an_event
+from adjourn.testing.values import NOON, an_event
 
 events = st.builds(
     Event,

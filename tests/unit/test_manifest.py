@@ -20,7 +20,7 @@ from adjourn.core.documents import (
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task
-from tests.unit.values import NOON, a_call, a_run, a_spec, a_task, an_approval, an_ask, settled
+from adjourn.testing.values import NOON, a_call, a_run, a_spec, a_task, an_approval, an_ask, settled
 
 HINT = "adjourn resume cp-1 --approve tc_2"
 COMMAND = Command(argv=("./deploy.sh",), cwd="/srv/place", env={AUTO_APPROVAL: "approved"})

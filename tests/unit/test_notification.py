@@ -9,10 +9,19 @@ from msgspec.structs import replace
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.trail.events import Happened
+from adjourn.testing.values import (
+    a_call,
+    a_run,
+    a_spec,
+    a_task,
+    an_approval,
+    an_ask,
+    an_event,
+    settled,
+)
 from adjourn.views.notice import OCCASIONS, Occasion, notice_of, occasion_of
 from docs import generate
 from tests.hostile import HOSTILE_WORDS
-from tests.unit.values import a_call, a_run, a_spec, a_task, an_approval, an_ask, an_event, settled
 
 SEAL = bytes(range(32))
 

@@ -4,7 +4,7 @@ Nothing is lost, nothing overtakes, and nobody is pestered.
 """
 
 from adjourn.core.outbox import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE, Outbox, pause_after
-from tests.unit.values import NOON
+from adjourn.testing.values import NOON
 
 
 def failed(box: Outbox, place: int, *, task: str = "a", at: int = NOON) -> Outbox:

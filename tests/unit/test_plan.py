@@ -17,7 +17,7 @@ from adjourn.core.plan.plan import (
     words_of,
 )
 from adjourn.core.states import TaskState
-from tests.unit.values import a_task
+from adjourn.testing.values import a_task
 
 A_TASK = '[[task]]\nid = "a"\ncommand = ["true"]\n'
 

@@ -11,8 +11,8 @@ from adjourn.core.errors import Misuse
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.text.redact import Redactor, is_tame, mark, plainly
+from adjourn.testing.values import a_call, a_run, a_spec, a_task, an_approval
 from tests.secrets import OWN_PATTERN, Canary, canaries
-from tests.unit.values import a_call, a_run, a_spec, a_task, an_approval
 
 CANARIES = canaries()
 

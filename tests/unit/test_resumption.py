@@ -13,7 +13,7 @@ from adjourn.core.ask import Ask, AskKind, Reply, Verb
 from adjourn.core.errors import AdjournError, AlreadySettled, Conflict, Misuse
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import AskState
-from tests.unit.values import an_approval, an_ask, settled
+from adjourn.testing.values import an_approval, an_ask, settled
 
 THREE = [an_approval(f"ask-{call}", call=call, number=call) for call in (1, 2, 3)]
 REGION = an_ask("ask-region", key="region")

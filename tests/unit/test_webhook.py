@@ -18,8 +18,8 @@ from adjourn.core.authority.webhook import (
     signature,
 )
 from adjourn.core.errors import Misuse, NotAllowed
+from adjourn.testing.values import NOON
 from tests.needs import missing
-from tests.unit.values import NOON
 
 try:
     from standardwebhooks import Webhook

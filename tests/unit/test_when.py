@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjourn.core.text.when import ago, span, stamp
-from tests.unit.values import A_DAY, NOON
+from adjourn.testing.values import A_DAY, NOON
 
 SPANS = {
     0: "0.0s",

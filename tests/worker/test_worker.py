@@ -37,20 +37,6 @@ def test_a_decision_starts_its_task_without_anybody_resuming_it(
     assert shell.lines("effects") == ["done with go"]
 
 
-@pytest.mark.one_machine("on a shared store NOTIFY tells it")
-def test_a_worker_that_listens_on_a_port_is_told_as_well(shell: Shell, worker: StartWorker) -> None:
-    """C-R21: told, not polled; its own look comes after a day."""
-    shell.json("run", "--", "true")
-    (shell.store / "supervision.yaml").write_text("poll_interval: 1d\n")
-    shell.environment["ADJOURN_WAKE"] = "udp"
-    worker()
-    assert [name for name in os.listdir(shell.store / "wake") if name.startswith("udp-")]
-    task = queued(shell, shell.agent("approved.sh"))
-    until(lambda: is_in(shell, task, "waiting"), what="it waits")
-    shell.adjourn("approve", shell.inbox()[0]["id"])
-    until(lambda: is_in(shell, task, "succeeded"), what="it was started")
-
-
 def test_what_is_run_in_the_foreground_is_not_taken_by_a_worker(
     shell: Shell, worker: StartWorker
 ) -> None:

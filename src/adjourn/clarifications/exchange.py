@@ -1,6 +1,6 @@
-"""Exchanges words with files.
+"""Takes responses in from files, and writes requests, checkpoints, answers and feedback to files.
 
-Takes responses in, once, and puts requests, checkpoints, answers and feedback out.
+A response is taken once, and completely or not at all.
 """
 
 import os
@@ -28,7 +28,7 @@ from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import visible
-from adjourn.system.files import write_whole
+from adjourn.system.files import read_owned, write_whole
 from adjourn.system.yaml import NotYet
 
 Refuse = Callable[[Refusal], None]
@@ -38,10 +38,7 @@ Refuse = Callable[[Refusal], None]
 
 
 def take_responses(controller: Controller, root: str, *, refuse: Refuse) -> list[str]:
-    """Give the answers in response files to their asks; return the tasks that got theirs.
-
-    Nothing is taken in part.
-    """
+    """Give the answers in all response files to their asks; return the tasks that got theirs."""
     return [
         task_id
         for task_id in files.tasks_with_response(root)
@@ -50,39 +47,55 @@ def take_responses(controller: Controller, root: str, *, refuse: Refuse) -> list
 
 
 def take_response(controller: Controller, root: str, task_id: str, *, refuse: Refuse) -> bool:
-    """Give the answers in one task's response file to its asks, if it is there, whole, right and new."""
-    digest = ""
+    """Give the answers in a task's response file to its asks; return whether it got them now.
+
+    A file that is not complete yet is left for the next time. One that is wrong is refused.
+    """
+    digest = b""
     try:
-        found = files.read_plain(files.response_path(root, task_id))
-        digest = sha256(found.content).hex() if found else ""
-        return found is not None and _take(controller, root, task_id, found)
+        found = read_owned(files.response_path(root, task_id), largest=files.LARGEST)
+        if found is None:
+            return False
+        digest = sha256(found.content)
+        with controller.store.read() as view:
+            task = view.task(task_id)
+            asks = view.asks(task_id)
+            if view.document(task_id, RESPONSE) == digest:
+                return False  # it was taken before
+        if task.state in ENDED:
+            raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
+        response = files.response_of(found.content, task_id=task_id)
+        by = Principal(name=f"file:uid:{found.owner}")
+        if not controller.asks.respond(task_id, replies_to(response, asks), digest=digest, by=by):
+            return False
     except NotYet as reason:
         log.say(f"the response for {visible(task_id)} is not whole yet: {reason}")
+        return False
     except StoreProblem:
         raise
     except AdjournError as error:
-        refuse(Refusal(task_id=task_id, digest=digest, why=error.why))
-    return False
+        refuse(Refusal(task_id=task_id, digest=digest.hex(), why=error.why))
+        return False
+    files.remove(files.refused_path(root, task_id))
+    log.say(log.READY.format(agent=task_id))
+    return True
 
 
 def once(root: str, say: Callable[[str], None]) -> Refuse:
-    """Return what tells of each refused response once, whoever looks at it how often.
-
-    `why_refused` says it again.
-    """
+    """Return a `refuse` that reports each refused response once, however often it is read."""
 
     def refuse(refusal: Refusal) -> None:
-        if files.note_refusal(root, refusal):
+        if files.write_refusal(root, refusal):
             say(refusal.sentence)
 
     return refuse
 
 
 def why_refused(root: str, task_id: str) -> str | None:
-    """Say what is wrong with the response that lies there for a task, if one does and something is."""
-    noted = files.noted_refusal(root, task_id)
+    """Return what is wrong with a task's response file, or None."""
+    noted = files.read_refusal(root, task_id)
     try:
-        found = files.read_plain(files.response_path(root, task_id))
+        found = read_owned(files.response_path(root, task_id), largest=files.LARGEST)
         if found is None:
             return None
         if noted and noted.digest == sha256(found.content).hex():
@@ -95,26 +108,8 @@ def why_refused(root: str, task_id: str) -> str | None:
     return None
 
 
-def _take(controller: Controller, root: str, task_id: str, found: files.Found) -> bool:
-    digest = sha256(found.content)
-    with controller.store.read() as view:
-        task = view.task(task_id)
-        asks = view.asks(task_id)
-        if view.document(task_id, RESPONSE) == digest:
-            return False  # it was taken before
-    if task.state in ENDED:
-        raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
-    response = files.response_of(found.content, task_id=task_id)
-    by = Principal(name=f"file:uid:{found.owner}")
-    if not controller.asks.respond(task_id, replies_to(response, asks), digest=digest, by=by):
-        return False
-    files.remove(files.refused_path(root, task_id))
-    log.say(log.READY.format(agent=task_id))
-    return True
-
-
 def clear_taken(controller: Controller, root: str, task_id: str) -> None:
-    """Take away a response that was taken, so that it is never taken for an answer to the next request."""
+    """Remove a response that was taken, so that it never answers the next request."""
     taken = controller.documents.read(task_id, RESPONSE)
     if taken is None:
         return
@@ -135,15 +130,15 @@ def write_checkpoint(
     *,
     now: int,
 ) -> None:
-    """Keep a checkpoint, and put a copy where agents look for it."""
-    whole = checkpoint_of(
+    """Keep a checkpoint in the store, and write a copy where agents expect it."""
+    checkpoint = checkpoint_of(
         clarification,
         draft,
         created_at=task.created_at,
         now=now,
         response_path=files.response_path(root, task.id),
     )
-    content = encoded_checkpoint(whole)
+    content = encoded_checkpoint(checkpoint)
     controller.documents.keep(task.id, CHECKPOINT, content)
     files.write_checkpoint(root, task.id, content)
 
@@ -157,48 +152,33 @@ def recover(controller: Controller, root: str) -> list[Task]:
 
 
 def close_run(controller: Controller, root: str, task: Task) -> None:
-    """Do what the end of a run asks for.
-
-    Say that it waits for a clarification, or take away what an ended task left.
-    """
+    """Remove the files of a task that has ended; report a clarification that waits for answers."""
     if not files.is_used(root):
         return
     if task.state in ENDED:
-        files.remove(
-            *(
-                kind(root, task.id)
-                for kind in (files.needed_path, files.response_path, files.refused_path)
-            )
-        )
-    elif task.state is TaskState.WAITING:
-        _announce(controller, task)
-
-
-def forget(root: str, task_id: str) -> None:
-    """Take away every file of a task's clarifications."""
-    files.remove(*files.all_paths(root, task_id))
-
-
-def _announce(controller: Controller, task: Task) -> None:
+        kinds = (files.needed_path, files.response_path, files.refused_path)
+        files.remove(*(path_of(root, task.id) for path_of in kinds))
+        return
+    if task.state is not TaskState.WAITING:
+        return
     with controller.store.read() as view:
         clarification = clarification_of(view, task.id)
-        waits = clarification is not None and any(
-            view.ask(ask_id).is_open for ask_id in clarification.asks
-        )
-    if clarification and waits:
-        log.say(log.TRACKED.format(agent=task.id))
-        log.say(log.QUESTION)
-        from adjourn.core.text.redact import Redactor  # seldom: most ask by other ways
+        if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
+            return
+    # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
+    from adjourn.core.text.redact import Redactor
 
-        for line in formatted_questions(clarification.request.questions):
-            log.say(Redactor().text(line))
+    log.say(log.TRACKED.format(agent=task.id))
+    log.say(log.QUESTION)
+    for line in formatted_questions(clarification.request.questions):
+        log.say(Redactor().text(line))
 
 
 # --- answers go out with the next run -------------------------------------------------------------
 
 
 def prompt_of(controller: Controller, task_id: str) -> str | None:
-    """Return what an agent is told when it goes on, once its clarification is answered."""
+    """Return the prompt with which an agent resumes, once its clarification is answered."""
     answers = controller.asks.answers(task_id)
     if answers is None:
         return None
@@ -211,32 +191,33 @@ def prompt_of(controller: Controller, task_id: str) -> str | None:
 
 
 def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> dict[str, str]:
-    """Put the answers where a run finds them, and return what to add to its environment."""
+    """Write the answers into a run's directory; return what to add to its environment."""
     if not files.is_used(root):
         return {}
     if run.resumed_from is None:
-        files.remove(*files.all_paths(root, run.task_id))  # a run from nothing begins with nothing
+        files.remove_all(root, run.task_id)  # a run from nothing begins with nothing
         return {}
     answers = controller.asks.answers(run.task_id)
     prompt = prompt_of(controller, run.task_id)
     if answers is None or prompt is None:
         return {}
-    paths = {
-        "ADJOURN_ANSWERS": os.path.join(place, "answers.json"),
-        "ADJOURN_RESUME_PROMPT": os.path.join(place, "prompt.md"),
-    }
-    write_whole(
-        paths["ADJOURN_ANSWERS"],
-        msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n",
-    )
-    write_whole(paths["ADJOURN_RESUME_PROMPT"], prompt.encode())
-    _write_response(controller, root, run.task_id, answers, at=run.created_at)
+    answers_path = os.path.join(place, "answers.json")
+    prompt_path = os.path.join(place, "prompt.md")
+    write_whole(answers_path, msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n")
+    write_whole(prompt_path, prompt.encode())
+
+    # An agent that reads files finds answers that came another way in a response file
+    taken = controller.documents.read(run.task_id, RESPONSE)
+    if taken is None or not os.path.lexists(files.response_path(root, run.task_id)):
+        content = files.write_response(root, run.task_id, answers, at=run.created_at)
+        controller.documents.keep(run.task_id, RESPONSE, sha256(content))
+        log.say(log.WRITTEN)
     log.say(log.RESUMING.format(agent=run.task_id))
-    return paths
+    return {"ADJOURN_ANSWERS": answers_path, "ADJOURN_RESUME_PROMPT": prompt_path}
 
 
 def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[str, str]:
-    """Put what a reviewer wants changed where a run finds it, and return what to add to its environment."""
+    """Write a reviewer's wishes into a run's directory; return what to add to its environment."""
     feedback = controller.asks.feedback(run)
     if not feedback:
         return {}
@@ -246,19 +227,6 @@ def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[st
 
 
 def announce_resumed(controller: Controller, root: str, run: Run) -> None:
-    """Say that a run has begun that follows a clarification."""
+    """Report that a run has begun that follows a clarification."""
     if run.resumed_from and files.is_used(root) and controller.asks.answers(run.task_id):
         log.say(log.RESUMED.format(agent=run.task_id))
-
-
-def _write_response(
-    controller: Controller, root: str, task_id: str, answers: dict[str, str], *, at: int
-) -> None:
-    """Write down answers that came another way, for an agent that reads files."""
-    if controller.documents.read(task_id, RESPONSE) is not None and os.path.lexists(
-        files.response_path(root, task_id)
-    ):
-        return
-    content = files.write_response(root, task_id, answers, at=at)
-    controller.documents.keep(task_id, RESPONSE, sha256(content))
-    log.say(log.WRITTEN)

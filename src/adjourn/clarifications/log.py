@@ -1,4 +1,4 @@
-"""What whoever takes a step of the protocol says of it, in the protocol's words, to those who asked to hear."""
+"""Reports the steps of the protocol on stderr, in its own words, if ADJOURN_VERBOSE asks for it."""
 
 import os
 import sys
@@ -21,6 +21,6 @@ RESUMED = "[RESUMED] Agent {agent} is now running again"
 
 
 def say(line: str, *, wanted: bool | None = None) -> None:
-    """Say one line on stderr, if it is wanted: by the caller, else by the environment."""
+    """Print one line on stderr, if the caller wants it, else if the environment does."""
     if wanted if wanted is not None else os.environ.get(VERBOSE):
-        print(line, file=sys.stderr, flush=True)  # noqa: T201 -- this is where it is said
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 -- this is the place that prints

@@ -1,10 +1,10 @@
 """The request and the response as text.
 
-YAML with marker lines is written; YAML with or without them, or JSON, is read.
+YAML between marker lines is written. YAML with or without them, or JSON, is read.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 from adjourn.core.ask import Question
@@ -18,6 +18,7 @@ from adjourn.system.yaml import NotYet, Tree
 NEEDED = "CLARIFICATION_NEEDED"
 RESPONSE = "CLARIFICATION_RESPONSE"
 
+_HELP = "see docs/how-to/clarifications.md"
 _CUT_OFF = (None, "t", "tr", "tru")
 _TRUE = frozenset({"true", "True", "TRUE"})
 # One class, once: nested ones try every way to part a line before they give up
@@ -26,12 +27,13 @@ _BLOCK = re.compile(r"[\n -~\u00a1-\u05ff]+")
 
 @cache
 def _plain() -> re.Pattern[str]:
-    """Match what YAML lets stand in quotes as it is; a line break or an invisible character is spelled out.
+    """Match a character that may stand in quotes as it is.
 
-    Compiling it costs more than all else that a run imports for clarifications, and most runs have none.
+    Compiling it takes longer than importing this module, and most runs have no clarification.
     """
     return re.compile(
-        r"[ !#-\[\]-~\u00a1-\u00ac\u00ae-\u05ff\u0900-\u1fff\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff\U00010000-\U000e0000]"
+        r"[ !#-\[\]-~\u00a1-\u00ac\u00ae-\u05ff\u0900-\u1fff\u2030-\u205e\u2070-\ud7ff\uf900-\ufdff"
+        r"\U00010000-\U000e0000]"
     )
 
 
@@ -49,7 +51,13 @@ def request_text(clarification: Clarification, *, agent_id: str, checkpoint_path
         f"reason: {quoted(request.reason)}",
         "",
         "questions:",
-        *(line for question in request.questions for line in _question_lines(question)),
+    ]
+    for question in request.questions:
+        lines.append(f"  - question_id: {quoted(question.key)}")
+        lines.append(f"    text: {quoted(question.prompt)}")
+        if question.choices:
+            lines += ["    choices:", *(f"      - {quoted(choice)}" for choice in question.choices)]
+    lines += [
         "",
         "checkpoint_info:",
         f"  brief_poll_duration: {request.linger:g}s",
@@ -58,40 +66,25 @@ def request_text(clarification: Clarification, *, agent_id: str, checkpoint_path
         "  resume_required: true",
         "",
         f"work_continues: {'true' if request.parallel_work else 'false'}",
-        *_parallel_lines(request.parallel_work),
-        f"[/{NEEDED}]",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def _question_lines(question: Question) -> list[str]:
-    lines = [f"  - question_id: {quoted(question.key)}", f"    text: {quoted(question.prompt)}"]
-    if question.choices:
-        lines += ["    choices:", *(f"      - {quoted(choice)}" for choice in question.choices)]
-    return lines
-
-
-def _parallel_lines(work: Sequence[str]) -> list[str]:
-    text = "\n".join(["Can implement:", *(f"- {item}" for item in work)]) if work else ""
-    if not _BLOCK.fullmatch(text):
-        return [f"parallel_work_available: {quoted(text)}"]
-    return ["parallel_work_available: |", *(f"  {line}" for line in text.split("\n"))]
+    work = request.parallel_work
+    parallel = "\n".join(["Can implement:", *(f"- {item}" for item in work)]) if work else ""
+    if _BLOCK.fullmatch(parallel):
+        lines += ["parallel_work_available: |", *(f"  {line}" for line in parallel.split("\n"))]
+    else:
+        lines.append(f"parallel_work_available: {quoted(parallel)}")
+    return "\n".join([*lines, f"[/{NEEDED}]"]) + "\n"
 
 
 def response_text(
     answers: Mapping[str, str], *, agent_id: str, at: int, checkpoint_path: str
 ) -> str:
     """Return the response, marker lines included."""
-    lines = [
-        f"[{RESPONSE}]",
-        f"agent_id: {quoted(agent_id)}",
-        f"timestamp: {stamp(at)}",
-        "",
-        "responses:",
-        *(
-            f"  - question_id: {quoted(key)}\n    answer: {quoted(answer)}"
-            for key, answer in answers.items()
-        ),
+    lines = [f"[{RESPONSE}]", f"agent_id: {quoted(agent_id)}", f"timestamp: {stamp(at)}", ""]
+    lines.append("responses:")
+    for key, answer in answers.items():
+        lines += [f"  - question_id: {quoted(key)}", f"    answer: {quoted(answer)}"]
+    lines += [
         "",
         "resume_signal: true",
         "resume_method: checkpoint",
@@ -106,63 +99,63 @@ def response_text(
 
 
 def quoted(text: str) -> str:
-    """Return a text as a double-quoted scalar that YAML reads back exactly."""
-    return (
-        '"'
-        + "".join(letter if _plain().fullmatch(letter) else _escaped(letter) for letter in text)
-        + '"'
-    )
+    """Return a text as a double-quoted scalar that YAML reads back exactly.
 
-
-def _escaped(letter: str) -> str:
-    short = {"\n": r"\n", "\t": r"\t", "\\": r"\\", '"': r"\""}.get(letter)
-    return short or (f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}")  # noqa: PLR2004 -- four digits
+    Not by PyYAML: it would leave characters as they are that change the direction of a line.
+    """
+    short = {"\n": r"\n", "\t": r"\t", "\\": r"\\", '"': r"\""}
+    pieces: list[str] = []
+    for letter in text:
+        if _plain().fullmatch(letter):
+            pieces.append(letter)
+        elif letter in short:
+            pieces.append(short[letter])
+        else:
+            number = ord(letter)
+            pieces.append(f"\\u{number:04x}" if letter <= "\uffff" else f"\\U{number:08x}")
+    return f'"{"".join(pieces)}"'
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
 def read_request(content: bytes) -> Request:
-    """Read what an agent wants to know. Anything that is not a request is refused."""
+    """Read what an agent wants to know; raise Misuse for anything that is not a request."""
     found = _mapping(_parsed(content, marker=NEEDED), "the request")
-    questions = [
-        _mapping(item, "a question") for item in _list(found.get("questions"), "questions")
-    ]
+    questions: list[Question] = []
+    for value in _list(found.get("questions"), "questions"):
+        item = _mapping(value, "a question")
+        choices = _list(item.get("choices"), "choices")
+        key = _text(_either(item, "question_id"), "a question_id")
+        questions.append(
+            Question(
+                key=key,
+                prompt=_text(item.get("text"), f"the text of {visible(key)}"),
+                choices=tuple(_text(choice, "a choice") for choice in choices),
+            )
+        )
     if not questions:
         raise Misuse("it asks nothing", way_out="give it at least one question")
-    asked = tuple(_question(item) for item in questions)
-    repeated = {
-        question.key for question in asked if [other.key for other in asked].count(question.key) > 1
-    }
+    keys = [question.key for question in questions]
+    repeated = sorted({key for key in keys if keys.count(key) > 1})
     if repeated:
         raise Misuse(
-            f"question_id {', '.join(map(visible, sorted(repeated)))} is there twice",
+            f"question_id {', '.join(map(visible, repeated))} is there twice",
             way_out="name each question once",
         )
+    parallel = _optional(found, "parallel_work_available").splitlines()
     return Request(
-        questions=asked,
+        questions=tuple(questions),
         blocked_at=_optional(found, "blocked_at"),
         reason=_optional(found, "reason"),
-        parallel_work=_parallel_work(_optional(found, "parallel_work_available")),
+        parallel_work=tuple(line.removeprefix("- ") for line in parallel if line.startswith("- ")),
     )
-
-
-def _question(found: Mapping[str, Tree]) -> Question:
-    choices = tuple(_text(choice, "a choice") for choice in _list(found.get("choices"), "choices"))
-    key = _text(_either(found, "question_id"), "a question_id")
-    return Question(
-        key=key, prompt=_text(found.get("text"), f"the text of {visible(key)}"), choices=choices
-    )
-
-
-def _parallel_work(text: str) -> tuple[str, ...]:
-    return tuple(line.removeprefix("- ") for line in text.splitlines() if line.startswith("- "))
 
 
 def read_response(content: bytes) -> Response:
     """Read what somebody answered.
 
-    A text that is not whole is not yet there; anything else that is no response is refused.
+    Raise NotYet for a text that is not complete, Misuse for anything else that is no response.
     """
     parsed = _parsed(content, marker=RESPONSE)
     if isinstance(parsed, str):
@@ -176,21 +169,17 @@ def read_response(content: bytes) -> Response:
             f"resume_signal is {visible(str(signal))}, not true",
             way_out="say resume_signal: true when all is answered",
         )
-    items = [_mapping(item, "a response") for item in _list(found.get("responses"), "responses")]
-    return Response(
-        agent_id=_text(_either(found, "agent_id"), "agent_id"),
-        answers=tuple(map(_answer, items)),
-        resume_signal=True,
-    )
-
-
-def _answer(found: Mapping[str, Tree]) -> tuple[str, str]:
-    question_id = _text(_either(found, "question_id"), "a question_id")
-    return question_id, _text(found.get("answer"), f"the answer to {visible(question_id)}")
+    answers: list[tuple[str, str]] = []
+    for value in _list(found.get("responses"), "responses"):
+        item = _mapping(value, "a response")
+        key = _text(_either(item, "question_id"), "a question_id")
+        answers.append((key, _text(item.get("answer"), f"the answer to {visible(key)}")))
+    agent_id = _text(_either(found, "agent_id"), "agent_id")
+    return Response(agent_id=agent_id, answers=tuple(answers), resume_signal=True)
 
 
 def _either(found: Mapping[str, Tree], name: str) -> Tree:
-    """Return a value under either spelling of its name."""
+    """Return a value under either spelling of its name: snake_case or camelCase."""
     first, *rest = name.split("_")
     return found.get(name, found.get(first + "".join(word.capitalize() for word in rest)))
 
@@ -202,41 +191,33 @@ def _optional(found: Mapping[str, Tree], name: str) -> str:
 
 def _mapping(value: Tree, what: str) -> dict[str, Tree]:
     if not isinstance(value, dict):
-        raise Misuse(f"{what} is not a mapping", way_out="see docs/how-to/clarifications.md")
+        raise Misuse(f"{what} is not a mapping", way_out=_HELP)
     return value
 
 
 def _list(value: Tree, what: str) -> list[Tree]:
     if value is not None and not isinstance(value, list):
-        raise Misuse(f"{what} is not a list", way_out="see docs/how-to/clarifications.md")
+        raise Misuse(f"{what} is not a list", way_out=_HELP)
     return value or []
 
 
 def _text(value: Tree, what: str) -> str:
     if not isinstance(value, str):
-        raise Misuse(
-            f"{what} is {'missing' if value is None else 'not a text'}",
-            way_out="see docs/how-to/clarifications.md",
-        )
+        raise Misuse(f"{what} is {'missing' if value is None else 'not a text'}", way_out=_HELP)
     return value
 
 
 def _parsed(content: bytes, *, marker: str) -> Tree:
-    """Return what a text says, as texts, lists and mappings: no value has any other type."""
+    """Return what a file says, without its marker lines; every scalar is a text."""
     try:
-        text = content.decode()
+        text = content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise NotYet("it is not UTF-8") from error
-    text = _without_markers(text.removeprefix("\ufeff"), marker)
-    return yaml.parsed(text)
-
-
-def _without_markers(text: str, marker: str) -> str:
     body = text.strip()
     if not body:
         raise NotYet("it is empty")
-    if not body.startswith(f"[{marker}]"):
-        return text
-    if not body.endswith(f"[/{marker}]"):
-        raise NotYet(f"its last line is not [/{marker}]")
-    return body.removeprefix(f"[{marker}]").removesuffix(f"[/{marker}]")
+    if body.startswith(f"[{marker}]"):
+        if not body.endswith(f"[/{marker}]"):
+            raise NotYet(f"its last line is not [/{marker}]")
+        text = body.removeprefix(f"[{marker}]").removesuffix(f"[/{marker}]")
+    return yaml.parse(text)

@@ -4,19 +4,33 @@ Shows its output while it works, and how it stands when its process has left.
 """
 
 import os
+import select
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import NoReturn
+
+import msgspec
 
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.documents import manifest_of
-from adjourn.core.errors import AdjournError, Misuse, StoreLost, StoreProblem, StoreRefused
+from adjourn.core.errors import (
+    AdjournError,
+    Conflict,
+    Misuse,
+    NotStarted,
+    StoreLost,
+    StoreProblem,
+    StoreRefused,
+    WorkspaceBusy,
+)
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.core.task import Task
+from adjourn.core.task import Run, Task
+from adjourn.core.text.render import prose
 from adjourn.core.text.when import span
 from adjourn.settings.config import has_config
 from adjourn.supervision.manifest_file import project
@@ -54,6 +68,13 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
     """Be a supervisor for a while. The fork server is there before the store is opened."""
     require_redaction(session)
     controller, supervisor = open_supervisor(session.root)
+
+    def warn(run: Run, why: str) -> None:
+        session.warn(
+            f"adjourn: run {run.id} is held back: {prose(why)}; it goes on once the machine can"
+        )
+
+    supervisor.on_shortage = warn
     try:
         session.settle(controller)
         yield controller, supervisor
@@ -83,7 +104,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
     """
     screen = Screen(session)
     try:
-        with naming(session, task), deferred_signals(heeds_later=False) as signals:
+        with naming(session, task), deferred_signals(restore_handlers=False) as signals:
             return supervisor.run_heeding(
                 signals, task, watcher=screen.follow if screen.is_wanted else None
             )
@@ -126,8 +147,21 @@ def _closing(session: Session, scene: Scene) -> str:
     return standing(session, scene, now=session.now())
 
 
+_LONGEST = 15.0  # seconds until it is left to itself, whether it has begun or not
+_KILLED = "the detached supervisor was killed before it began"
+
+
+class _Failure(msgspec.Struct):
+    """Why the copy could not begin."""
+
+    sentence: str
+    code: str = NotStarted.code
+    exit_code: int = exits.FAILED
+    way_out: str = ""
+
+
 def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
-    """Queue a task, leave it to a supervisor of its own, and return at once."""
+    """Queue a task, leave it to a supervisor of its own, and return as soon as that has begun."""
     if os.environ.get("ADJOURN_RUN_ID"):
         raise Misuse(
             "--detach is refused inside a run: nothing of a run outlives it",
@@ -151,29 +185,96 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
 def _leave_to_a_copy(session: Session, task: Task) -> None:
     """Fork twice, so that the copy belongs to nobody.
 
-    The first child has left when this returns.
+    Return when it has begun, or raise why it could not.
     """
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        return
+    try:
+        reading, writing = os.pipe()
+        child = os.fork()
+    except OSError as error:
+        raise _raised(
+            session, task, _Failure(f"no process could be made for it: {error.strerror}")
+        ) from None
+    if child == 0:
+        os.close(reading)
+        _be_copy(session, task, writing)
+    os.close(writing)
+    os.waitpid(child, 0)
+    failure = _failure_from(reading)
+    os.close(reading)
+    if failure:
+        raise _raised(session, task, failure)
+
+
+def _failure_from(reading: int) -> _Failure | None:
+    """Return why the copy could not begin, or None if it has begun, or takes its time."""
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    if not poll.poll(_LONGEST * 1000):
+        return None
+    content = os.read(reading, select.PIPE_BUF)
+    if not content:
+        return _Failure(_KILLED)
+    return msgspec.json.decode(content, type=_Failure | None)
+
+
+def _raised(session: Session, task: Task, failure: _Failure) -> AdjournError:
+    """Return what to raise.
+
+    A new task has been recorded, so the command that helps is never the same command again.
+    """
+    if failure.code != NotStarted.code:
+        error = AdjournError(failure.sentence, way_out=failure.way_out)
+        error.code, error.exit_code = failure.code, failure.exit_code
+        return error
+    sentence = f"task {task.id} could not be started: {failure.sentence}; nothing of it ran, and it stays queued"
+    return NotStarted(sentence, way_out=command(session, "resume", task.id))
+
+
+def _be_copy(session: Session, task: Task, writing: int) -> NoReturn:
+    """Be the first child, whose own child supervises the task.
+
+    Neither returns into the frames of the command.
+    """
+
+    def report_failure(failure: _Failure | None) -> None:
+        nonlocal writing
+        if writing >= 0:
+            os.write(writing, msgspec.json.encode(failure)[: select.PIPE_BUF])
+            os.close(writing)
+            writing = -1
+
     try:
         os.setsid()
         if os.fork() == 0:
-            _supervise(session, task)
+            _supervise(session, task, report_failure)
+    except OSError as error:
+        report_failure(_Failure(f"no process could be made for it: {error.strerror}"))
     finally:
         os._exit(0)
 
 
-def _supervise(session: Session, task: Task) -> None:
+def _supervise(
+    session: Session, task: Task, report_failure: Callable[[_Failure | None], None]
+) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
     session.wants_json = True
-    controller, supervisor = open_supervisor(session.root)
+    try:
+        controller, supervisor = open_supervisor(session.root)
+    except AdjournError as error:
+        report_failure(_Failure(error.sentence))
+        return
+    supervisor.on_started = lambda: report_failure(None)
     try:
         report(session, controller, supervisor.run(task))
-    except AdjournError:
-        return  # what happened is in the store; nobody listens here
+    except NotStarted as error:
+        report_failure(_Failure(error.reason))
+    except WorkspaceBusy as error:
+        report_failure(_Failure(error.sentence))
+    except Conflict:
+        report_failure(None)  # somebody else was faster and runs it
+    except AdjournError as error:
+        report_failure(_Failure(error.sentence, error.code, error.exit_code, error.way_out))
     finally:
         supervisor.close()

@@ -363,8 +363,16 @@ def tell_what_ran(tx: Transaction, run: Run, call: int, exit: Exit) -> None:  # 
             program=exit.program,
             script=exit.script,
         )
-    if exit.changed:
-        tx.tell(run.task_id, "files_changed", run=run.number, call=call, files=exit.changed)
+    if exit.changed or exit.restored or exit.unknown:
+        tx.tell(
+            run.task_id,
+            "files_changed",
+            run=run.number,
+            call=call,
+            files=exit.changed,
+            restored=exit.restored and f"{exit.restored}; which content was read is not known",
+            unknown=exit.unknown and f"{exit.unknown}; another process may have changed it",
+        )
 
 
 def result_of(exit: Exit) -> CallResult:  # noqa: A002 -- the word for it

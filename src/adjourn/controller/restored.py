@@ -3,6 +3,8 @@
 What may have run is asked about, never started.
 """
 
+from collections.abc import Container
+
 import msgspec
 
 from adjourn.controller import endings
@@ -26,9 +28,10 @@ class Doubts(msgspec.Struct, frozen=True, kw_only=True):
     paused: tuple[str, ...]
 
 
-def doubt_unfinished(tx: Transaction) -> Doubts:
+def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
     """Take back every approval that is not used up: its call may have run where this store does not know of it.
 
+    A run with a lease is taken from its supervisor only after that is over, except for those that are known to have ended.
     What was about to run, or ran, becomes uncertain: a person says what became of it. What waits for an approval is asked
     for again, with that said. Nothing is left that would start without a person.
     """
@@ -38,7 +41,7 @@ def doubt_unfinished(tx: Transaction) -> Doubts:
     for task in tx.rows.tasks(states=_UNFINISHED, limit=-1):
         match task.state:
             case TaskState.QUEUED | TaskState.RUNNING:
-                _lose(tx, task)
+                _lose(tx, task, ended)
                 uncertain.append(task.id)
             case TaskState.WAITING:
                 if _doubt_approved(tx, task):
@@ -51,7 +54,7 @@ def doubt_unfinished(tx: Transaction) -> Doubts:
     return Doubts(uncertain=tuple(uncertain), asked_again=tuple(asked_again), paused=tuple(paused))
 
 
-def _lose(tx: Transaction, task: Task) -> None:
+def _lose(tx: Transaction, task: Task, ended: Container[str]) -> None:
     """End the run of a task, or the one that would have begun, as one that nobody saw end."""
     if task.state is TaskState.QUEUED:
         run = tx.new_run(task, call=task.next_call or 0, supervisor=_SUPERVISOR)
@@ -59,8 +62,11 @@ def _lose(tx: Transaction, task: Task) -> None:
         tx.tell(task.id, "run_claimed", run=run.number, call=run.call)
     else:
         run = tx.rows.run(task.id, task.runs)
+        tx.rows.wrest(run, only_if_over=run.id not in ended)
     for call in _let_through(tx, task):
         _hand_out(tx, run, call)
+    # A database that checks each move must see that it was handed out before it is lost
+    tx.rows.flush()
     endings.lose(tx, tx.rows.task(task.id), run)
 
 
@@ -92,7 +98,9 @@ def _doubt_approved(tx: Transaction, task: Task) -> bool:
         tx.withdraw_calls(task)
         return bool(calls)
     for call in calls:
-        lost = tx.move(_hand_out(tx, run, call), CallMove.LOSE)
+        handed_out = _hand_out(tx, run, call)
+        tx.rows.flush()
+        lost = tx.move(handed_out, CallMove.LOSE)
         endings.ask_about(tx, tx.rows.task(task.id), run, lost)
     return bool(calls)
 

@@ -82,9 +82,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process left in the files of the protocol: its checkpoint byte for byte, and what it asks or why that is unknown.
+    """What a process left in the protocol's files: its checkpoint, byte for byte, and what it asks.
 
-    A response that lay there already, by its digest, cannot be one to what it asks.
+    `problem` says why the request cannot be read. `response` is the digest of a response that was
+    there before: it cannot answer this request.
     """
 
     checkpoint: bytes
@@ -148,7 +149,7 @@ def readable_size(count: int) -> str:
 
 
 def read_checkpoint(content: bytes) -> Checkpoint:
-    """Read a checkpoint in either spelling, with its context in a section of its own or at the top."""
+    """Read a checkpoint in either spelling; its context may be a section or at the top."""
     found = msgspec.json.decode(content, type=dict[str, Any])
     top = _respelled(found, Checkpoint)
     context = {

@@ -36,7 +36,8 @@ class Diffstat(msgspec.Struct, frozen=True, kw_only=True):
             return "no file changed"
         added = sum(change.lines_added or 0 for change in self.files)
         removed = sum(change.lines_removed or 0 for change in self.files)
-        return f"{_count(len(self.files), 'file')} changed, {_count(added, 'line')} added, {_count(removed, 'line')} removed"
+        files, more, fewer = len(self.files), _count(added, "line"), _count(removed, "line")
+        return f"{_count(files, 'file')} changed, {more} added, {fewer} removed"
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from typing import Self
 
 import msgspec
 
+from adjourn.core.backoff import backoff
 from adjourn.core.task import Milliseconds
 
 FIRST_PAUSE: Milliseconds = 5_000
@@ -65,7 +66,7 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return len(self.parked) >= MOST_PARKED
 
     def next_at(self, *, now: Milliseconds) -> Milliseconds | None:
-        """Return when there is something to try again, or None if nothing but a new event is a reason to."""
+        """Return when to try again, or None if only a new event is a reason to."""
         first = {parked.task_id: parked.next_at for parked in reversed(self.parked)}
         moments = [max(moment, self.not_before) for moment in first.values()]
         return min(moments, default=self.not_before if self.not_before > now else None)
@@ -134,4 +135,4 @@ def pause_after(tries: int) -> Milliseconds:
 
     5 s, then twice as long each time, at most an hour.
     """
-    return min(FIRST_PAUSE << min(tries - 1, 20), LONGEST_PAUSE)
+    return int(backoff(tries, first=FIRST_PAUSE, longest=LONGEST_PAUSE))

@@ -22,6 +22,9 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     script: str | None = None  # and of the script that a shell was given
     # Which files that could not be pinned have changed since just before the start
     changed: str | None = None
+    # And which were changed or swapped meanwhile, and are the same again
+    restored: str | None = None
+    unknown: str | None = None  # and of which that is not known
 
     @property
     def wants_a_person(self) -> bool:

@@ -60,7 +60,7 @@ def settings_of(named: Mapping[str, object]) -> Settings:
 
 
 def _plain(name: str, value: object) -> object:
-    """Return a length of time such as 30s or 5m as its number of seconds, and everything else as it is."""
+    """Return a length of time such as 30s or 5m in seconds, and everything else as it is."""
     if name not in _SPANS or not isinstance(value, str):
         return value
     try:

@@ -303,6 +303,13 @@ class Change(View, Protocol):
         """Keep the n-th message of a transcript; none is ever changed."""
         ...
 
+    def flush(self) -> None:
+        """Write what was kept back so far.
+
+        A row that is changed again after this is written twice.
+        """
+        ...
+
     def keep_shared_document(self, name: str, body: bytes) -> None:
         """Keep a document that belongs to no task, in the place of what was there."""
         ...
@@ -356,6 +363,13 @@ class Store(Protocol):
 
     def change(self) -> AbstractContextManager[Change]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        ...
+
+    def require_ours(self) -> None:
+        """Refuse a store that can be looked at and not changed.
+
+        A copy, or one that lacks what was acknowledged here.
+        """
         ...
 
     def next_queued(

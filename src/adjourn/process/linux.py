@@ -13,6 +13,10 @@ _CLONE_INTO_CGROUP = 0x2_0000_0000
 _SIGCHLD = 17
 _SIGKILL = 9
 
+IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE = 0x2, 0x4, 0x8
+IN_DELETE_SELF, IN_MOVE_SELF = 0x400, 0x800
+IN_DONT_FOLLOW, IN_ONESHOT = 0x0200_0000, 0x8000_0000
+
 # PyDLL keeps the interpreter's lock: a child made by clone3 finds it in its own hands, as after
 # fork.
 _libc = ctypes.PyDLL(None, use_errno=True)
@@ -43,6 +47,16 @@ def fork_into(cgroup: int) -> int:
     """
     arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, _SIGCHLD, 0, 0, 0, 0, 0, cgroup)
     return _checked(_libc.syscall(_SYS_CLONE3, arguments, ctypes.c_size_t(len(arguments))))
+
+
+def inotify() -> int:
+    """Return a descriptor that tells what happens to watched files; reading it does not block."""
+    return _checked(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+
+
+def add_watch(fd: int, path: str, mask: int) -> int:
+    """Watch a file by its path, and return the number of that watch."""
+    return _checked(_libc.inotify_add_watch(fd, os.fsencode(path), ctypes.c_uint32(mask)))
 
 
 def _prctl(option: int, argument: int | bytes) -> None:

@@ -16,6 +16,7 @@ from adjourn.core.task import ProcessId, number_of_run, task_of_run
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 from adjourn.system import lock
 from adjourn.system.files import open_plain
+from adjourn.system.run_files import RECORD, RESULT, run_directory
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -167,7 +168,7 @@ class LocalProcesses(LocalSupervisors):
 
         mark = read_mark(self._root, call_id)
         directory = run_directory(self._root, place)
-        if mark or not place or not os.path.lexists(os.path.join(directory, "result.json")):
+        if mark or not place or not os.path.lexists(os.path.join(directory, RESULT)):
             return mark
         from adjourn.process.shim import read_record, read_result
 
@@ -232,6 +233,8 @@ class LocalProcesses(LocalSupervisors):
             program=result.program,
             script=result.script,
             changed=_readable(result.changed),
+            restored=_readable(result.restored),
+            unknown=_readable(result.unknown),
         )
         if not number_of_run(run_id):  # a call of an agent, which is told both
             return Ended(
@@ -252,6 +255,25 @@ class SharedProcesses(SharedSupervisors, LocalProcesses):
 
     Of those, only the leases tell.
     """
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        left_by: LeftBy | None = None,
+        kept_start: Callable[[str], StartMark | None] | None = None,
+    ) -> None:
+        super().__init__(root, left_by=left_by)
+        self._kept_start = kept_start
+
+    def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
+        """Return what this machine knows of a start of a call, or what another one wrote down for all."""
+        mark = super().start_mark(call_id, place=place)
+        if mark or not self._kept_start:
+            return mark
+        from adjourn.process.start_marks import name_of_mark
+
+        return self._kept_start(name_of_mark(call_id))
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
         """Say what became of a run's shim.
@@ -277,11 +299,6 @@ def _is_young(shim: ProcessId) -> bool:
     return age < _YOUNG
 
 
-def run_directory(root: str, run_id: str) -> str:
-    """Return where a run keeps its files."""
-    return os.path.join(root, "runs", run_id)
-
-
 def set_aside(directory: str) -> None:
     """Make room for a run of whose name another has left files.
 
@@ -289,9 +306,7 @@ def set_aside(directory: str) -> None:
     """
     if not os.path.isdir(directory):
         return
-    if not any(
-        os.path.lexists(os.path.join(directory, name)) for name in ("shim.json", "result.json")
-    ):
+    if not any(os.path.lexists(os.path.join(directory, name)) for name in (RECORD, RESULT)):
         return  # the same run, whose shim could not be made ready
     from adjourn.process.shim import ShimFailed, holds_lock
 

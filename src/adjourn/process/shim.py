@@ -9,17 +9,16 @@ import msgspec
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import ProcessId
 from adjourn.process.identity import Pinned, boot_id
-from adjourn.process.shortage import is_shortage
 from adjourn.system.files import read_plain
 from adjourn.system.lock import is_held
+from adjourn.system.run_files import LOCK, RECORD, RESULT
+from adjourn.system.shortage import is_shortage
 
 Kept = TypeVar("Kept")
 
 Killed = Literal["grace", "second interrupt", "kill", "lease"]  # why a child was killed
 
 _LARGEST = 64 * 1024  # bytes of a record or a result; ours have less than 4 KiB
-
-LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
 
 class ShimFailed(AdjournError):
@@ -119,6 +118,9 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: str | None = None
     # Which files that could not be pinned have changed since just before the start
     changed: str | None = None
+    # And which were changed or swapped meanwhile, and are the same again
+    restored: str | None = None
+    unknown: str | None = None  # and of which that is not known
     survivors: int = 0  # processes that even SIGKILL did not end, or that belong to somebody else
 
 

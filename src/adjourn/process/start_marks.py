@@ -30,7 +30,7 @@ def leave_mark(root: str, call_id: str, mark: StartMark) -> None:
     if not os.path.isdir(folder):
         private_directory(folder)
         sync_directory(root)
-    path = os.path.join(folder, _name(call_id))
+    path = os.path.join(folder, name_of_mark(call_id))
     text = f"{mark.place}:{mark.digest[:_DIGITS]}".encode()
     try:
         fd = os.open(
@@ -49,12 +49,23 @@ def leave_mark(root: str, call_id: str, mark: StartMark) -> None:
 
 def read_mark(root: str, call_id: str) -> StartMark | None:
     """Return the newest mark of a call, if it was ever started on this machine."""
-    path = os.path.join(root, FOLDER, _name(call_id))
+    path = os.path.join(root, FOLDER, name_of_mark(call_id))
     content = read_plain(path, largest=_LARGEST)
     if content is None and not os.path.lexists(path):
         return None
     place, _, digest = (content or b"").decode(errors="replace").partition(":")
     return StartMark(place=place if _is_name(place) else "", digest=digest)
+
+
+def marks_of(root: str, task_ids: set[str]) -> dict[str, StartMark]:
+    """Return the marks of all calls of these tasks that were ever started on this machine, by their names."""
+    found: dict[str, StartMark] = {}
+    with suppress(FileNotFoundError):
+        for name in os.listdir(os.path.join(root, FOLDER)):
+            mark = read_mark(root, name) if name.partition(".")[0] in task_ids else None
+            if mark:
+                found[name] = mark
+    return found
 
 
 def remove_marks(root: str, task_ids: set[str]) -> None:
@@ -67,7 +78,7 @@ def remove_marks(root: str, task_ids: set[str]) -> None:
                     os.unlink(os.path.join(folder, name))
 
 
-def _name(call_id: str) -> str:
+def name_of_mark(call_id: str) -> str:
     """Return the name of a call's mark.
 
     Its id, unless an agent chose one that is no name for a file.

@@ -11,6 +11,7 @@ from adjourn.core.policy.policy import NO_POLICY, Allowance, Include, Policy, So
 from adjourn.core.policy.rule import Rule
 from adjourn.core.text.toml import Problem
 from adjourn.settings.config import config_directory, is_trusted
+from adjourn.system.files import NotRegular, open_regular
 from adjourn.wiring import find_root, is_shared
 from adjourn.wiring.find_store import nearest_policy, nearest_store
 
@@ -262,20 +263,16 @@ def read_text(path: str, *, is_project: bool) -> str:
 
     A user's file must be the user's own, a project's no link.
     """
-    flags = (
-        os.O_RDONLY
-        | os.O_NONBLOCK
-        | os.O_CLOEXEC
-        | os.O_NOCTTY
-        | (os.O_NOFOLLOW if is_project else 0)
-    )
     try:
-        fd = os.open(path, flags)
+        fd = open_regular(path, follow_links=not is_project)
+    except NotRegular as error:
+        raise Unreadable(path, "it is not a plain file") from error
     except OSError as error:
         raise Unreadable(path, _reason(error, path)) from error
     try:
         found = os.fstat(fd)
-        _require_plain(path, found)
+        if found.st_size > _LARGEST:
+            raise Unreadable(path, f"it has {found.st_size:,} bytes, and {_LARGEST:,} are the most")
         if not is_project and not is_trusted(found):
             raise Unreadable(path, "it can be written by others, so what it says is not followed")
         return _decoded(path, b"".join(iter(lambda: os.read(fd, _LARGEST), b"")))
@@ -291,13 +288,6 @@ def _reason(error: OSError, path: str) -> str:
         if os.path.islink(path)
         else str(error.strerror)
     )
-
-
-def _require_plain(path: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise Unreadable(path, "it is not a plain file")
-    if found.st_size > _LARGEST:
-        raise Unreadable(path, f"it has {found.st_size:,} bytes, and {_LARGEST:,} are the most")
 
 
 def _decoded(path: str, content: bytes) -> str:

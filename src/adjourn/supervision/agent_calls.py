@@ -1,7 +1,7 @@
 """Runs the calls of agents beside them, one at a time, each in a shim of its own."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
@@ -13,14 +13,18 @@ from adjourn.core.policy.commands import steps_of, words_of
 from adjourn.core.task import TRIES, Run
 from adjourn.ports.leases import Heart
 from adjourn.ports.world import NeverStarted, StillRuns
-from adjourn.process.processes import LocalProcesses, run_directory, set_aside
+from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
-from adjourn.process.shortage import is_shortage
 from adjourn.supervision.shims import FIRST_PAUSE, RUN_KEY, Active, Execution, Shims
 from adjourn.system.files import private_directory
+from adjourn.system.run_files import run_directory
+from adjourn.system.shortage import is_shortage
 
 _LONGEST_PAUSE = 15.0  # seconds between two tries to start a call on a machine that lacks something
+_GATE_SHUT = "its shim was killed before the gate opened"
 COMMAND_SECONDS = 600.0  # for a command of an agent that does not say how long it may take
+
+OnShortage = Callable[[Active, str], None]  # whose calls cannot be started for now, and why
 
 
 class Beside:
@@ -34,12 +38,14 @@ class Beside:
         root: str,
         processes: LocalProcesses,
         heart: Heart | None,
+        on_shortage: OnShortage,
     ) -> None:
         self._controller = controller
         self._shims = shims
         self._root = root
         self._processes = processes
         self._heart = heart
+        self._on_shortage = on_shortage
 
     def adopt(self, active: Active) -> None:
         """Take over what runs beside an agent whose supervisor is gone."""
@@ -97,7 +103,8 @@ class Beside:
         except OSError as error:
             if not is_shortage(error.errno):
                 raise
-            self._retry_later(active)  # whether its files have changed is not known
+            # Whether its files have changed is not known.
+            self._retry_later(active, f"its files cannot be read: {error.strerror}")
             return
         if claimed is None:
             return
@@ -106,12 +113,12 @@ class Beside:
         except (ShimFailed, OSError) as error:
             if not is_machines(error):
                 active.failed_starts += 1
+            why = error.sentence if isinstance(error, ShimFailed) else error.strerror or str(error)
             if active.failed_starts < TRIES:
                 self._controller.agents.release_call(active.run, claimed)
-                self._retry_later(active)
+                self._retry_later(active, why)
                 return
             active.failed_starts = 0
-            why = error.sentence if isinstance(error, ShimFailed) else error.strerror or str(error)
             result = CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}")
             self._controller.agents.finish_call(active.run, claimed, result)
             return
@@ -152,21 +159,16 @@ class Beside:
             try:
                 self._controller.agents.mark_start(call, call.place)
             except OSError as error:
+                # Whatever is wrong with the folder of marks, the call has no part in it
                 execution.leave()
-                if is_shortage(error.errno):
-                    self._controller.agents.release_call(active.run, call)
-                    self._retry_later(active)
-                    return
-                result = CallResult(
-                    ok=False, error=f"it could not be started: {UNMARKED}: {error.strerror}"
-                )
-                self._controller.agents.finish_call(active.run, call, result)
+                self._controller.agents.release_call(active.run, call)
+                self._retry_later(active, f"{UNMARKED}: {error.strerror}")
                 return
             shim.open_gate()
         except GateShut:
             execution.leave()
             self._controller.agents.release_call(active.run, call)
-            self._retry_later(active)
+            self._retry_later(active, _GATE_SHUT)
         except BaseException:
             execution.leave()
             raise
@@ -174,9 +176,11 @@ class Beside:
             active.begin(execution)
             active.failed_starts = 0
 
-    def _retry_later(self, active: Active) -> None:
+    def _retry_later(self, active: Active, why: str) -> None:
+        """Try the next call later, and later still the next time; report each reason once."""
         active.retry_pause = min(2 * active.retry_pause, _LONGEST_PAUSE)
         active.retry_at = time.monotonic() + active.retry_pause
+        self._on_shortage(active, why)
 
     def _end(self, active: Active, execution: Execution) -> None:
         left = (
@@ -186,9 +190,10 @@ class Beside:
         )
         self._controller.agents.conclude_call(active.run, execution.call, left)
         if isinstance(left, NeverStarted):
-            self._retry_later(active)
+            self._retry_later(active, left.why or _GATE_SHUT)
         else:
             active.retry_pause = FIRST_PAUSE
+            active.shortages.clear()
         active.end(execution)  # only now: should the store have failed, it is told again
 
     def _keep_alive(self, run: Run, place: str) -> None:

@@ -1,10 +1,9 @@
 """Tells one notifier what happened, in order for each task and at least once, off everybody else's path."""
 
 import os
-import select
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import msgspec
 
@@ -19,6 +18,7 @@ from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock
 from adjourn.system import lock
 from adjourn.system.files import private_directory
+from adjourn.system.poll import Poll
 from adjourn.views.notice import Occasion, occasion_of
 
 _PAGE = 200
@@ -235,19 +235,14 @@ class Stop:
 
 def follow(courier: Courier, *, stop: Stop, log: Callable[..., None]) -> None:
     """Deliver whatever happens until told to stop; then only what is due still, and leave."""
-    ear = courier.controller.store.listen()
-    poll = select.poll()
-    for source in (ear, stop):
-        poll.register(source.fileno(), select.POLLIN)
-    try:
+    with closing(courier.controller.store.listen()) as listener:
+        poll = Poll(listener)
+        poll.add(stop.fileno())
         is_last = False
         while not is_last:
-            is_last = stop.fileno() in {fd for fd, _ in poll.poll(0)}
-            ear.drain()
+            is_last = stop.fileno() in poll.wait(0)
             wait = _round(courier, stop=stop, log=log)
-            poll.poll(0 if is_last else wait)
-    finally:
-        ear.close()
+            poll.wait(0 if is_last else wait / 1000)
 
 
 def _round(courier: Courier, *, stop: Stop, log: Callable[..., None]) -> Milliseconds:

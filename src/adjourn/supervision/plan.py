@@ -62,7 +62,7 @@ class Execution:
 
         A pause starts nothing else, whoever asked for it; nor does a review that is not given, or one that says stop.
         """
-        while not signals.taken() and self._goes_on(self.progress(), signals):
+        while not signals.count() and self._goes_on(self.progress(), signals):
             continue
         return self.progress()
 
@@ -96,7 +96,7 @@ class Execution:
             return self._controller.decisions.find_task(task.id)  # a worker was faster
         return (
             self._supervisor.pause(ended)
-            if ended.state is TaskState.QUEUED and signals.taken()
+            if ended.state is TaskState.QUEUED and signals.count()
             else ended
         )
 

@@ -213,6 +213,7 @@ class Active(UnderWay):
         # time.
         self.retry_at, self.retry_pause = 0.0, FIRST_PAUSE
         self.failed_starts = 0
+        self.shortages: set[str] = set()  # why no call could be started since the last that ran
         self.is_in_doubt = False  # whether the store failed while a call beside it was to begin
         self._has_left = False
         self._poll = select.epoll() if is_driven else None

@@ -3,10 +3,9 @@
 import gc
 import math
 import os
-import select
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
 
 import msgspec
@@ -17,26 +16,22 @@ from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.call import Call, command_of
-from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import Heart
 from adjourn.ports.world import Ended, NeverStarted, NewId
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import (
-    About,
-    LocalProcesses,
-    run_directory,
-    set_aside,
-    supervisor_lock,
-)
+from adjourn.process.processes import About, LocalProcesses, set_aside, supervisor_lock
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines
-from adjourn.process.shortage import is_shortage
 from adjourn.supervision import workspace_notes
 from adjourn.supervision.shims import RUN_KEY, Active, Shims, Warmth
-from adjourn.supervision.wait import LOOK_MS, OUTPUT_MS, require_workspace, wait_until
+from adjourn.supervision.wait import require_workspace, wait_until
 from adjourn.system import lock
 from adjourn.system.files import private_directory, write_all
+from adjourn.system.poll import CHECK_SECONDS, OUTPUT_SECONDS, Poll
+from adjourn.system.run_files import run_directory, runs_directory
+from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals, deferred_signals
 
 TYPE_CHECKING = False
@@ -49,6 +44,7 @@ _PATIENCE = (0.2, 0.5, 1.0, 3.0)  # seconds between two tries
 _AT_ONCE = 2  # requests to stop: the second kills
 _NAME = 12  # enough to tell the supervisors of one store apart
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
+_BRIEFLY = 0.2  # seconds until what failed for the machine's reason is tried again
 
 # Where the run keeps its files, and how often it was told to stop
 Watcher = Callable[[str, int], None]
@@ -81,6 +77,9 @@ class Supervisor:
         write_all(self._lock.fileno(), msgspec.json.encode(about))
         self._heart = start_heart(self.name) if start_heart else None
         self._unopened: list[Run] = []
+        # Whoever owns this supervisor may want to know these.
+        self.on_started: Callable[[], None] = lambda: None
+        self.on_shortage: Callable[[Run, str], None] = lambda _run, _why: None
 
     @property
     def interval(self) -> float:
@@ -122,7 +121,7 @@ class Supervisor:
         gc.enable()  # short commands go without; this one may last
         ended = self._run_once(task, signals, watcher)
         while self._has_its_reply(ended):
-            if signals.taken():
+            if signals.count():
                 return self.pause(ended)
             mine = self._claim(ended)
             if mine is None:
@@ -158,7 +157,7 @@ class Supervisor:
 
         def look() -> None:
             self._controller.runs.recover()
-            if signals.taken():
+            if signals.count():
                 self.pause(task)
 
         def is_over(seen: Task) -> bool:
@@ -191,7 +190,7 @@ class Supervisor:
         """Wait until the worker that took the task has it run, and pass on to it that we are told to stop."""
 
         def look() -> None:
-            if signals.taken():
+            if signals.count():
                 self.pause(task)
 
         return wait_until(
@@ -206,7 +205,8 @@ class Supervisor:
         )
 
     def _run_once(self, task: Task, signals: Signals, watcher: Watcher | None) -> Task:
-        active = self.begin(task, may_start=lambda: not signals.taken())
+        active = self.begin(task, may_start=lambda: not signals.count())
+        self.on_started()
         return (
             active if isinstance(active, Task) else self._watch_to_the_end(active, signals, watcher)
         )
@@ -308,7 +308,7 @@ class Supervisor:
     def _started(self, claimed: Claimed, *, deadline: float | None) -> Shim:
         """Start the shim of a run from the stored bytes, and from nothing else."""
         command = command_of(claimed.call.body)
-        private_directory(os.path.join(self._root, "runs"))
+        private_directory(runs_directory(self._root))
         place = run_directory(self._root, claimed.run.id)
         set_aside(place)
         private_directory(place)
@@ -346,11 +346,9 @@ class Supervisor:
         try:
             self._controller.agents.mark_start(call, active.run.id)
         except OSError as error:
+            # Whatever is wrong with the folder of marks, the task has no part in it
             active.leave()
-            why = f"{UNMARKED}: {error.strerror}"
-            if is_shortage(error.errno):
-                return self._give_back_unstarted(active.run, why=why)
-            return self._controller.runs.fail_to_start(active.run, why=why, tries=self._tries)
+            return self._give_back_unstarted(active.run, why=f"{UNMARKED}: {error.strerror}")
         try:
             shim.open_gate()
         except GateShut:
@@ -401,38 +399,51 @@ class Supervisor:
             root=self._root,
             processes=self._processes,
             heart=self._heart,
+            on_shortage=self._report_shortage,
         )
+
+    def _report_shortage(self, active: Active, why: str) -> None:
+        """Report why something of a run has to wait, once for each reason."""
+        if why not in active.shortages:
+            active.shortages.add(why)
+            self.on_shortage(active.run, why)
 
     def _keep_alive(self, run: Run, deadline: float | None) -> None:
         if self._heart and deadline is not None:
             self._heart.watch(run.id, run_directory(self._root, run.id), deadline=deadline)
 
     def _watch(self, active: Active, signals: Signals, watcher: Watcher | None) -> None:
-        ear = self._controller.store.listen()
-        wish = self._is_unwanted_still(active, before=False)
-        poll = select.poll()
-        for source in (active.fileno(), signals.fileno(), ear.fileno()):
-            poll.register(source, select.POLLIN)
-        try:
+        with closing(self._controller.store.listen()) as listener:
+            wish = self._is_unwanted_still(active, before=False)
+            poll = Poll(listener, signals)
+            poll.add(active.fileno())
             if active.is_driven:
                 # What a person has let through starts before the agent is up
                 self._beside.begin(active)
             while True:
-                active.heed(signals.taken() + wish)
-                ready = {fd for fd, _ in poll.poll(OUTPUT_MS if watcher else LOOK_MS)}
+                active.heed(signals.count() + wish)
+                ready = poll.wait(OUTPUT_SECONDS if watcher else CHECK_SECONDS)
                 if watcher:
                     watcher(active.place, active.told)
                 if self._has_left(active):
                     return
-                if ear.fileno() in ready or not ready:
-                    ear.drain()
+                if listener.fileno() in ready or not ready:
                     wish = self._is_unwanted_still(active, before=wish)
-        finally:
-            ear.close()
 
     def _has_left(self, active: Active) -> bool:
-        with suppress(StoreProblem):  # it may come back while the run lasts
+        """Return whether a run has left.
+
+        What the store or the machine lacks may come back while the run lasts.
+        """
+        try:
             return self.tend(active)
+        except StoreProblem as error:
+            self._report_shortage(active, error.sentence)
+        except OSError as error:
+            if not is_shortage(error.errno):
+                raise
+            self._report_shortage(active, error.strerror or str(error))
+        time.sleep(_BRIEFLY)  # its end can be polled already: nothing else would hold us back
         return False
 
     def _is_unwanted_still(self, active: Active, *, before: bool) -> bool:
@@ -467,6 +478,11 @@ class Supervisor:
         """
         try:
             ended = self._end(active)
+        except StoreOlder:
+            # Whoever accepts that copy says what becomes of the run: no lease of ours stands
+            # against it
+            self.forget(active)
+            raise
         except StoreProblem:
             raise  # it is told again
         except AdjournError:

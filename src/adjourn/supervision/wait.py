@@ -5,18 +5,17 @@ It waits for one, or looks after one that was left alone.
 
 import gc
 import os
-import select
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import CannotResume, Conflict
 from adjourn.core.task import Task
-from adjourn.process.processes import LocalProcesses, run_directory
+from adjourn.process.processes import LocalProcesses
 from adjourn.process.shim import adopt, holds_lock
-
-OUTPUT_MS = 100
-LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
+from adjourn.system.poll import CHECK_SECONDS, Poll
+from adjourn.system.run_files import run_directory
 
 
 def require_workspace(controller: Controller, task: Task) -> None:
@@ -47,29 +46,24 @@ def wait_until(
     *,
     look: Callable[[], None],
     timeout: float | None = None,
-    every_ms: int = LOOK_MS,
+    every: float = CHECK_SECONDS,
 ) -> Task:
     """Wait for a task, by events and without work in between.
 
     `look` is called first and at every event.
     """
     gc.enable()  # short commands go without; this one may last
-    ear = controller.store.listen()
-    poll = select.poll()
-    poll.register(ear.fileno(), select.POLLIN)
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
-    try:
+    with closing(controller.store.listen()) as listener:
+        poll = Poll(listener)
         while True:
-            ear.drain()
             look()
             with controller.store.read() as view:
                 task = view.task(task_id)
             rest = deadline - time.monotonic()
             if is_reached(task) or rest <= 0:
                 return task
-            poll.poll(min(every_ms, rest * 1000))
-    finally:
-        ear.close()
+            poll.wait(min(every, rest))
 
 
 def interrupt_orphan(controller: Controller, task: Task, *, root: str) -> None:

@@ -1,7 +1,6 @@
 """Takes ready tasks, has them run, and notices what dead supervisors left."""
 
 import gc
-import select
 import time
 from collections.abc import Callable
 
@@ -16,11 +15,12 @@ from adjourn.core.errors import (
 )
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
-from adjourn.core.task import DEFAULT_POOL, Task
+from adjourn.core.task import DEFAULT_POOL, Run, Task
 from adjourn.ports.store import Listener, View
-from adjourn.process.shortage import is_shortage
 from adjourn.supervision.shims import Active
 from adjourn.supervision.supervisor import Supervisor
+from adjourn.system.poll import Poll
+from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals
 
 _BACKOFF = 0.5  # seconds before the first new try; it doubles
@@ -68,7 +68,8 @@ class Worker:
         self._trouble: str | None = None
         self._silence: str | None = None
         self._drain_deadline: float | None = None
-        self._poll = select.poll()
+        self._poll = Poll()
+        supervisor.on_shortage = self._log_shortage
 
     @property
     def active(self) -> int:
@@ -83,8 +84,7 @@ class Worker:
         gc.freeze()  # what a collection never touches stays shared with the fork server
         gc.enable()  # short commands go without; this one lasts
         ear = self._controller.store.listen()
-        self._poll.register(ear.fileno(), select.POLLIN)
-        self._poll.register(signals.fileno(), select.POLLIN)
+        self._poll = Poll(ear, signals)
         try:
             while self._goes_on(signals, ear, once=once):
                 self._wait(ear)
@@ -92,7 +92,7 @@ class Worker:
             ear.close()
 
     def _goes_on(self, signals: Signals, ear: Listener, *, once: bool) -> bool:
-        stops = signals.taken()
+        stops = signals.count()
         self._heed(stops)
         try:
             self._supervisor.give_back()
@@ -172,6 +172,9 @@ class Worker:
         tries: dict[str, int] = {}
         self._forget_pauses()
         while self.active < self._settings.max_active and (task := self._next(tries)):
+            if signals.taken():
+                # It would be claimed, and paused at its gate: it stays queued, for the next worker
+                return
             tries[task.id] = tries.get(task.id, 0) + 1
             self._start(task, signals)
 
@@ -195,7 +198,7 @@ class Worker:
 
     def _start(self, task: Task, signals: Signals) -> None:
         try:
-            begun = self._supervisor.begin(task, may_start=lambda: not signals.taken())
+            begun = self._supervisor.begin(task, may_start=lambda: not signals.count())
         except CannotResume as error:
             self._on_settled(
                 self._controller.tasks.give_up(task.id, why=f"{error.sentence}; {error.way_out}")
@@ -247,17 +250,21 @@ class Worker:
             way_out = "nothing is lost: queued tasks are started once the machine can"
             self._log("holding_back", error=reason, again_in=self._hold, way_out=way_out)
 
+    def _log_shortage(self, run: Run, why: str) -> None:
+        """Log why a call of an agent cannot be started for now."""
+        way_out = "nothing is lost: the call is started once the machine can"
+        self._log("holding_back", run=run.id, error=why, way_out=way_out)
+
     def _watch(self, active: Active) -> None:
         self._not_before.pop(active.run.task_id, None)
         self._active[active.fileno()] = active
-        self._poll.register(active.fileno(), select.POLLIN)
+        self._poll.add(active.fileno())
 
     # --- the wait ---------------------------------------------------------------------------------
 
     def _wait(self, ear: Listener) -> None:
-        ready = {fd for fd, _ in self._poll.poll(self._patience() * 1000)}
+        ready = self._poll.wait(self._patience())
         self._is_woken = ear.fileno() in ready
-        ear.drain()
         self._tend(ready)
 
     def _tend(self, ready: set[int]) -> None:
@@ -282,7 +289,7 @@ class Worker:
                 self._supervisor.let_go(self._unwatched(fd))
 
     def _unwatched(self, fd: int) -> Active:
-        self._poll.unregister(fd)
+        self._poll.remove(fd)
         return self._active.pop(fd)
 
     def _patience(self) -> float:

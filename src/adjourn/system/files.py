@@ -1,13 +1,20 @@
-"""How files are put in place: private whatever the umask, whole or not at all, and on disk."""
+"""How files are written and read.
+
+What is written is private whatever the umask, complete or not there at all, and on disk. What is
+read is a regular file: a process of the same user can put anything in its place, a FIFO would block
+for ever, a link leads elsewhere.
+"""
 
 import errno
 import os
 import stat
 from contextlib import suppress
 
-from adjourn.core.errors import StoreProblem
+import msgspec
 
-# What `open` says of a path that leads to no file of ours: none, a link, a socket, somebody else's.
+from adjourn.core.errors import Misuse, StoreProblem
+
+# What `open` raises where no file of ours lies: nothing, a link, a socket, somebody else's file
 _NO_FILE = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM}
 )
@@ -24,7 +31,7 @@ def private_directory(path: str) -> str:
 
 
 def private_file(path: str) -> None:
-    """Make an empty file that only its owner can read, before anything else could make it otherwise."""
+    """Make an empty file that only its owner can read, before anybody else makes it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(fd, 0o600)
@@ -34,26 +41,24 @@ def private_file(path: str) -> None:
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """Put a file in place whole or not at all; it is on disk when this returns."""
+    """Put a complete file in place, or none; it is on disk when this returns."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        _write_new(temporary, content)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)  # of a process that died, or a link that somebody put there
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(fd, 0o600)
+            write_all(fd, content)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
         os.rename(temporary, path)
     except OSError:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
     sync_directory(os.path.dirname(path))
-
-
-def _write_new(path: str, content: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(fd, 0o600)
-        write_all(fd, content)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def write_all(fd: int, content: bytes) -> None:
@@ -63,32 +68,79 @@ def write_all(fd: int, content: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def open_plain(path: str) -> int | None:
-    """Open a plain file for reading, or return None where there is none.
+class NotRegular(OSError):
+    """What lies there is a directory, a FIFO, a socket or a device."""
 
-    A process of the same user can put anything in its place. A FIFO would block for ever and a link
-    leads elsewhere.
-    """
+
+class OwnedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file holds, and the uid of its owner."""
+
+    content: bytes
+    owner: int
+
+
+def open_regular(path: str, *, follow_links: bool = False) -> int:
+    """Open a regular file for reading. Raise OSError, for anything else NotRegular."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    fd = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise NotRegular(errno.EINVAL, "not a regular file")
+
+
+def open_plain(path: str) -> int | None:
+    """Open a regular file for reading, or return None where there is none that we may read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+        return open_regular(path)
+    except NotRegular:
+        return None
     except OSError as error:
         if error.errno in _NO_FILE:
             return None
         raise
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    return None
 
 
 def read_plain(path: str, *, largest: int) -> bytes | None:
-    """Return what a plain file holds, or None where there is none, or a larger one."""
+    """Return what a regular file of ours holds.
+
+    None where there is none, or a larger one, or one of another user.
+    """
     fd = open_plain(path)
     if fd is None:
         return None
     with open(fd, "rb") as file:
+        if os.fstat(fd).st_uid != os.geteuid():
+            return None
         content = file.read(largest + 1)
     return content if len(content) <= largest else None
+
+
+def read_owned(path: str, *, largest: int) -> OwnedFile | None:
+    """Return a file that somebody else may have written, or None where there is none.
+
+    Raise Misuse for a link, for anything but a regular file, and for one that is larger.
+    """
+    try:
+        fd = open_regular(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if isinstance(error, NotRegular):
+            why = "it is not a plain file"
+        elif error.errno == errno.ELOOP:
+            why = "it is a symbolic link"
+        else:
+            why = f"it cannot be opened: {error.strerror}"
+        raise Misuse(why, way_out="put a plain file there") from error
+    with open(fd, "rb") as file:
+        about = os.fstat(fd)
+        if about.st_size > largest:
+            raise Misuse(f"it has {about.st_size} bytes, more than {largest}", way_out="write less")
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise Misuse(f"it has more than {largest} bytes", way_out="write less")
+    return OwnedFile(content=content, owner=about.st_uid)
 
 
 def sync_directory(path: str) -> None:

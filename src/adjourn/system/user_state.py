@@ -1,4 +1,4 @@
-"""Where this user keeps what belongs to stores and must not lie in them, and the key that was given for one."""
+"""The user's state directory, for what belongs to stores and must not lie in them; a store's key."""
 
 import os
 from collections.abc import Mapping, MutableMapping
@@ -39,7 +39,7 @@ def _home_of_user() -> str:
 
 
 def take_key_from(environment: MutableMapping[str, str]) -> None:
-    """Take the key of a store out of the environment, so that no process that is started gets it."""
+    """Take the key of a store out of the environment, so that no child process gets it."""
     if key := environment.pop(KEY, None):
         _taken[KEY] = key
 

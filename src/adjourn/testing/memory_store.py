@@ -41,6 +41,9 @@ class MemoryStore:
         self._lock = RLock()
         self._ears: list[Ear] = []
 
+    def require_ours(self) -> None:
+        """Refuse nothing: it lives in this process alone."""
+
     @contextmanager
     def read(self) -> Generator["Rows", None, None]:
         """Open a view of one moment."""
@@ -434,6 +437,9 @@ class Rows(NoLeases):
     def add_message(self, task_id: str, number: int, body: bytes) -> None:
         """Keep the next message of a transcript."""
         _add(self._messages, (self.task(task_id).id, number), body)
+
+    def flush(self) -> None:
+        """Write nothing: nothing is kept back."""
 
     def keep_shared_document(self, name: str, body: bytes) -> None:
         """Keep a document that belongs to no task."""

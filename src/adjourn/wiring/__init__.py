@@ -152,7 +152,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
         clock=store.now,
         new_id=new_id,
         find_runner=_find_runner,
-        processes=processes.SharedProcesses(root, left_by=_left_by),
+        processes=processes.SharedProcesses(root, left_by=_left_by, kept_start=store.kept_start),
         open_gate=lambda: _open_gate(root),
         authoriser=DatabaseAuthoriser(root, store),
         signatures=FileSignatures(root),

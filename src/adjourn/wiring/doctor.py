@@ -16,12 +16,14 @@ from adjourn.core.ask import AskKind, Principal
 from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
+from adjourn.ports.store import Store
 from adjourn.settings.config import read_config
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system import lock
+from adjourn.system.run_files import LOCK, run_directory, run_names
 from adjourn.wiring import enclosing_run, living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
@@ -166,6 +168,19 @@ def _ignored(root: str) -> Findings:
             yield _fine("ignored", f"{path} is no store or policy of this project: {reason}")
 
 
+def _deleted_stores(_: str) -> Findings:
+    """Say that something is kept of stores that are gone.
+
+    Each has a secret in the user's state directory.
+    """
+    from adjourn.wiring.ownership import deleted_stores
+
+    if stores := deleted_stores():
+        noun = "store that is" if len(stores) == 1 else "stores that are"
+        says = f"the state directory keeps secrets of {len(stores):,} {noun} gone, such as {stores[0].path}"
+        yield _fine("deleted", f"{says}; `adjourn store forget` lists and removes them")
+
+
 def _inside(run: str | None) -> Findings:
     if run:
         yield _bad(
@@ -207,6 +222,7 @@ _BESIDE = {
     "signers": _signers,
     "notifiers": _notifiers,
     "ignored": _ignored,
+    "deleted": _deleted_stores,
     "claude": _claude,
     "codex": _codex,
 }
@@ -260,6 +276,15 @@ def _ownership(store: SqliteStore) -> Findings:
         )
 
 
+def _past(store: Store) -> Findings:
+    try:
+        store.require_ours()
+    except StoreRefused as error:
+        yield _bad("past", error.sentence, error.way_out)
+    else:
+        yield _fine("past", "the database has all that this machine has seen of it")
+
+
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 
 
@@ -275,6 +300,7 @@ def _in_the_store(root: str) -> Findings:
             yield from _place(root, store)
         else:
             yield from _database(root)
+            yield from _past(store)
             yield from _wake_ups(controller)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
@@ -359,8 +385,8 @@ def _leftovers(root: str, controller: Controller) -> Findings:
         running = {f"{task.id}.{task.runs}" for task in view.running()}
     held = [
         name
-        for name in _names(root, "runs")
-        if lock.is_held(os.path.join(root, "runs", name, "shim.lock"))
+        for name in run_names(root)
+        if lock.is_held(os.path.join(run_directory(root, name), LOCK))
     ]
     for name in sorted(set(held) - running)[:_FEW]:
         yield _bad(

@@ -1,10 +1,9 @@
 """Puts together what a driver needs inside a run."""
 
 import os
-import select
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 from adjourn.controller.controller import Controller
@@ -15,15 +14,15 @@ from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.core.text.render import block
-from adjourn.process.processes import run_directory
 from adjourn.runners.agent import driver
 from adjourn.runners.driver import FOR_NOW, NO_STORE
 from adjourn.system.files import private_directory
+from adjourn.system.poll import Poll
+from adjourn.system.run_files import driver_directory
 from adjourn.wiring import find_root, open_decisions
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.policies import open_gate
 
-_LOOK_MS = 2_000  # repairs a lost wake-up; everything else is an event
 _LOOKS_ALONE = 5  # a worker that is there takes a run over much sooner
 _MOVING = frozenset({CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING})
 
@@ -40,7 +39,7 @@ class Driver:
             controller.asks.feedback(self.run) if self.task.spec.review else ()
         )
         self._looks_alone = 0
-        self.place = private_directory(os.path.join(run_directory(root, run_id), "driver"))
+        self.place = private_directory(driver_directory(root, run_id))
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -65,19 +64,12 @@ class Driver:
 
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself."""
-        ear = self._controller.store.listen()
-        poll = select.poll()
-        poll.register(ear.fileno(), select.POLLIN)
-        try:
-            while True:
-                ear.drain()
-                held = self._settled_batch()
-                if held is not None:
-                    return held
-                if not poll.poll(_LOOK_MS):
+        with closing(self._controller.store.listen()) as listener:
+            poll = Poll(listener)
+            while (held := self._settled_batch()) is None:
+                if not poll.wait():
                     self._leave_if_adrift()
-        finally:
-            ear.close()
+        return held
 
     def _settled_batch(self) -> list[Held] | None:
         with suppress(StoreProblem):  # it may come back; should it stay away, the lease ends us
@@ -218,7 +210,7 @@ def ask_driver(request: bytes) -> bytes:
     run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
     if not run_id or not root:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own")
-    return hook.ask(os.path.join(run_directory(root, run_id), "driver"), request)
+    return hook.ask(driver_directory(root, run_id), request)
 
 
 def drive_codex() -> int:

@@ -1,7 +1,6 @@
 """Puts together what the library needs inside a run."""
 
 import os
-import select
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +41,7 @@ from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.settings.redaction import open_redactor
 from adjourn.settings.supervision import read_settings
+from adjourn.system.poll import Poll
 from adjourn.system.yaml import NotYet
 from adjourn.wiring import find_root, now
 from adjourn.wiring.controller import open_controller
@@ -50,7 +50,7 @@ TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
 
 # Sleeps at most so many seconds; says whether something changed in the store
-Sleep = Callable[[float], bool]
+Sleep = Callable[[float], object]
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ class Inside:
         """
         ask_ids = [ask.id for ask in asks]
         ear = self._controller.store.listen()
-        sleep = self._sleep or _until_heard(ear.fileno(), ear.drain)
+        sleep = self._sleep or Poll(ear).wait
         try:
             for moment in moments:
                 if settled := self._settled_before(start + moment, ask_ids, sleep):
@@ -360,18 +360,6 @@ def _checked(linger: float) -> float:
             way_out="linger 30, 60 or 300 seconds",
         )
     return linger
-
-
-def _until_heard(ear: int, drain: Callable[[], None]) -> Sleep:
-    poll = select.poll()
-    poll.register(ear, select.POLLIN)
-
-    def sleep(seconds: float) -> bool:
-        heard = bool(poll.poll(max(seconds, 0) * 1000))
-        drain()
-        return heard
-
-    return sleep
 
 
 def _answer(ask: Ask) -> str:

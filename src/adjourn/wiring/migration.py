@@ -12,6 +12,7 @@ import msgspec
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Conflict, Misuse, NotFound, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
+from adjourn.core.text.render import command_line
 from adjourn.ports.store import Store
 from adjourn.stores.copy import Everything
 from adjourn.stores.sqlite.directory import DATABASE, FENCED, MOVING
@@ -52,7 +53,9 @@ def migrate(source: str, target: str) -> Everything:
         begun = _begun_move(source)
         if begun and is_shared(target) and target not in {begun.target, source}:
             sentence = f"{source} is being moved into another database"
-            raise Conflict(sentence, way_out=f"adjourn store migrate --from {source}")
+            raise Conflict(
+                sentence, way_out=command_line(["adjourn", "store", "migrate", "--from", source])
+            )
         move = begun or _Move(id=new_id(), target=target)
         is_fenced = begun is not None and not os.path.lexists(os.path.join(source, DATABASE))
         if not is_fenced:
@@ -152,7 +155,7 @@ def _one_mover(source: str) -> Generator[None, None, None]:
         except BlockingIOError:
             sentence = f"somebody else is moving {source}"
             raise Conflict(
-                sentence, way_out="wait until that command has ended, then: adjourn tasks"
+                sentence, way_out=command_line(["adjourn", "tasks", "--store", source])
             ) from None
         yield
     finally:
@@ -168,9 +171,13 @@ def _begun_move(source: str) -> _Move | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise StoreProblem(f"{path} cannot be read: {error}", way_out=f"ls -l {path}") from error
+        raise StoreProblem(
+            f"{path} cannot be read: {error}", way_out=command_line(["ls", "-l", path])
+        ) from error
     if os.lstat(path).st_uid != os.geteuid():
-        raise StoreRefused(f"{path} is not yours: it is not followed", way_out=f"ls -l {path}")
+        raise StoreRefused(
+            f"{path} is not yours: it is not followed", way_out=command_line(["ls", "-l", path])
+        )
     return move
 
 
@@ -182,13 +189,15 @@ def _require_movable(source: str, target: str) -> None:
             way_out="adjourn store migrate --from DIR --store postgresql://…",
         )
     if is_shared(source):
-        raise Conflict(f"{source} leads to a database already", way_out="adjourn tasks")
+        raise Conflict(
+            f"{source} leads to a database already",
+            way_out=command_line(["adjourn", "tasks", "--store", source]),
+        )
     if not os.path.lexists(os.path.join(source, DATABASE)):
         raise _no_store(source)
     if living(source):
-        raise Conflict(
-            f"somebody works on {source}", way_out=f"adjourn worker --status --store {source}"
-        )
+        way_out = command_line(["adjourn", "worker", "--status", "--store", source])
+        raise Conflict(f"somebody works on {source}", way_out=way_out)
 
 
 def _no_store(source: str) -> NotFound:
@@ -209,10 +218,8 @@ def _settle_the_dead(source: str) -> None:
 def _require_rest(content: Everything, source: str) -> None:
     for kept in content.tasks:
         if kept.task.state is TaskState.RUNNING:
-            raise Conflict(
-                f"task {kept.task.id} is running",
-                way_out=f"adjourn wait {kept.task.id} --store {source}",
-            )
+            way_out = command_line(["adjourn", "wait", kept.task.id, "--store", source])
+            raise Conflict(f"task {kept.task.id} is running", way_out=way_out)
 
 
 def make_roles(controller: Controller) -> None:

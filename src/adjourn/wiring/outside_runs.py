@@ -23,6 +23,7 @@ from adjourn.process.ancestry import (
     read_place,
 )
 from adjourn.system import lock
+from adjourn.system.run_files import LOCK, RESULT, run_directory, run_names
 
 _DECIDE_ELSEWHERE = (
     "decide from the terminal where you started the task, or sign the decision with --sign KEY"
@@ -107,10 +108,6 @@ def _is_lost(root: str, view: View, task: Task, run: Run) -> bool:
 
     A shim that ends as it should kills all that it started before it writes its result.
     """
-    # Only while something runs: most who decide need neither
-    from adjourn.process.processes import run_directory
-    from adjourn.process.shim import LOCK, RESULT
-
     places = [run.id] if run.shim else []
     places += [call.place for call in view.calls_in(task.id, CallState.EXECUTING) if call.shim]
     folders = [run_directory(root, place) for place in places]
@@ -162,13 +159,11 @@ def _runs_here(root: str) -> bool:
 
     A supervisor or a shim holds its lock.
     """
-    from adjourn.process.shim import LOCK  # seldom needed: only where /proc hides what is above
-
     if processes.living(root):
         return True
-    folder = os.path.join(root, "runs")
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    return any(lock.is_held(os.path.join(folder, name, LOCK)) for name in names)
+    return any(
+        lock.is_held(os.path.join(run_directory(root, name), LOCK)) for name in run_names(root)
+    )
 
 
 def _refused(verb: str, why: str, running: Task) -> NotAllowed:

@@ -3,6 +3,8 @@
 One that is a copy, or one that lacks what was acknowledged here.
 """
 
+import os
+import time
 from collections import Counter
 
 import msgspec
@@ -10,16 +12,26 @@ import msgspec
 from adjourn.controller.restored import Doubts, doubt_unfinished
 from adjourn.controller.transaction import Transaction
 from adjourn.core.call import Call
-from adjourn.core.errors import Conflict, StoreNotBound, StoreRefused
+from adjourn.core.errors import Conflict, NotFound, StoreNotBound, StoreRefused
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run
 from adjourn.core.text.render import command_line
 from adjourn.ports.world import StillRuns
 from adjourn.process.processes import LocalProcesses
-from adjourn.stores.sqlite.binding import Identity, Mark, identity_in
+from adjourn.process.start_marks import marks_of
+from adjourn.stores.sqlite.binding import Identity, identity_in
+from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.wiring import is_shared, living, new_id, now, open_sqlite
+from adjourn.system.run_files import run_directory
+from adjourn.system.user_state import state_directory
+from adjourn.wiring import is_shared, living, new_id, now, open_sqlite, postgres_is_there
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # a store of one machine does without
+    from adjourn.stores.postgres.store import PostgresStore
+
+_BETWEEN_LOOKS = 0.2  # seconds
 _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
 _UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 
@@ -34,7 +46,8 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     open_asks: int
     events: int
     is_ours: bool
-    missing: Mark | None  # the newest event that this machine has seen, if the store lacks it
+    # How many events this machine has seen, if the store lacks one; 0 if nobody knows
+    missing: int | None
     why: str  # why it cannot be used as it is; empty if it can
 
 
@@ -47,21 +60,29 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
 def holding_of(root: str) -> Holding:
     """Return what a store holds; nothing is changed."""
-    store = open_sqlite(root)
+    store = _open_shared(root) if is_shared(root) else open_sqlite(root)
     try:
         return _holding(store, root)
     finally:
         store.close()
 
 
-def _holding(store: SqliteStore, root: str) -> Holding:
+def _open_shared(root: str) -> "PostgresStore":
+    with postgres_is_there():
+        from adjourn.wiring.shared import open_shared
+
+        return open_shared(root)
+
+
+def _holding(store: "SqliteStore | PostgresStore", root: str) -> Holding:
     why, is_ours, missing = "", True, None
     try:
         store.require_ours()
     except StoreNotBound as error:
         why, is_ours = error.sentence, False
     except StoreRefused as error:
-        why, missing = error.sentence, store.missing()
+        mark = store.missing()
+        why, missing = error.sentence, mark.place if mark else 0
     with store.read() as view:
         everything = view.tasks(limit=-1)
         unfinished = [task for task in everything if task.state in _UNFINISHED]
@@ -106,6 +127,56 @@ def take(root: str, *, adopts: bool) -> Taken:
         store.close()
 
 
+def accept_shared(root: str) -> Taken:
+    """Have a database that lacks what this machine has seen count as it is, on all machines.
+
+    Whatever is approved, claimed or running in it may have run on any of them: it becomes
+    uncertain. What this machine started in tasks that have not ended is written down for all
+    machines.
+    """
+    store = _open_shared(root)
+    try:
+        holding = _holding(store, root)
+        ended = _wait_for_leases(store, root)
+        with store.accepting(new_id()) as tx:
+            doubts = doubt_unfinished(Transaction(tx, now=store.now(), new_id=new_id), ended=ended)
+            unfinished = {task.id for task in tx.tasks(states=_UNFINISHED, limit=-1)}
+            store.keep_starts(tx, marks_of(root, unfinished))
+        return Taken(holding=holding, doubts=doubts)
+    finally:
+        store.close()
+
+
+def _wait_for_leases(store: "PostgresStore", root: str) -> set[str]:
+    """Wait until no supervisor holds a run; return those that ended on this machine, whoever still holds them.
+
+    A supervisor that finds out that it works on an older copy renews the lease of a run until the run has ended.
+    """
+    deadline = time.monotonic() + store.lease + 1
+    while True:
+        with store.read() as view:
+            running = [view.run(task.id, task.runs) for task in view.running()]
+            abandoned = {run.id for run in view.abandoned()}
+        ended = {run.id for run in running if _has_ended_here(root, run)}
+        held = [run for run in running if run.id not in abandoned | ended]
+        if not held:
+            return ended
+        if time.monotonic() > deadline:
+            raise Conflict(
+                f"run {held[0].id} is still running: its supervisor renews its lease. "
+                "Wait until it has ended, or stop its worker",
+                way_out=command_line(["adjourn", "worker", "--status", "--store", root]),
+            )
+        time.sleep(_BETWEEN_LOOKS)
+
+
+def _has_ended_here(root: str, run: Run) -> bool:
+    """Say whether a run was started on this machine, and none of it is left."""
+    if run.shim is None or not os.path.isdir(run_directory(root, run.id)):
+        return False
+    return not isinstance(LocalProcesses(root).shim_state(run.id, run.shim), StillRuns)
+
+
 def _require_rest(root: str, running: list[Run]) -> None:
     """Refuse while a process of a run is alive whose supervisor is gone."""
     processes = LocalProcesses(root)
@@ -132,3 +203,33 @@ def follow_address(root: str) -> None:
     from adjourn.wiring.shared import trust_address
 
     trust_address(root)
+
+
+def deleted_stores(paths: tuple[str, ...] = ()) -> list[KnownStore]:
+    """Return the stores that this user had and that are gone.
+
+    All of them, or those that were in these directories.
+    """
+    known = known_stores(state_directory(os.environ))
+    gone = [store for store in known if store.fate in {Fate.DELETED, Fate.REPLACED}]
+    if not paths:
+        return gone
+    wanted = [os.path.realpath(path) for path in paths]
+    for path in wanted:
+        if any(store.path == path for store in gone):
+            continue
+        kept = next((store for store in known if store.path == path), None)
+        if kept is None:
+            raise NotFound(f"nothing is kept of a store at {path}", way_out="adjourn store forget")
+        if kept.fate is Fate.THERE:
+            way_out = command_line(["adjourn", "doctor", "--store", path])
+            raise Conflict(f"the store {path} is there", way_out=way_out)
+        sentence = f"{path} cannot be seen, and {kept.fate.value}. If you are sure, remove {kept.entry} yourself"
+        raise Conflict(sentence, way_out=command_line(["ls", "-la", kept.entry]))
+    return [store for store in gone if store.path in wanted]
+
+
+def forget_stores(stores: list[KnownStore]) -> None:
+    """Remove what this user's state directory keeps of stores that are gone."""
+    for store in stores:
+        forget(store)

@@ -6,9 +6,6 @@ The database's address, a place for files, processes, leases.
 import os
 import socket
 import stat
-import sys
-from collections.abc import Callable
-from contextlib import suppress
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,9 +14,9 @@ from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import ALL, LOGIN, Rights, Scope
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefused
-from adjourn.core.text.render import command_line, prose
+from adjourn.core.text.render import command_line
 from adjourn.ports.leases import Heart
-from adjourn.ports.store import Change, Store, View
+from adjourn.ports.store import Change, View
 from adjourn.process.identity import boot_id
 from adjourn.process.processes import About
 from adjourn.stores.postgres.errors import shown
@@ -230,34 +227,15 @@ def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
         # The URL to listen at is the worker's: where a pooler made that necessary, whoever is
         # inside looks instead.
         listen = None if address.listen is None else ""
-        store = PostgresStore(
-            address.inside, listen_url=listen, lease=address.lease, seen=seen, say=_say
-        )
+        store = PostgresStore(address.inside, listen_url=listen, lease=address.lease, seen=seen)
     else:
         store = PostgresStore(
-            address.url, listen_url=address.listen, lease=address.lease, seen=seen, say=_say
+            address.url, listen_url=address.listen, lease=address.lease, seen=seen
         )
     key = os.environ.get("ADJOURN_RUN_KEY", "")
     if not as_worker and len(key) == _KEY_DIGITS and not set(key) - set("0123456789abcdef"):
         store.key = key
     return store
-
-
-def _say(sentence: str) -> None:
-    """Tell whoever waits at a terminal, or reads what it said, why nothing happens."""
-    with suppress(OSError, ValueError):
-        sys.stderr.write(f"adjourn: {prose(sentence)}\n")
-        sys.stderr.flush()
-
-
-def log_waits(store: Store, log: Callable[..., None]) -> None:
-    """Have a worker tell of waits as it tells of everything else."""
-
-    def say(sentence: str) -> None:
-        log("store_slow", error=sentence)
-
-    if isinstance(store, PostgresStore) and store.patience:
-        store.patience.say = say
 
 
 class DatabaseAuthoriser(FileAuthoriser):

@@ -60,7 +60,9 @@ def open_supervising(
     forks = ForkServer.start()
     try:
         controller = open_controller(root)
-        _require_ours(controller)
+        # Nothing is started out of a copy, or a store that lacks what happened here: its approvals
+        # may be anybody's.
+        controller.store.require_ours()
     except BaseException:
         forks.close()
         raise
@@ -119,17 +121,6 @@ def _start_heart(root: str, about: About, supervisor: str) -> Heart:
     return start_heart(root, about, supervisor=supervisor)
 
 
-def _require_ours(controller: Controller) -> None:
-    """Refuse to start anything out of a store that is a copy, or lacks what happened here.
-
-    Its approvals may be anybody's.
-    """
-    from adjourn.stores.sqlite.store import SqliteStore
-
-    if isinstance(controller.store, SqliteStore):
-        controller.store.require_ours()
-
-
 def open_worker(
     root: str,
     settings: Settings,
@@ -149,11 +140,7 @@ def open_worker(
     )
     controller, supervisor = open_supervising(root, about, tries=settings.retries, is_worker=True)
     known = _identity(root)
-    if is_shared(root):
-        from adjourn.wiring.shared import log_waits
-
-        log_waits(controller.store, log)
-    elif isinstance(controller.store, SqliteStore):
+    if isinstance(controller.store, SqliteStore):
         controller.store.say = lambda sentence, way_out: log(
             "store_slow", error=sentence, way_out=way_out
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
-from adjourn.process.pinning import (
+from adjourn.system.pinning import (
     DIGEST,
     Place,
     Readers,
@@ -23,7 +23,7 @@ from adjourn.process.pinning import (
     plan_start,
     spelled,
 )
-from adjourn.process.shortage import hinders_looking
+from adjourn.system.shortage import hinders_looking
 
 LARGEST = 256 << 20
 MOST = 100

@@ -12,6 +12,7 @@ from itertools import islice
 import msgspec
 
 from adjourn.core.task import Milliseconds
+from adjourn.system.files import open_regular
 
 MOST_ENTRIES = 20_000
 LONGEST = 1.0  # seconds for one look
@@ -123,24 +124,17 @@ def _kind(path: str) -> int | None:
 
 
 def _read(path: str, *, most: int = _SMALL) -> str | None:
-    content = content_of(path, most=most)
+    content = read_start(path, most=most)
     return None if content is None else content.decode("utf-8", "replace")
 
 
-def content_of(path: str, *, most: int) -> bytes | None:
-    """Read a plain file, no more than so much of it.
-
-    Whatever else is there is as good as nothing.
-    """
+def read_start(path: str, *, most: int) -> bytes | None:
+    """Return the first bytes of a regular file, or None where there is none that can be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        with open(open_regular(path), "rb") as file:
+            return file.read(most)
     except (OSError, ValueError):
         return None
-    with os.fdopen(fd, "rb") as file:
-        try:
-            return file.read(most) if stat.S_ISREG(os.fstat(fd).st_mode) else None
-        except OSError:
-            return None
 
 
 # --- the files ------------------------------------------------------------------------------------

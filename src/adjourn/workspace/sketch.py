@@ -15,7 +15,7 @@ import msgspec
 from adjourn.core.diffstat import Diffstat, FileChange, by_path
 from adjourn.core.digest import sha256
 from adjourn.core.task import Milliseconds
-from adjourn.workspace.git import MOST_ENTRIES, content_of, entries
+from adjourn.workspace.git import MOST_ENTRIES, entries, read_start
 
 _LONGEST = 2.0  # seconds for one look
 _LARGEST = 1 << 20  # of a file whose lines are counted
@@ -124,7 +124,7 @@ class _Look:
 
     def _sketch(self, path: str, found: os.stat_result) -> Sketch:
         changed = max(found.st_mtime_ns, found.st_ctime_ns)
-        content = content_of(path, most=_LARGEST) if found.st_size <= _LARGEST else None
+        content = read_start(path, most=_LARGEST) if found.st_size <= _LARGEST else None
         if content is None:
             return Sketch(changed, found.st_size)
         return Sketch(changed, found.st_size, sha256(content), self._checksums(content))

@@ -1,9 +1,8 @@
 """A review at the terminal: what the task changed, and what the person says of it."""
 
 import os
-import select
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import is_pasted, wait_for_silence
@@ -13,7 +12,7 @@ from adjourn.core.errors import AdjournError
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
-from adjourn.supervision.wait import LOOK_MS
+from adjourn.system.poll import Poll
 from adjourn.system.signals import Signals
 from adjourn.views.task import what_is_asked
 
@@ -44,7 +43,7 @@ def review_now(session: Session, controller: Controller, task: Task, signals: Si
     ask = next(ask for ask in scene.open_asks if ask.review)
     session.say("\n".join(what_is_asked(session, ask, scene, now=session.now())))
     session.flush()
-    wait_for_silence(is_stopped=lambda: signals.taken() > 0)
+    wait_for_silence(is_stopped=lambda: signals.count() > 0)
     while (line := _line(session, controller, ask, signals)) and line.strip():
         if is_pasted():
             session.say(_PASTED)
@@ -73,20 +72,14 @@ def _line(session: Session, controller: Controller, ask: Ask, signals: Signals) 
     with suppress(OSError):  # a terminal that is gone is noticed below
         sys.stdout.write(_QUESTION)
     session.flush()
-    ear = controller.store.listen()
-    poll = select.poll()
-    for source in (_STDIN, signals.fileno(), ear.fileno()):
-        poll.register(source, select.POLLIN)
-    try:
-        while not signals.taken() and _is_open(controller, ask):
-            ready = {fd for fd, _ in poll.poll(LOOK_MS)}
-            ear.drain()
-            if _STDIN in ready:
+    with closing(controller.store.listen()) as listener:
+        poll = Poll(listener, signals)
+        poll.add(_STDIN)
+        while not signals.count() and _is_open(controller, ask):
+            if _STDIN in poll.wait():
                 with suppress(OSError):
                     return os.read(_STDIN, _LINE).decode(errors="replace")
                 return None
-    finally:
-        ear.close()
     session.say("")
     return None
 

@@ -6,12 +6,15 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import COMMAND
+from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, title, visible
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
 from adjourn.views.call import GIST, gist, short, table
 from adjourn.views.next_step import command as next_command
+
+_MANY = 20  # queued tasks that are looked at
 
 
 @verb("inbox")
@@ -45,7 +48,13 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             _say_json(session, view, found[:limit], asleep=asleep)
             return
         rows = [_row(view, ask, moment) for ask in found[:limit]]
+        queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
     _say(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
+    if queued:
+        from adjourn.cli.unattended import unattended_lines  # seldom needed
+
+        for line in unattended_lines(session, queued, now=moment):
+            session.say(f"\n{line}")
 
 
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:

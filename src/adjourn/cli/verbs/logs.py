@@ -11,8 +11,10 @@ from adjourn.cli.session import Session
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
-from adjourn.supervision.wait import OUTPUT_MS, wait_until
+from adjourn.supervision.wait import wait_until
 from adjourn.system.files import open_plain
+from adjourn.system.poll import OUTPUT_SECONDS
+from adjourn.system.run_files import run_directory
 
 
 @verb("logs")
@@ -32,7 +34,7 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
     wanted = number or found.runs
     if not 1 <= wanted <= found.runs:
         raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")
-    place = os.path.join(session.root, "runs", run_id(found.id, wanted))
+    place = run_directory(session.root, run_id(found.id, wanted))
     _tell_of_elsewhere(session, found.id, wanted, place=place)
     if session.wants_json:
         session.is_copy = False  # what was printed is what was asked for
@@ -70,7 +72,7 @@ def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -
         session.settle(session.controller)
         hand_on_all(streams, place)
 
-    wait_until(session.controller, task_id, _has_left, look=look, every_ms=OUTPUT_MS)
+    wait_until(session.controller, task_id, _has_left, look=look, every=OUTPUT_SECONDS)
 
 
 def _has_left(task: Task) -> bool:

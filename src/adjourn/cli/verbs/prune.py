@@ -5,13 +5,14 @@ import shutil
 
 import click
 
-from adjourn.clarifications.exchange import forget
+from adjourn.clarifications import files
 from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
 from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.process.processes import remove_dead
+from adjourn.system.run_files import run_directory, run_names
 
 _DAY_MS = 86_400_000
 _PAGE = 500
@@ -89,10 +90,9 @@ def _remove_runs(root: str, task_ids: set[str]) -> None:
 
     if not task_ids:
         return
-    runs = os.path.join(root, "runs")
-    for name in os.listdir(runs) if os.path.isdir(runs) else ():
+    for name in run_names(root):
         if name.partition(".")[0] in task_ids:
-            shutil.rmtree(os.path.join(runs, name), ignore_errors=True)
+            shutil.rmtree(run_directory(root, name), ignore_errors=True)
     remove_marks(root, task_ids)
 
 
@@ -101,7 +101,7 @@ def _remove_files(root: str, task: Task) -> None:
     shutil.rmtree(os.path.join(session, task.id), ignore_errors=True)
     if _is_about(os.path.join(session, "pause.json"), task):
         os.unlink(os.path.join(session, "pause.json"))
-    forget(root, task.id)
+    files.remove_all(root, task.id)
 
 
 def _is_about(manifest: str, task: Task) -> bool:

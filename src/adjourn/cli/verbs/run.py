@@ -83,7 +83,7 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 @click.option(
     "--detach",
     is_flag=True,
-    help="Return the task's id at once; a copy of this command supervises it.",
+    help="Return the task's id once it has begun; a copy of this command supervises it.",
 )
 @click.option(
     "--decision-arg",

@@ -12,6 +12,7 @@ from adjourn.core.call import ORIGINAL, Call
 from adjourn.core.documents import Manifest, manifest_of
 from adjourn.core.errors import Conflict
 from adjourn.core.scene import Scene
+from adjourn.core.states import TaskState
 from adjourn.core.text.render import agent_words, argv_lines, prose, shortened, visible
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Event
@@ -69,6 +70,11 @@ def _tell(session: Session, scene: Scene, refusal: str | None) -> None:
         events = view.events(scene.task.id)
         calls = view.calls(scene.task.id)
     session.say(standing(session, scene, now=session.now()))
+    if scene.task.state is TaskState.QUEUED:
+        from adjourn.cli.unattended import unattended_lines  # seldom needed
+
+        for line in unattended_lines(session, [scene.task], now=session.now()):
+            session.say(line)
     session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
     if since := since_the_pause(session, scene):
         session.say("\n".join(["", *since_lines(since)]))

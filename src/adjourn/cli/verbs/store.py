@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 import click
 
@@ -34,7 +35,10 @@ def backup(session: Session, *, target: str) -> None:
     """Copy the store, as of one moment and while it is in use, into the new file TARGET."""
     path = os.path.abspath(target)
     if os.path.lexists(path):
-        raise Conflict(f"{path} exists already", way_out="name a file that does not exist")
+        raise Conflict(
+            f"{path} exists already",
+            way_out=next_command(session, "store", "backup", _free_name(target)),
+        )
     back_up(session.controller, path)
     if session.wants_json:
         session.document({"schema_version": 1, "backup": path, "bytes": os.path.getsize(path)})
@@ -42,6 +46,14 @@ def backup(session: Session, *, target: str) -> None:
         session.say(
             f"Backed up {name_of(session.root)} to {path} ({os.path.getsize(path):,} bytes)."
         )
+
+
+def _free_name(target: str) -> str:
+    """Return a name like this one that no file has."""
+    stem, suffix = os.path.splitext(target)
+    return next(
+        name for number in count(2) if not os.path.lexists(name := f"{stem}-{number}{suffix}")
+    )
 
 
 @verb("migrate")
@@ -67,13 +79,13 @@ def migrate(session: Session, *, source: str | None) -> None:
     from adjourn.wiring.migration import migrate as move
 
     moved = move(source, session.root)
-    counts = {"tasks": len(moved.tasks), "asks": len(moved.asks), "events": len(moved.events)}
+    amounts = {"tasks": len(moved.tasks), "asks": len(moved.asks), "events": len(moved.events)}
     if session.wants_json:
-        session.document({"schema_version": 1, "from": os.path.abspath(source), **counts})
+        session.document({"schema_version": 1, "from": os.path.abspath(source), **amounts})
     else:
         told = ", ".join(
-            f"{count:,} {name.removesuffix('s') if count == 1 else name}"
-            for name, count in counts.items()
+            f"{amount:,} {name.removesuffix('s') if amount == 1 else name}"
+            for name, amount in amounts.items()
         )
         session.say(f"Moved {told}, and compared each of them.")
         session.say(f"{source} leads to the database from now on; what it kept is put aside there.")
@@ -117,7 +129,9 @@ def adopt(session: Session, *, yes: bool) -> None:
     _require_person(session)
     if url := unfollowed_address(session.root):
         session.say(f"{prose(session.root)} leads to {prose(url)}.")
-        _confirm(session, "Follow it from now on, and send your credentials there?", yes=yes)
+        _confirm(
+            session, "Follow it from now on, and send your credentials there?", "adopt", yes=yes
+        )
         follow_address(session.root)
         _tell(session, {"store": session.root, "database": url}, "It is followed from now on.")
         return
@@ -129,7 +143,7 @@ def adopt(session: Session, *, yes: bool) -> None:
             way_out=next_command(session, "tasks"),
         )
     _show(session, holding)
-    _confirm(session, "Adopt it?", yes=yes)
+    _confirm(session, "Adopt it?", "adopt", yes=yes)
     _tell_taken(session, take(session.root, adopts=True), "Adopted")
 
 
@@ -139,27 +153,66 @@ def accept(session: Session, *, yes: bool) -> None:
     """Go on with a store that was restored from a backup, or lost its log, as it is.
 
     It says what is missing and asks. What was approved, or was running, may have run since then:
-    each becomes a question.
+    each becomes a question. Of a database that machines share, one machine accepts an older copy
+    for all of them.
     """
-    from adjourn.wiring.ownership import holding_of, take
+    from adjourn.wiring.ownership import accept_shared, holding_of, take
 
     _require_person(session)
-    _require_directory(session)
+    if is_shared(session.root):
+        session.decisions.authorise_alone(session.principal, "accept")
     holding = holding_of(session.root)
+    name = name_of(session.root)
     if not holding.is_ours:
         raise Conflict(holding.why, way_out=next_command(session, "store", "adopt"))
     if holding.missing is None:
         raise Conflict(
-            f"{session.root} lacks nothing that this machine has seen",
+            f"{name} lacks nothing that this machine has seen",
             way_out=next_command(session, "tasks"),
         )
     _show(session, holding)
-    _confirm(session, "Go on with it as it is?", yes=yes)
-    _tell_taken(session, take(session.root, adopts=False), "Accepted")
+    _confirm(session, "Go on with it as it is?", "accept", yes=yes)
+    root = session.root
+    taken = accept_shared(root) if is_shared(root) else take(root, adopts=False)
+    _tell_taken(session, taken, "Accepted")
+
+
+@verb("forget")
+@click.argument("directories", nargs=-1, type=click.Path(), metavar="[DIR]...")
+@_YES
+def forget(session: Session, *, directories: tuple[str, ...], yes: bool) -> None:
+    """Remove what your state directory keeps of deleted stores: of all, or of those that were in DIR.
+
+    It lists them and asks. A store whose disk may not be mounted is left alone. One that was moved and then forgotten
+    has to be adopted: use it once where it is now, and it is not listed any more.
+    """
+    from adjourn.wiring.ownership import deleted_stores, forget_stores
+
+    _require_outside(session)
+    stores = deleted_stores(directories)
+    if stores and not session.wants_json:
+        for store in stores:
+            session.say(f"{prose(store.path)}: {store.fate.value}")
+        session.say(
+            "If you moved one of them, run `adjourn doctor --store DIR` where it is now, and it stays."
+        )
+    if stores:
+        _confirm(session, "Forget them?", "forget", *directories, yes=yes)
+        forget_stores(stores)
+    told = (
+        f"Forgot {len(stores):,} {'store' if len(stores) == 1 else 'stores'}."
+        if stores
+        else "Nothing to forget."
+    )
+    _tell(session, {"forgotten": [store.path for store in stores]}, told)
 
 
 def _require_person(session: Session) -> None:
     session.require_store()
+    _require_outside(session)
+
+
+def _require_outside(session: Session) -> None:
     if session.inside_run:
         raise NotAllowed(
             "inside a run nobody takes a store", way_out="do it from a terminal of your own"
@@ -184,12 +237,13 @@ def _show(session: Session, holding: "Holding") -> None:
         session.say(
             f"Made by {prose(holding.identity.made_by)} at {made}, as the store itself says."
         )
-    counts = (
-        ", ".join(f"{count:,} {state}" for state, count in sorted(holding.tasks.items())) or "none"
+    tasks = (
+        ", ".join(f"{amount:,} {state}" for state, amount in sorted(holding.tasks.items()))
+        or "none"
     )
-    session.say(f"Tasks: {counts}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
-    if holding.missing and holding.missing.place:
-        session.say(f"This machine has seen {holding.missing.place:,} events.")
+    session.say(f"Tasks: {tasks}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
+    if holding.missing:
+        session.say(f"This machine has seen {holding.missing:,} events.")
     session.say(
         f"Approved or running calls, which may have run already: {len(holding.approved):,}."
     )
@@ -203,19 +257,19 @@ def _show(session: Session, holding: "Holding") -> None:
             )
         )
     if len(holding.approved) > _MOST:
-        session.say(f"  and {len(holding.approved) - _MOST:,} more: adjourn tasks")
+        session.say(
+            f"  and {len(holding.approved) - _MOST:,} more: {next_command(session, 'tasks')}"
+        )
 
 
-def _confirm(session: Session, question: str, *, yes: bool) -> None:
-    """Take a yes at a terminal, or --yes."""
+def _confirm(session: Session, question: str, *words: str, yes: bool) -> None:
+    """Take a yes to this command of `store` at a terminal, or --yes."""
     if yes:
         return
     session.flush()
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Misuse(
-            "nobody is there to confirm it: nothing was changed",
-            way_out="look with `adjourn tasks`, then add --yes",
-        )
+        way_out = next_command(session, "store", *words, "--yes")
+        raise Misuse("nobody is there to confirm it: nothing was changed", way_out=way_out)
     wait_for_silence()  # a yes that was typed before this was shown is no yes to it
     if not click.confirm(question, default=False) or is_pasted():
         raise Misuse(
@@ -224,15 +278,13 @@ def _confirm(session: Session, question: str, *, yes: bool) -> None:
 
 
 def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
-    doubts = taken.doubts
-    told = [f"{verb_done} {prose(session.root)}."]
+    doubts, inbox = taken.doubts, next_command(session, "inbox")
+    told = [f"{verb_done} {prose(name_of(session.root))}."]
     if doubts.uncertain:
-        told.append(
-            f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: adjourn inbox"
-        )
+        told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: {inbox}")
     if doubts.asked_again:
         told.append(
-            f"{_tasks(doubts.asked_again, 'has', 'have')} approvals that are asked for again: adjourn inbox"
+            f"{_tasks(doubts.asked_again, 'has', 'have')} approvals that are asked for again: {inbox}"
         )
     if doubts.paused:
         told.append(
@@ -261,5 +313,6 @@ def _tell(session: Session, document: Mapping[str, object], text: str) -> None:
 command.add_command(accept)
 command.add_command(adopt)
 command.add_command(backup)
+command.add_command(forget)
 command.add_command(roles)
 command.add_command(migrate)

@@ -51,6 +51,11 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         for task in found
     ]
     session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "WHAT"), rows, colour_by=1))
+    if any(task.state is TaskState.QUEUED for task in found):
+        from adjourn.cli.unattended import unattended_lines  # seldom needed
+
+        for line in unattended_lines(session, found, now=moment):
+            session.say(f"\n{line}")
     if len(found) == limit:
         only = [word for state in states for word in ("--state", state)]
         session.say(

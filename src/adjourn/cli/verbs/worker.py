@@ -112,7 +112,7 @@ def command(
         try:
             worker.work(signals, once=once)
         finally:
-            messenger.close(within=HURRIED if signals.taken() else LAST_ROUND)
+            messenger.close(within=HURRIED if signals.count() else LAST_ROUND)
             voice.log("worker_stopped", name=supervisor.name)
             supervisor.close()
     return 0

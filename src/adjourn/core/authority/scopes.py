@@ -29,7 +29,10 @@ class Level(StrEnum):
 
 
 MEANINGS = {
-    Level.L0: "by the user as whom the task was started: it stops mistakes, not a hostile process of that user",
+    Level.L0: (
+        "by the user as whom the task was started: "
+        "it stops mistakes, not a hostile process of that user"
+    ),
     Level.L1: "by another user than the one who started the task",
     Level.L2: "signed with a key, verified when it was recorded and again before the gate opens",
 }
@@ -54,6 +57,7 @@ SCOPES = {
     "prune": Scope.ADMIN,
     "rules": Scope.ADMIN,
     "notify": Scope.ADMIN,
+    "accept": Scope.ADMIN,
 }
 """Every verb that changes something; one that is not here nobody may use."""
 
@@ -106,7 +110,8 @@ def _way_to(scope: Scope, by: Principal) -> str:
     if not by.name.startswith(LOGIN):
         return f'name = "{by.name}" and scopes = ["{scope}"] in a [[principal]] of config.toml'
     role = "adjourn_approver" if scope in {Scope.ANSWER, Scope.APPROVE} else "adjourn_worker"
-    return f"as the owner of the database: adjourn store roles, then GRANT {role} TO {by.name.removeprefix(LOGIN)}"
+    login = by.name.removeprefix(LOGIN)
+    return f"as the owner of the database: adjourn store roles, then GRANT {role} TO {login}"
 
 
 def level_of(by: Principal, rights: Rights, *, requester: str) -> Level:

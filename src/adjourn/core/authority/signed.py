@@ -108,7 +108,7 @@ def require_same_call(decision: Decision, ask: Ask, call: Call | None) -> None:
 
 
 def require_cover(decision: Decision, ask: Ask, call: Call, *, asked_about: Call) -> None:
-    """Refuse to let a call run that is not, byte for byte, the one whose approval was signed, or the one that carries it on."""
+    """Refuse a call that is neither the signed one, byte for byte, nor the one that continues it."""
     is_same_call = asked_about.number == call.number
     runs = (
         call.digest

@@ -64,9 +64,10 @@ def edited(
     schema: Schema | None,
     files: Mapping[str, str] | None = None,
 ) -> tuple[bytes, Spec]:
-    """Return the bytes of the call with other arguments, and what its task is from then on; what does not fit is refused.
+    """Return the bytes of the call with other arguments, and the spec that its task has then.
 
-    `files` are those that an edited command depends on, if somebody has looked.
+    Raise Misuse if the arguments do not fit. `files` are those that an edited command depends on,
+    if they were checked.
     """
     if call.tool == COMMAND:
         return _edited_command(call, spec, arguments, files or {})
@@ -183,10 +184,10 @@ def _no_number(word: str) -> Json:
 
 
 def with_argument(arguments: Mapping[str, Json], assignment: str) -> dict[str, Json]:
-    r"""Return the arguments with one changed, as in `argv.2=staging`: a path of keys and numbers, and what to put there.
+    r"""Return the arguments with one changed, as in `argv.2=staging`: a path, and its new value.
 
-    Where a text is, the new value is the text as it stands. Where anything else is, it is read as JSON and must be of the
-    same kind. The path must lead to something that is there. A dot in a key is written `\.`.
+    The path is made of keys and numbers and must exist; a dot in a key is written `\.`. The new value
+    of a string is the text itself. Any other new value is read as JSON and must have the same type.
     """
     path, equals, text = assignment.partition("=")
     if not equals or not path:

@@ -35,7 +35,8 @@ def problems(value: Json, schema: Schema, *, at: str = "") -> Iterator[str]:
         yield f"{_name(at)} must be {' or '.join(kinds)}"
         return
     if "enum" in schema and not any(_same(value, allowed) for allowed in schema["enum"]):
-        yield f"{_name(at)} must be one of {', '.join(visible(str(allowed)) for allowed in schema['enum'])}"
+        allowed = ", ".join(visible(str(each)) for each in schema["enum"])
+        yield f"{_name(at)} must be one of {allowed}"
     match value:
         case bool() | None:
             return

@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 
 from adjourn.core.call import COMMAND, Json, exact_word
-from adjourn.core.policy.shell import LONGEST_GUESS, Words, guesses, read_text, shown_program
+from adjourn.core.policy.shell import MOST_PROGRAMS, Words, read_text, segments, shown_program
 
 SHELL_TOOLS = frozenset({"run_command", "bash", "shell"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
@@ -98,23 +98,26 @@ def named_programs(step: Step) -> Words:
 
     The first, and where it is not known what it starts, all.
     """
-    return step.words[: LONGEST_GUESS if step.unsure else 1]
+    return step.words[: MOST_PROGRAMS if step.unsure else 1]
 
 
-def possible_commands(step: Step, is_of_interest: Callable[[str], bool]) -> Iterator[Words]:
-    """Yield every run of words that may be a command.
-
-    Rules that forbid or ask are tried on all of them.
-    """
+def named_commands(step: Step) -> Iterator[Words]:
+    """Yield the commands that a call would run, as far as they are known, each from its first word on."""
     for each in all_steps(step):
         yield each.words
         yield from each.aliases
+
+
+def possible_commands(step: Step) -> Iterator[Words]:
+    """Yield words in which a command may begin anywhere.
+
+    Rules that forbid or ask are tried at each of them.
+    """
+    for each in all_steps(step):
         if each.unsure or each.starts_more:
-            yield from (
-                each.words[start : start + LONGEST_GUESS] for start in range(1, len(each.words))
-            )
+            yield each.words[1:]
         if each.text:
-            yield from guesses(each.text, is_of_interest)
+            yield from segments(each.text)
 
 
 def _step_of_list(given: Json) -> Step:
@@ -129,9 +132,8 @@ def _step_of_list(given: Json) -> Step:
 def _step(words: Words, *, depth: int) -> Step:
     name = words[0].rpartition("/")[2]
     if depth > _DEEPEST:
-        return Step(
-            words=words, is_shell=True, unread=(f"commands are nested more than {_DEEPEST} deep",)
-        )
+        unread = (f"commands are nested more than {_DEEPEST} deep",)
+        return Step(words=words, is_shell=True, unread=unread, starts_more=True, text=_texts(words))
     if name in _SHELLS or name in _OTHER_SHELLS:
         return _shell_step(words, name, depth=depth)
     if name == "find" and not _FIND_STARTS.isdisjoint(words):

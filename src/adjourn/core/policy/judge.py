@@ -13,6 +13,7 @@ from adjourn.core.call import Json, canonical
 from adjourn.core.policy.commands import (
     Step,
     all_steps,
+    named_commands,
     named_programs,
     possible_commands,
     possible_programs,
@@ -183,22 +184,34 @@ class _Case:
         """Return the rules that ask or forbid, matched by whatever may be a command in it."""
         index = self.policy.generous
         found = {id(rule): rule for views in self._views() for rule in self._of_views(index, views)}
-        for words in (
-            possible_commands(self.step, cache(self._is_named_by_a_rule)) if self.step else ()
-        ):
-            for rule in index.of_words(self.tool, words, programs=self._names_of(words)):
-                found[id(rule)] = rule
+        for words in named_commands(self.step) if self.step else ():
+            found |= {
+                id(rule): rule
+                for rule in index.of_words(self.tool, words, programs=self._names_of(words[:1]))
+            }
+        for words in possible_commands(self.step) if self.step else ():
+            found |= {
+                id(rule): rule
+                for rule in index.anywhere_in(self.tool, words, cache(self._possible_names))
+            }
         return tuple(found.values())
-
-    def _is_named_by_a_rule(self, word: str) -> bool:
-        return self.policy.generous.begins(self.tool, {word, *self._names_of((word,))})
 
     def _names_of(self, words: tuple[str, ...]) -> Iterator[str]:
         """Yield the further names of a program: without its directory, and where it really is."""
-        if words:
-            resolved = self.where(words[0])
-            for name in (words[0], *([resolved] if resolved else ())):
+        for word in words:
+            resolved = self.where(word)
+            for name in (word, *([resolved] if resolved else ())):
                 yield from (name, name.rpartition("/")[2])
+
+    def _possible_names(self, word: str) -> frozenset[str]:
+        """Return the names of a word that may be a program.
+
+        Where nobody looked for it, it may be any of that name.
+        """
+        names = set(self._names_of((word,)))
+        if self.where(word) is None:
+            names |= self.policy.generous.programs_called(word.rpartition("/")[2])
+        return frozenset(names)
 
     def where(self, program: str) -> str | None:
         """Return where a program was found, if anybody looked."""

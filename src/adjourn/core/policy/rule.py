@@ -1,6 +1,6 @@
 """What a rule of a policy says, and an index that finds the rules that match a call."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -75,6 +75,7 @@ class Index:
     def __init__(self, rules: Iterable[Rule], *, strictly: bool) -> None:
         self._strictly = strictly
         self._tools = _Node()
+        self._paths: dict[str, set[str]] = {}  # by name: the programs that rules name by a path
         for rule in rules:
             self._add(rule)
 
@@ -82,6 +83,9 @@ class Index:
         node = self._tools.below(rule.tool)
         if rule.argv is not None:
             is_open = rule.argv[-1:] == (REST,)
+            if rule.trusts_a_path:
+                program = read_pattern(rule.argv[0]).head
+                self._paths.setdefault(program.rpartition("/")[2], set()).add(program)
             for word in rule.argv[:-1] if is_open else rule.argv:
                 node = node.below(word)
             (node.with_more if is_open else node.whole).append(rule)
@@ -116,10 +120,9 @@ class Index:
             for key, pattern in wanted.items()
         )
 
-    def begins(self, tool: str, names: Iterable[str]) -> bool:
-        """Say whether any rule's command begins with a program of one of these names."""
-        nodes = self._tools.fitting(tool, strictly=False)
-        return any(node.fitting(name, strictly=self._strictly) for node in nodes for name in names)
+    def programs_called(self, name: str) -> set[str]:
+        """Return the programs of that name that rules name by their paths."""
+        return self._paths.get(name, set())
 
     def of_words(
         self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()
@@ -130,38 +133,86 @@ class Index:
         in `git -C . push`. An option that the rule itself names may stand anywhere behind the words
         before it.
         """
-        # Where the last word was one of the rule's
-        reached = self._tools.fitting(tool, strictly=False)
-        # Where it was an option, or its value, between two words of the rule
-        passing: list[_Node] = []
-        seeking: list[_Node] = []  # where it was anything, and the rule's next word is an option
-        is_after_option = False
-        for number, word in enumerate(words):
-            is_option = number > 0 and len(word) > 1 and word.startswith(("-", "+"))
-            names = {word, *programs} if number == 0 else {word}
-            before = list(dict.fromkeys((*reached, *passing)))
-            for node in before:
-                yield from node.with_more
-            expecting = dict.fromkeys((*before, *seeking)) if is_option else before
-            reached = [
-                found
-                for node in expecting
-                for name in names
-                for found in node.fitting(name, strictly=self._strictly)
-            ]
-            if not self._strictly and number > 0:
-                # The word behind an option may be its value. Nobody knows which options of which
-                # program have one.
-                passing = before if is_option or is_after_option else []
-                seeking = list(
-                    dict.fromkeys((*seeking, *(node for node in before if node.has_options)))
-                )
-                is_after_option = is_option and "=" not in word
-            if not reached and not passing and not seeking:
+        roots = self._tools.fitting(tool, strictly=False)
+        for root in roots:
+            yield from root.with_more
+            yield from root.whole if not words else ()
+        search = _Search(strictly=self._strictly)
+        search.begin(roots, {*words[:1], *programs})
+        for word in words[1:]:
+            yield from search.go_on(word)
+            if search.is_over:
                 return
-        for node in (*reached, *passing):
+        yield from search.end()
+
+    def anywhere_in(
+        self, tool: str, words: Sequence[str], names_of: Callable[[str], Iterable[str]]
+    ) -> Iterator[Rule]:
+        """Yield the rules that match a command which may begin at any of these words, each of which may have further names.
+
+        All beginnings are followed at once, so the work grows with the number of words only.
+        """
+        search = _Search(strictly=self._strictly)
+        roots = self._tools.fitting(tool, strictly=False)
+        for root in roots:
+            yield from root.with_more
+        for word in words:
+            yield from search.go_on(word)
+            search.begin(roots, names_of(word))
+        yield from search.end()
+
+
+class _Search:
+    """Follows words through the tree, from one beginning or from many."""
+
+    def __init__(self, *, strictly: bool) -> None:
+        self._strictly = strictly
+        self._reached: dict[_Node, None] = {}  # where the last word was one of the rule's
+        # Where it was an option, or its value, between two words of the rule
+        self._passing: dict[_Node, None] = {}
+        # Where it was anything, and the rule's next word is an option
+        self._seeking: dict[_Node, None] = {}
+        self._is_after_option = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further word can lead anywhere."""
+        return not (self._reached or self._passing or self._seeking)
+
+    def begin(self, roots: "Iterable[_Node]", names: Iterable[str]) -> None:
+        """Take the last word for the program of a command, by each of its names."""
+        fitting = (
+            node
+            for root in roots
+            for name in names
+            for node in root.fitting(name, strictly=self._strictly)
+        )
+        self._reached.update(dict.fromkeys(fitting))
+
+    def go_on(self, word: str) -> Iterator[Rule]:
+        """Follow the next word, and yield the rules that match whatever it is."""
+        before = self._reached | self._passing
+        for node in before:
             yield from node.with_more
-        for node in reached:
+        is_option = len(word) > 1 and word.startswith(("-", "+"))
+        expecting = before | self._seeking if is_option else before
+        self._reached = {
+            found: None
+            for node in expecting
+            for found in node.fitting(word, strictly=self._strictly)
+        }
+        if not self._strictly:
+            # The word behind an option may be its value. Nobody knows which options of which
+            # program have one.
+            self._passing = before if is_option or self._is_after_option else {}
+            self._seeking |= {node: None for node in before if node.has_options}
+            self._is_after_option = is_option and "=" not in word
+
+    def end(self) -> Iterator[Rule]:
+        """Yield the rules that match if no word follows."""
+        for node in self._reached | self._passing:
+            yield from node.with_more
+        for node in self._reached:
             yield from node.whole
 
 

@@ -3,13 +3,14 @@
 Plain words, quotes, and `|`, `&&`, `||`, `;` between commands.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 
 import msgspec
 
 Words = tuple[str, ...]
 
-LONGEST_GUESS = 64  # words of what may be a command; that many tell which
+MOST_PROGRAMS = 64  # words of what may be a command that are looked for on PATH
 
 _BLANK = frozenset(" \t")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-")
@@ -62,15 +63,14 @@ def read_text(text: str) -> Text:
     return Text(commands=commands)
 
 
-def guesses(text: str, is_of_interest: Callable[[str], bool]) -> Iterator[Words]:
-    """Yield whatever could be a command in a text that is not understood.
+def segments(text: str) -> Iterator[Words]:
+    """Yield the words of a text that is not understood, cut where commands may end.
 
-    At every word of interest one may begin.
+    One may begin at every word.
     """
-    for segment in (*_loose_segments(text), *_crude_segments(text)):
-        for start, word in enumerate(segment):
-            if is_of_interest(word):
-                yield segment[start : start + LONGEST_GUESS]
+    plain = _IFS.sub(" ", text.replace("\\\n", ""))
+    yield from _loose_segments(plain)
+    yield from _crude_segments(plain)
 
 
 # --- what is understood ---------------------------------------------------------------------------
@@ -158,6 +158,7 @@ def _named(char: str) -> str:
 
 _PARTING = "|&;()<>{}$`\r"
 _SEPARATORS = str.maketrans(_PARTING, "\n" * len(_PARTING))
+_IFS = re.compile(r"\$IFS\b|\$\{IFS[^}]*\}")  # a blank, if nobody set it to something else
 _QUOTES = str.maketrans("", "", "'\"\\")
 
 

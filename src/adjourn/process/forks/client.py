@@ -1,14 +1,15 @@
 """Forks shims from a small process that has neither store nor threads."""
 
-import _socket as socket
-import _thread
 import contextlib
 import gc
 import os
 import select
 import signal
+import socket
 import sys
+import time
 from collections.abc import Sequence
+from threading import Lock
 from typing import NoReturn, Self, TypeVar
 
 import msgspec
@@ -17,10 +18,14 @@ from adjourn.process.forks.wire import Request, Warming, receive_reply, send_req
 from adjourn.process.identity import Pinned
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim import MachineFailed, Ready, Shim, ShimFailed, ShimSpec
-from adjourn.process.shortage import is_shortage
-from adjourn.system.signals import start_afresh
+from adjourn.system.shortage import is_shortage
+from adjourn.system.signals import reset_signals
 
 _UNEXPECTED = 70
+# Seconds until a server or a shim is taken for stopped. Both need milliseconds; a shim waits for
+# the disk, too.
+_SERVER_LIMIT, _SHIM_LIMIT = 10.0, 30.0
+_MOMENT = 1.0  # seconds that one that was killed has to be gone
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _SERVE = """
 import sys
@@ -37,10 +42,12 @@ class ForkServer:
 
     _is_replaceable = True
 
-    def __init__(self, channel: socket.socket, *, pid: int) -> None:
+    def __init__(self, channel: socket.socket, *, pid: int, pinned: Pinned | None = None) -> None:
         self.pid = pid
+        self._pinned = pinned  # what holds a server that is not our own child
         self._channel = channel
-        self._turn = _thread.allocate_lock()
+        channel.settimeout(_SERVER_LIMIT)
+        self._turn = Lock()
 
     @classmethod
     def start(cls) -> Self:
@@ -66,7 +73,8 @@ class ForkServer:
         """Return a shim that is ready and waits at its gate, or raise ShimFailed: nothing is left running.
 
         A server that has died is replaced first. One that dies meanwhile costs this start: it may
-        have forked a shim, which still has to see that its gate stays shut.
+        have forked a shim, which still has to see that its gate stays shut. One that does not answer
+        in time is killed, so that it cannot go on with this request once it is woken.
         """
         self._require_server()
         reading, gate, threshold, report, reporting = _descriptors()
@@ -120,6 +128,7 @@ class ForkServer:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             theirs.close()
         server.returncode = 0  # nobody waits for it here: we reap it by its pid
+        ours.settimeout(_SERVER_LIMIT)
         self._channel.close()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
@@ -136,19 +145,38 @@ class ForkServer:
             with self._turn:
                 send_warming(self._channel, Warming(list(modules), rehearsal, theirs.fileno()))
                 pinned = receive_reply(self._channel)
-        except BaseException:
+        except BaseException as error:
             ours.close()
+            if isinstance(error, TimeoutError):
+                self._abandon()
             raise
         finally:
             theirs.close()
-        try:
-            return kind(ours, pid=pid_of(pinned))
-        finally:
-            os.close(pinned)
+        return kind(ours, pid=pid_of(pinned), pinned=Pinned(pinned))
+
+    def _abandon(self) -> None:
+        """Kill a server that did not answer.
+
+        Whatever it was asked for, nobody waits for it any more.
+        """
+        if self._pinned:
+            self._pinned.send(signal.SIGKILL)
+            return
+        # It is our child, and not reaped yet: no other process can have its pid.
+        os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):  # without a descriptor left, it is reaped by nobody
+            server = Pinned(os.pidfd_open(self.pid))
+            server.gone(within=_MOMENT)
+            server.close()
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Let the server go; shims that live are not disturbed."""
         self._channel.close()
+        if self._pinned:
+            self._pinned.close()
+            return
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
 
@@ -156,6 +184,11 @@ class ForkServer:
         try:
             with self._turn:
                 return Pinned(self._answer_to(request))
+        except TimeoutError:
+            self._abandon()
+            raise MachineFailed(
+                f"the fork server did not answer within {_SERVER_LIMIT:g} s"
+            ) from None
         except ConnectionError:
             raise MachineFailed("the fork server is gone") from None
         except OSError as error:
@@ -204,15 +237,30 @@ def _made_ready(pinned: Pinned, *, gate: int, threshold: int, report: int) -> Sh
     ready = _read_ready(report)
     if ready.record:
         return Shim(pinned, identity=ready.record.identity, gate=gate, threshold=threshold)
-    pinned.gone(within=None)
+    # One that failed leaves. One that is stopped has to be killed: nobody opens its gate, so
+    # nothing of its command runs.
+    if ready is _STOPPED or not pinned.gone(within=_SHIM_LIMIT):
+        pinned.send(signal.SIGKILL)
     pinned.close()
     raise MachineFailed(ready.error) if ready.is_shortage else ShimFailed(ready.error)
 
 
+_STOPPED = Ready(error=f"the shim was not ready within {_SHIM_LIMIT:g} s", is_shortage=True)
+
+
 def _read_ready(report: int) -> Ready:
+    """Return what a shim says when it stands at its gate; _STOPPED if it says nothing in time."""
     content = b""
-    while piece := os.read(report, 65536):
+    poll = select.poll()
+    poll.register(report, select.POLLIN)
+    deadline = time.monotonic() + _SHIM_LIMIT
+    while poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        piece = os.read(report, 65536)
+        if not piece:
+            break
         content += piece
+    else:
+        return _STOPPED
     if not content:  # nothing of the command has run yet, so whatever killed it was not the command
         return Ready(error="the shim was killed before it was ready", is_shortage=True)
     return msgspec.json.decode(content, type=Ready)
@@ -231,7 +279,7 @@ def _be_server(channel: socket.socket) -> NoReturn:
     try:
         gc.disable()  # nor run finalizers of what is the supervisor's
         os.setsid()
-        start_afresh()
+        reset_signals()
         # Loaded here, for the supervisor has no use for it.
         from adjourn.process.forks.server import Server
 

@@ -3,12 +3,12 @@
 Forks shims, and ends what a shim left behind that was killed.
 """
 
-import _socket as socket
 import contextlib
 import gc
 import os
 import select
 import signal
+import socket
 import time
 from importlib import import_module
 from typing import NoReturn
@@ -19,7 +19,7 @@ from adjourn.process.forks.wire import Request, Warming, receive_request, send_r
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim_side.life import live
 from adjourn.process.tree import children, kill_children
-from adjourn.system.signals import SignalBox
+from adjourn.system.signals import Signals
 
 _UNEXPECTED = 70
 _LOOKS, _MOMENT = 100, 0.01
@@ -35,7 +35,7 @@ class Server:
         linux.rename_process("adjourn-forks")
         linux.become_subreaper()
         self._channel = channel
-        self._signals = SignalBox((signal.SIGCHLD,))
+        self._signals = Signals(signal.SIGCHLD)
         self._cgroups = usable_folder()
         self._pid = os.getpid()
         self._shims: set[int] = set()
@@ -50,7 +50,7 @@ class Server:
         """Fork shims as asked, until the supervisor and the last shim are gone."""
         while self._listening or self._shims or self._warm_ones:
             ready = [fd for fd, _ in self._poll.poll()]
-            self._signals.clear()
+            self._signals.drain()
             if self._a_shim_was_killed():
                 kill_children(self._reap_orphans, spare=self._shims | self._warm_ones)
                 self._remove_stale_groups()

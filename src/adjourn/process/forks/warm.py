@@ -3,16 +3,17 @@
 What is forked from it need not load them again.
 """
 
-import _socket as socket
 import contextlib
 import os
 import select
+import socket
 import time
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from adjourn.process.forks.client import ForkServer
+from adjourn.process.identity import Pinned
 from adjourn.process.shim import MachineFailed, Shim, ShimFailed, ShimSpec
 
 _GROWN = 1.5  # times its first size
@@ -27,8 +28,8 @@ class WarmServer(ForkServer):
 
     _is_replaceable = False  # the next one is made by Warmth
 
-    def __init__(self, channel: socket.socket, *, pid: int) -> None:
-        super().__init__(channel, pid=pid)
+    def __init__(self, channel: socket.socket, *, pid: int, pinned: Pinned | None = None) -> None:
+        super().__init__(channel, pid=pid, pinned=pinned)
         self._is_ready = False
         self.is_gone = False  # whether it died before it was ready
         self._size = 0

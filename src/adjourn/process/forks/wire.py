@@ -1,9 +1,9 @@
 """What a supervisor and its fork server say to each other, descriptors included."""
 
-import _socket as socket  # the part in C: the other makes enums of its constants, at every start
 import errno
 import marshal
 import os
+import socket
 import struct
 from typing import NamedTuple
 

@@ -10,13 +10,14 @@ from typing import NoReturn
 
 import msgspec
 
-from adjourn.core.policy.surroundings import NOT_PINNED
-from adjourn.process import linux, pinning
+from adjourn.core.policy.surroundings import NOT_PINNED, unpinned
+from adjourn.process import linux
 from adjourn.process.linux import close_all_but
-from adjourn.process.pinning import DIGEST, Place, name_of, spelled
 from adjourn.process.shim import ShimSpec
 from adjourn.process.shim_side.python_child import call
-from adjourn.process.shortage import is_shortage
+from adjourn.system import pinning
+from adjourn.system.pinning import DIGEST, Place, name_of, spelled
+from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import IGNORED
 
 _COULD_NOT_START = 127
@@ -44,8 +45,8 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     watched: dict[str, list[int]] = {}  # the marks of the files that cannot be pinned
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a shim heard of its child until that became its program, or gave up."""
+class ChildReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a child reported until it became its program, or gave up."""
 
     executed: Executed = Executed()
     refused: str = ""
@@ -53,16 +54,18 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_shortage: bool = False  # whether the machine is why it complains
 
 
-def told_by(report: bytes) -> Told:
-    """Read what a child has written into its report."""
+def read_report(report: bytes) -> ChildReport:
+    """Decode what a child has written into its report."""
     first, newline, rest = report.partition(b"\n")
     is_whole = first.startswith(_EXECUTING) and newline
     executed = msgspec.json.decode(first[1:], type=Executed) if is_whole else Executed()
     complaint = rest if is_whole else report
     if complaint.startswith(_REFUSING):
-        return Told(executed=executed, refused=complaint[1:].decode(errors="replace"))
+        return ChildReport(executed=executed, refused=complaint[1:].decode(errors="replace"))
     sentence = complaint.removeprefix(SHORTAGE).decode(errors="replace")
-    return Told(executed=executed, complaint=sentence, is_shortage=complaint.startswith(SHORTAGE))
+    return ChildReport(
+        executed=executed, complaint=sentence, is_shortage=complaint.startswith(SHORTAGE)
+    )
 
 
 class Child:
@@ -80,7 +83,9 @@ class Child:
         self.report, self._report = os.pipe()
         self.pid = self._fork(cgroup)
         # Until it has let go of the gate: a dead shim must not seem to stand there
-        os.read(self.report, 1)
+        first = os.read(self.report, 1)
+        # How what it complains of begins, if it is not even ready
+        self.complaint = first.removeprefix(_READY)
         os.set_blocking(self.report, False)
 
     def start(self) -> None:
@@ -97,22 +102,39 @@ class Child:
         os.waitpid(self.pid, 0)
 
     def _fork(self, cgroup: int | None) -> int:
-        parent = os.getpid()
-        pid = _fork(cgroup)
+        parent, pid = os.getpid(), -1
+        if cgroup is not None:
+            # Refused by an older kernel, or by a container
+            with contextlib.suppress(OSError):
+                pid = linux.fork_into(cgroup)
+        if pid < 0:
+            pid = os.fork()
         if pid == 0:
-            self._be_born(parent)
+            self._be_child(parent)
         for fd in {self._go, self._report, self._grant, *self._streams} - {-1}:
             os.close(fd)
         return pid
 
-    def _be_born(self, parent: int) -> NoReturn:
+    def _be_child(self, parent: int) -> NoReturn:
+        """Wait for the start, become the program, or report why not.
+
+        This is a copy of the shim: whatever happens, it must never return into the shim's frames
+        and go on as a second shim. It dies with the shim, and holds none of its descriptors.
+        """
         try:
             os.setsid()
             linux.die_with(parent)
             self._hand_down()
             os.write(self._report, _READY)
             if os.read(self._go, 1):
-                _enter(self._cwd)
+                try:
+                    os.chdir(self._cwd)
+                except FileNotFoundError:
+                    raise CannotStart(f"no such directory: {self._cwd}") from None
+                except OSError as error:
+                    if is_shortage(error.errno):
+                        raise
+                    raise CannotStart(f"cannot enter {self._cwd}: {error.strerror}") from None
                 if self._entry:
                     os.close(self._go)  # as an exec would: from here on it is the program
                     os.close(self._report)
@@ -120,13 +142,15 @@ class Child:
                 place = Place(self._cwd, self._env.get("PATH", os.defpath), own=self._own)
                 if self._files:
                     self._become_pinned(place)
-                _become(place.candidates(self._argv[0]), self._argv, self._env)
+                _exec_first(place.candidates(self._argv[0]), self._argv, self._env)
         except OtherBytes as other:
             os.write(self._report, _REFUSING + str(other).encode(errors="backslashreplace"))
-        except BaseException as error:  # noqa: BLE001 a copy of the shim must not go on as a second shim
+        except BaseException as error:  # noqa: BLE001 see above
             mark = SHORTAGE if isinstance(error, OSError) and is_shortage(error.errno) else b""
-            sentence = _sentence(error, self._argv).encode(errors="backslashreplace")
-            os.write(self._report, mark + sentence)
+            why = error.strerror if isinstance(error, OSError) else error
+            is_said = isinstance(error, CannotStart)
+            sentence = str(error) if is_said else f"cannot run {' '.join(self._argv[:1])}: {why}"
+            os.write(self._report, mark + sentence.encode(errors="backslashreplace"))
         finally:
             os._exit(_COULD_NOT_START)
 
@@ -160,8 +184,8 @@ class Child:
         watched = _watched(self._files)
         if start is None:
             program = self._digest_by_path(place.whole(found))
-            self._tell(Executed(program=program, watched=watched))
-            _become([found], self._argv, self._env)
+            self._report_start(Executed(program=program, watched=watched))
+            _exec_first([found], self._argv, self._env)
         script = self._pin_script(place.whole(start.script)) if start.script else None
         whole = place.whole(start.program)
         if (
@@ -169,12 +193,12 @@ class Child:
             or not self._shown(whole).startswith(DIGEST)
             or self._is_unpinned(whole)
         ):
-            self._tell(
+            self._report_start(
                 Executed(program=self._digest_by_path(whole), script=script, watched=watched)
             )
-            _become([start.program], start.argv, self._env)
+            _exec_first([start.program], start.argv, self._env)
         with pinning.opened(whole) as fd:
-            self._tell(
+            self._report_start(
                 Executed(program=self._pin_program(whole, fd), script=script, watched=watched)
             )
             try:
@@ -237,7 +261,7 @@ class Child:
         self._required(path, f"{digest}{NOT_PINNED}")
         return digest
 
-    def _tell(self, executed: Executed) -> None:
+    def _report_start(self, executed: Executed) -> None:
         report = _EXECUTING + msgspec.json.encode(executed) + b"\n"
         while report:
             report = report[os.write(self._report, report) :]
@@ -246,25 +270,18 @@ class Child:
 def _watched(files: dict[str, str]) -> dict[str, list[int]]:
     """Return the marks of the files that cannot be pinned, each of which still has to be the one that was let through."""
     watched: dict[str, list[int]] = {}
-    for name, shown in files.items():
-        # Else it is not UTF-8, and only the look at the gate covers it
-        if shown.endswith(NOT_PINNED) and "\\" not in name:
-            watched[name] = pinning.marks_of(name)
+    for name in unpinned(files):
+        shown = files[name].removesuffix(NOT_PINNED)
+        watched[name] = pinning.marks_of(name)
+        for path in pinning.paths_of(name):
             try:
-                with pinning.opened(name) as fd:
+                with pinning.opened(path) as fd:
                     digest = pinning.digest_of(fd)
             except OSError as error:
                 raise OtherBytes(f"{name} cannot be read any more: {error.strerror}") from None
-            if shown != f"{digest}{NOT_PINNED}":
-                raise OtherBytes(f"{name} was {shown.removesuffix(NOT_PINNED)} and is {digest}")
+            if shown != digest:
+                raise OtherBytes(f"{name} was {shown} and is {digest}")
     return watched
-
-
-def _fork(cgroup: int | None) -> int:
-    if cgroup is not None:
-        with contextlib.suppress(OSError):  # an older kernel, or a container that forbids it
-            return linux.fork_into(cgroup)
-    return os.fork()
 
 
 def _pipe_with(content: bytes) -> int:
@@ -279,18 +296,7 @@ def _pipe_with(content: bytes) -> int:
     return reading
 
 
-def _enter(cwd: str) -> None:
-    try:
-        os.chdir(cwd)
-    except FileNotFoundError:
-        raise CannotStart(f"no such directory: {cwd}") from None
-    except OSError as error:
-        if is_shortage(error.errno):
-            raise
-        raise CannotStart(f"cannot enter {cwd}: {error.strerror}") from None
-
-
-def _become(paths: Iterable[str], argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
+def _exec_first(paths: Iterable[str], argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
     """Turn this process into the first program of these that may be run."""
     refused: OSError | None = None
     for path in paths:
@@ -312,13 +318,3 @@ def _become(paths: Iterable[str], argv: tuple[str, ...], env: dict[str, str]) ->
     if refused:
         raise refused
     raise CannotStart(f"no such command: {argv[0]}")
-
-
-def _sentence(error: BaseException, argv: tuple[str, ...]) -> str:
-    match error:
-        case CannotStart():
-            return str(error)
-        case OSError():
-            return f"cannot run {argv[0]}: {error.strerror}"
-        case _:
-            return f"cannot run {' '.join(argv[:1])}: {error}"

@@ -1,7 +1,4 @@
-"""The life of a shim, seen from inside.
-
-Stands at the gate, runs the child, ends its tree, writes the result.
-"""
+"""The life of a shim: it waits at the gate, runs the child, ends its tree, writes the result."""
 
 import contextlib
 import errno
@@ -15,67 +12,72 @@ import msgspec
 from adjourn.process import linux
 from adjourn.process.shim import Ready, ShimResult, ShimSpec
 from adjourn.process.shim_side.running import INTERRUPTS, KILL, Prepared, Running
-from adjourn.process.shortage import is_shortage
-from adjourn.system.signals import SignalBox
+from adjourn.system.shortage import is_shortage
+from adjourn.system.signals import Signals
 
-# The run's folder is gone, and with it all reason to wait for room in it
+# The run's directory is gone, and with it all reason to wait for space on its disk
 _LOST = (errno.ENOENT, errno.ESTALE)
 _RETRY = 500  # milliseconds
 _UNEXPECTED = 70
 
 
 def live(spec: ShimSpec, *, gate: int, report: int, cgroups: str | None) -> NoReturn:
-    """Be a shim, from just after its fork to its end."""
+    """Be a shim, from just after its fork to its exit."""
     status = _UNEXPECTED
     try:
+        # A session of its own, so that no terminal's signal finds it. A subreaper, so that every
+        # orphan of the child's tree becomes a child of this process, and none gets away.
         os.setsid()
         linux.rename_process("adjourn-shim")
         linux.become_subreaper()
-        signals = SignalBox((*INTERRUPTS, KILL, signal.SIGCHLD))
-        status = _stand(spec, signals, gate=gate, report=report, cgroups=cgroups)
+        signals = Signals(*INTERRUPTS, KILL, signal.SIGCHLD)
+        status = _run(spec, signals, gate=gate, report=report, cgroups=cgroups)
     except BaseException:  # noqa: BLE001 nobody above could be told
-        _leave_a_note(spec.run_dir)
+        import traceback  # slow to import, and every start would wait for it
+
+        path = f"{spec.run_dir}/shim.error"
+        with contextlib.suppress(OSError), open(path, "w", encoding="utf-8") as note:
+            traceback.print_exc(file=note)
     finally:
         os._exit(status)
 
 
-def _stand(
-    spec: ShimSpec, signals: SignalBox, *, gate: int, report: int, cgroups: str | None
-) -> int:
-    """Go from the preparation to the result; return the exit status."""
+def _run(spec: ShimSpec, signals: Signals, *, gate: int, report: int, cgroups: str | None) -> int:
+    """Prepare, wait at the gate, run the child, write its result; return the exit status."""
     try:
         prepared = Prepared(spec, cgroups=cgroups)
     except OSError as error:
-        place = "its directory" if is_shortage(error.errno) else spec.run_dir
-        sentence = f"cannot prepare {place}: {error.strerror}"
+        directory = "its directory" if is_shortage(error.errno) else spec.run_dir
+        sentence = f"cannot prepare {directory}: {error.strerror}"
         sentence = sentence.encode(errors="backslashreplace").decode()
-        _tell(report, Ready(error=sentence, is_shortage=is_shortage(error.errno)))
+        _send_ready(report, Ready(error=sentence, is_shortage=is_shortage(error.errno)))
         return 1
-    _tell(report, Ready(record=prepared.record))
-    opened = _opens(gate, signals)
+    _send_ready(report, Ready(record=prepared.record))
+
+    opened = _wait_at_gate(gate, signals)
     too_late = opened and prepared.lease is not None and prepared.lease.left() <= 0
     if opened and not too_late:
         result = Running(spec, prepared, signals).run()
     else:
         prepared.child.dismiss()
         interrupted = signals.count(*INTERRUPTS, KILL) > 0
-        result = ShimResult(
-            started=False, interrupted=interrupted, killed="lease" if too_late else None
-        )
-    kept = _keep(result, prepared, signals)
+        killed = "lease" if too_late else None
+        result = ShimResult(started=False, interrupted=interrupted, killed=killed)
+
+    is_written = _write_result(result, prepared, signals)
     prepared.clean_up()
-    return 0 if kept else 1
+    return 0 if is_written else 1
 
 
-def _tell(report: int, ready: Ready) -> None:
+def _send_ready(report: int, ready: Ready) -> None:
     # The supervisor is gone; so is the hand that would open the gate
     with contextlib.suppress(BrokenPipeError):
         os.write(report, msgspec.json.encode(ready))
     os.close(report)
 
 
-def _opens(gate: int, signals: SignalBox) -> bool:
-    """Wait at the gate; say whether it was opened.
+def _wait_at_gate(gate: int, signals: Signals) -> bool:
+    """Return whether the gate was opened.
 
     It was not if its keeper died, or a signal came first.
     """
@@ -85,7 +87,7 @@ def _opens(gate: int, signals: SignalBox) -> bool:
     try:
         while True:
             ready = [fd for fd, _ in poll.poll()]
-            signals.clear()
+            signals.drain()
             if signals.count(*INTERRUPTS, KILL):
                 return False
             if gate in ready:
@@ -94,28 +96,21 @@ def _opens(gate: int, signals: SignalBox) -> bool:
         os.close(gate)
 
 
-def _keep(result: ShimResult, prepared: Prepared, signals: SignalBox) -> bool:
-    """Write the result, waiting for room on the disk as long as nobody says to kill.
+def _write_result(result: ShimResult, prepared: Prepared, signals: Signals) -> bool:
+    """Write the result; wait for space on the disk until somebody interrupts or kills.
 
-    Say whether it is there.
+    Return whether it is there.
     """
     poll = select.poll()
     poll.register(signals, select.POLLIN)
-    told = signals.count(*INTERRUPTS, KILL)
+    before = signals.count(*INTERRUPTS, KILL)
     while True:
         try:
             prepared.result.write(result)
         except OSError as error:
-            if error.errno in _LOST or signals.count(*INTERRUPTS, KILL) > told:
+            if error.errno in _LOST or signals.count(*INTERRUPTS, KILL) > before:
                 return False
         else:
             return True
         poll.poll(_RETRY)
-        signals.clear()
-
-
-def _leave_a_note(run_dir: str) -> None:
-    import traceback
-
-    with contextlib.suppress(OSError), open(f"{run_dir}/shim.error", "w", encoding="utf-8") as note:
-        traceback.print_exc(file=note)
+        signals.drain()

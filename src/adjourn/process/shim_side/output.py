@@ -10,7 +10,8 @@ import termios
 
 import msgspec
 
-from adjourn.process.shim import RESULT, ShimResult
+from adjourn.process.shim import ShimResult
+from adjourn.system.run_files import RESULT
 
 TAIL = 1024 * 1024
 _PIPE_SIZE = 1024 * 1024  # the most that Linux gives to anybody

@@ -1,25 +1,23 @@
-"""Goes on as a Python program in a fork that has it imported, with nothing of the process that it was forked from."""
+"""Goes on as a Python program in a fork that has its modules imported already."""
 
 import gc
 import os
-import signal
 import sys
 from importlib import import_module
 from typing import NoReturn
 
 from adjourn.process import linux
-from adjourn.system.signals import start_afresh
+from adjourn.system.signals import reset_signals
 
 _UNEXPECTED = 70
 
 
 def call(entry: str, argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
-    """Call `module:function` with the words after the first, and leave with the code that it returns."""
+    """Call `module:function` with the arguments, and exit with the code that it returns."""
     code = _UNEXPECTED
     try:
-        signal.set_wakeup_fd(-1)
-        start_afresh()
-        _put_on(argv, env)
+        reset_signals()
+        _take_over(argv, env)
         module, _, function = entry.partition(":")
         code = getattr(import_module(module), function)(list(argv[1:]))
         sys.stdout.flush()
@@ -27,15 +25,15 @@ def call(entry: str, argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else _UNEXPECTED
     except BaseException:  # noqa: BLE001 -- nobody above could be told
-        import traceback
+        import traceback  # slow to import, and seldom needed
 
         traceback.print_exc()
     finally:
         os._exit(code)
 
 
-def _put_on(argv: tuple[str, ...], env: dict[str, str]) -> None:
-    """Take the environment, the words, the streams and the chance of a process of its own."""
+def _take_over(argv: tuple[str, ...], env: dict[str, str]) -> None:
+    """Set environment, arguments, streams and random seed as a new process would have them."""
     os.environ.clear()
     os.environ.update(env)
     sys.argv = list(argv)

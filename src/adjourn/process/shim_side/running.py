@@ -12,17 +12,19 @@ from functools import partial
 
 import msgspec
 
-from adjourn.core.task import ProcessId
+from adjourn.core.policy.surroundings import unpinned
 from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lease import Lease
-from adjourn.process.pinning import marks_of
-from adjourn.process.shim import LOCK, RECORD, Killed, ShimRecord, ShimResult, ShimSpec
-from adjourn.process.shim_side.child import SHORTAGE, Child, told_by
+from adjourn.process.shim import Killed, ShimRecord, ShimResult, ShimSpec
+from adjourn.process.shim_side.child import SHORTAGE, Child, read_report
 from adjourn.process.shim_side.output import Output, ResultFile
 from adjourn.process.tree import kill_children
+from adjourn.process.watch import FileWatch
 from adjourn.system.lock import hold
-from adjourn.system.signals import SignalBox
+from adjourn.system.pinning import marks_of
+from adjourn.system.run_files import LOCK, RECORD
+from adjourn.system.signals import Signals
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 KILL = signal.SIGUSR1
@@ -39,16 +41,37 @@ class Prepared:
         self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
         self.lease = Lease(spec.run_dir, spec.deadline) if spec.deadline is not None else None
-        me = _myself()
-        # What goes on as Python needs what Python does after a fork, and so cannot be cloned into a
-        # group; to be put there
-        # takes longer than its start. Its tree is killed as where there are no groups.
-        has_group = cgroups and spec.use_cgroup and not spec.entry
-        self.group = (
-            Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}") if has_group else None
+        me = identify(os.getpid())
+        assert me is not None  # noqa: S101 whoever asks lives
+
+        # What goes on as Python needs what Python does after a fork, so it cannot be cloned into a
+        # group, and to be moved there takes longer than its start. Its tree is killed as where
+        # there are no groups.
+        self.group: Cgroup | None = None
+        if cgroups and spec.use_cgroup and not spec.entry:
+            self.group = Cgroup.make(f"{cgroups}/{name_of(me.pid, me.start_time)}")
+        try:
+            self.child = Child(
+                spec,
+                stdout=self.stdout.child_end,
+                stderr=self.stderr.child_end,
+                cgroup=self.group.open() if self.group else None,
+            )
+        except OSError:
+            self.clean_up()
+            raise
+
+        child = look_at(self.child.pid)
+        self.record = ShimRecord(
+            boot_id=me.boot_id,
+            pid=me.pid,
+            start_time=me.start_time,
+            cgroup=self.group.path if self.group else None,
+            child=self.child.pid,
+            child_start_time=child.start_time if child else 0,
+            pipes=(os.fstat(self.stdout.fileno()).st_ino, os.fstat(self.stderr.fileno()).st_ino),
+            call=spec.env.get("ADJOURN_CALL_ID", ""),
         )
-        self.child = self._forked(spec)
-        self.record = self._recorded(me, call=spec.env.get("ADJOURN_CALL_ID", ""))
         try:
             _write_record(spec.run_dir, self.record)
         except OSError:
@@ -57,94 +80,71 @@ class Prepared:
             raise
 
     def clean_up(self) -> None:
-        """Remove what only the living needed."""
+        """Remove what is needed only while the shim lives."""
         if self.group:
             self.group.remove()
 
-    def _forked(self, spec: ShimSpec) -> Child:
-        group = self.group.open() if self.group else None
-        try:
-            return Child(
-                spec, stdout=self.stdout.child_end, stderr=self.stderr.child_end, cgroup=group
-            )
-        except OSError:
-            self.clean_up()
-            raise
-
-    def _recorded(self, me: ProcessId, *, call: str) -> ShimRecord:
-        child = look_at(self.child.pid)
-        return ShimRecord(
-            boot_id=me.boot_id,
-            pid=me.pid,
-            start_time=me.start_time,
-            cgroup=self.group.path if self.group else None,
-            child=self.child.pid,
-            child_start_time=child.start_time if child else 0,
-            pipes=(os.fstat(self.stdout.fileno()).st_ino, os.fstat(self.stderr.fileno()).st_ino),
-            call=call,
-        )
-
 
 class Running:
-    """One child, from its fork until nothing of its tree is left."""
+    """One child, from its start until nothing of its tree is left."""
 
-    def __init__(self, spec: ShimSpec, prepared: Prepared, signals: SignalBox) -> None:
+    def __init__(self, spec: ShimSpec, prepared: Prepared, signals: Signals) -> None:
         self._spec = spec
         self._prepared = prepared
         self._signals = signals
         self._child = prepared.child
-        self._executed = False
-        self._complaint = b""
+        self._executed = False  # whether its report is over: it is its program, or has given up
+        self._report = prepared.child.complaint
+        self._file_watch = FileWatch(())
         self._status: int | None = None
-        self._deadline: float | None = None
+        self._latest: float | None = None  # when it has taken too long
+        self._deadline: float | None = None  # when it is killed, or killed again
         self._killed: Killed | None = None
         self._interrupted = False
-        self._latest: float | None = None  # when it has taken too long
         self._timed_out = False
         self._survivors = 0
         self._poll = select.poll()
         self._sources: dict[int, Callable[[], None]] = {}
 
     def run(self) -> ShimResult:
-        """Run the child to its end and say what became of it."""
+        """Run the child to its end and return what became of it."""
         began_at = _now()
+        self._file_watch = FileWatch(unpinned(self._spec.files))
+        is_dead = False
         try:
             self._child.start()
         except BrokenPipeError:
-            self._complaint = SHORTAGE + b"it died before it became the command"
-        self._latest = (
-            time.monotonic() + self._spec.timeout if self._spec.timeout is not None else None
-        )
-        self._watch_all()
-        while self._status is None:
-            self._step()
-        self._end_tree()
-        self._hear()
-        return self._told(self._status, began_at=began_at, ended_at=_now())
+            is_dead = True
+        if self._spec.timeout is not None:
+            self._latest = time.monotonic() + self._spec.timeout
 
-    def _watch_all(self) -> None:
-        self._watch(self._signals.fileno(), self._signals.clear)
-        self._watch(self._child.report, self._hear)
+        self._watch(self._signals.fileno(), self._signals.drain)
+        self._watch(self._child.report, self._read_report)
         for output in (self._prepared.stdout, self._prepared.stderr):
             self._watch(output.fileno(), partial(self._pump, output))
         if self._prepared.lease:
             self._watch(self._prepared.lease.fileno(), self._prepared.lease.renew)
+        while self._status is None:
+            for fd, _ in self._poll.poll(self._timeout()):
+                self._sources[fd]()
+            self._reap()
+            if self._status is None:
+                self._obey()
 
-    def _step(self) -> None:
-        for fd, _ in self._poll.poll(self._patience()):
-            self._sources[fd]()
-        self._reap()
-        if self._status is None:
-            self._obey()
+        self._end_tree()
+        self._read_report()
+        if is_dead and not self._report:
+            self._report = SHORTAGE + b"it died before it became the command"
+        return self._result(self._status, began_at=began_at, ended_at=_now())
 
     def _watch(self, fd: int, act: Callable[[], None]) -> None:
         self._sources[fd] = act
         self._poll.register(fd, select.POLLIN)
 
-    def _patience(self) -> int | None:
-        waits = [self._deadline - time.monotonic()] if self._deadline is not None else []
-        if self._latest is not None and self._deadline is None:
-            waits.append(self._latest - time.monotonic())
+    def _timeout(self) -> int | None:
+        """Return for how many milliseconds there is nothing to do, unless an event comes."""
+        moment = self._latest if self._deadline is None else self._deadline
+        waits = [] if moment is None else [moment - time.monotonic()]
         if self._prepared.lease and not self._killed:
             waits.append(self._prepared.lease.left())
         return max(0, math.ceil(min(waits) * 1000)) if waits else None
@@ -154,18 +154,18 @@ class Running:
             if not output.pump():
                 self._poll.unregister(output)
 
-    def _hear(self) -> None:
-        """Learn from the child that it became its program, or why it could not."""
+    def _read_report(self) -> None:
+        """Read from the child that it became its program, or why it could not."""
         if self._executed:
             return
         with contextlib.suppress(BlockingIOError):
-            while heard := os.read(self._child.report, 4096):
-                self._complaint += heard
+            while piece := os.read(self._child.report, 4096):
+                self._report += piece
             self._executed = True
             self._poll.unregister(self._child.report)
 
     def _reap(self) -> bool:
-        """Collect the dead among the children, adopted ones too; say whether any child is left."""
+        """Collect the dead children, adopted ones too; return whether any child is left."""
         try:
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
                 if dead[0] == self._child.pid:
@@ -175,48 +175,36 @@ class Running:
         return True
 
     def _obey(self) -> None:
-        """Do what the signals so far demand of a child that is alive."""
+        """Interrupt or kill the living child, as signals, its time limit and its lease demand."""
         interrupts = self._signals.count(*INTERRUPTS)
         self._interrupted = interrupts > 0
-        if why := self._reason_to_kill(interrupts):
-            self._kill(why)
-        elif (
-            self._executed
-            and not self._killed
-            and self._deadline is None
-            and (interrupts or self._takes_too_long())
-        ):
-            self._interrupt()
 
-    def _reason_to_kill(self, interrupts: int) -> Killed | None:
-        """Return why the tree has to die now.
-
-        One that withstood is killed again after a while, for the same reason.
-        """
+        why: Killed | None = None
         if self._deadline is not None and time.monotonic() >= self._deadline:
-            return self._killed or "grace"
-        if self._killed:
-            return None
-        if self._prepared.lease and self._prepared.lease.left() <= 0:
-            return "lease"
-        if self._signals.count(KILL):
-            return "kill"
-        return "second interrupt" if interrupts > 1 else None
+            why = self._killed or "grace"  # one that withstood is killed again for the same reason
+        elif not self._killed:
+            if self._prepared.lease and self._prepared.lease.left() <= 0:
+                why = "lease"
+            elif self._signals.count(KILL):
+                why = "kill"
+            elif interrupts > 1:
+                why = "second interrupt"
+        if why:
+            self._killed = why
+            self._end_tree()
+            self._deadline = time.monotonic() + _AGAIN
+            return
 
-    def _takes_too_long(self) -> bool:
-        self._timed_out = self._latest is not None and time.monotonic() >= self._latest
-        return self._timed_out
-
-    def _interrupt(self) -> None:
-        # It became another user; all that is left is to wait
-        with contextlib.suppress(PermissionError):
-            os.killpg(self._child.pid, self._spec.interrupt)
-        self._deadline = time.monotonic() + self._spec.grace
-
-    def _kill(self, why: Killed) -> None:
-        self._killed = why
-        self._end_tree()
-        self._deadline = time.monotonic() + _AGAIN
+        # An interrupt waits for the exec: before it, the child is a copy of this shim
+        if not self._executed or self._killed or self._deadline is not None:
+            return
+        is_late = self._latest is not None and time.monotonic() >= self._latest
+        self._timed_out = is_late and not interrupts
+        if interrupts or self._timed_out:
+            # Where it became another user, all that is left is to wait
+            with contextlib.suppress(PermissionError):
+                os.killpg(self._child.pid, self._spec.interrupt)
+            self._deadline = time.monotonic() + self._spec.grace
 
     def _end_tree(self) -> None:
         if not self._reap():
@@ -226,26 +214,26 @@ class Running:
         _allow_many_descriptors()
         self._survivors = kill_children(self._reap)
 
-    def _told(self, status: int, *, began_at: int, ended_at: int) -> ShimResult:
-        """Return the result; only a tree that is dead can have no more to say."""
+    def _result(self, status: int, *, began_at: int, ended_at: int) -> ShimResult:
+        """Return the result; the tree is dead, so nothing more can be printed."""
         for output in (self._prepared.stdout, self._prepared.stderr):
             output.drain()
             output.finish()
         code = os.waitstatus_to_exitcode(status)
-        told = told_by(self._complaint)
-        complaint, refused = told.complaint[:_LONGEST_ERROR], told.refused[:_LONGEST_ERROR]
+        report = read_report(self._report)
+        complaint, refused = report.complaint[:_LONGEST_ERROR], report.refused[:_LONGEST_ERROR]
         has_run = not (complaint or refused)
-        changed = (
-            [path for path, marks in told.executed.watched.items() if marks_of(path) != marks]
-            if has_run
-            else []
-        )
+        touched, unknown = self._file_watch.close()
+        watched = report.executed.watched if has_run else {}
+        changed = [name for name, marks in watched.items() if marks_of(name) != marks]
+        restored = [name for name in touched if name in watched and name not in changed]
+        unknown = [name for name in unknown if name in watched and name not in changed]
         return ShimResult(
             started=has_run,
             exit_code=code if code >= 0 and has_run else None,
             signal=-code if code < 0 else None,
             error=complaint or None,
-            is_shortage=told.is_shortage,
+            is_shortage=report.is_shortage,
             interrupted=self._interrupted,
             timed_out=self._timed_out,
             killed=self._killed if code == -signal.SIGKILL else None,
@@ -256,17 +244,13 @@ class Running:
             stderr_bytes=self._prepared.stderr.total,
             stderr_left_out=self._prepared.stderr.left_out,
             survivors=self._survivors,
-            program=told.executed.program if has_run else None,
-            script=told.executed.script if has_run else None,
+            program=report.executed.program if has_run else None,
+            script=report.executed.script if has_run else None,
             refused=refused or None,
             changed=", ".join(changed)[:_LONGEST_ERROR] or None,
+            restored=", ".join(restored)[:_LONGEST_ERROR] or None,
+            unknown=", ".join(unknown)[:_LONGEST_ERROR] or None,
         )
-
-
-def _myself() -> ProcessId:
-    me = identify(os.getpid())
-    assert me is not None  # noqa: S101 whoever asks lives
-    return me
 
 
 def _write_record(run_dir: str, record: ShimRecord) -> None:

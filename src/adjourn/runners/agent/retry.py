@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from adjourn.core.agent.transcript import Assistant, Message
+from adjourn.core.backoff import backoff
 from adjourn.core.errors import AdjournError
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.tool import Tool
@@ -97,6 +98,6 @@ class Asking:
         wanted = error.retry_after or 0.0
         if wanted > _LONGEST_ASKED:
             raise ModelGaveUp(f"{error}; it wants to be asked again in {wanted:.0f} s") from error
-        pause = max(wanted, min(_FIRST_WAIT * 2 ** (attempt - 1), _LONGEST_WAIT))
+        pause = max(wanted, backoff(attempt, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
         self._tell(f"{error}; asking again in {pause:.0f} s")
         self._sleep(pause)

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from types import FrameType
 from uuid import uuid4
 
 import msgspec
@@ -41,6 +40,7 @@ from adjourn.runners.claude.protocol import Event, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
 from adjourn.runners.hook import REPLACED, Ear
+from adjourn.system.signals import deferred_signals
 
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
@@ -415,27 +415,14 @@ def _interrupts(
     selector: selectors.BaseSelector, stop: Callable[[], None]
 ) -> Generator[None, None, None]:
     """Turn interrupts into something to wait for, so that none breaks into a transaction."""
-    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    with deferred_signals((signal.SIGINT, signal.SIGTERM)) as signals:
 
-    def heed() -> None:
-        os.read(reader, 64)
-        stop()
+        def heed() -> None:
+            signals.drain()
+            stop()
 
-    selector.register(reader, selectors.EVENT_READ, heed)
-    handlers = {
-        number: signal.signal(number, _do_nothing) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        selector.unregister(reader)
-        signal.set_wakeup_fd(before)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        os.close(reader)
-        os.close(writer)
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """Let the wake-up descriptor tell of the signal."""
+        selector.register(signals, selectors.EVENT_READ, heed)
+        try:
+            yield
+        finally:
+            selector.unregister(signals)

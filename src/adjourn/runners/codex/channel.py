@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import FrameType
 from typing import Any, Self
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from adjourn.core.errors import AdjournError
 from adjourn.runners.hook import Answer, Asked, Ear, refuse_replaced
 from adjourn.runners.installed import find_tool
+from adjourn.system.signals import Signals
 
 HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16
@@ -68,27 +68,6 @@ class Refused(AdjournError):
         refused = cls(f"Codex refused {method}: {refusal.message}")
         refused.refusal = refusal
         return refused
-
-
-class Interrupts:
-    """Turns the signals that pause a run into something to poll.
-
-    None ever breaks into what is being written down.
-    """
-
-    def __init__(self) -> None:
-        self._reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _do_nothing)
-
-    def fileno(self) -> int:
-        """Return what to poll."""
-        return self._reader
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """Let the wake-up descriptor tell of the signal."""
 
 
 class Hooks:
@@ -155,7 +134,7 @@ class Channel:
         complaints: str,
         bind: Callable[[], None],
         hooks: Hooks,
-        interrupts: Interrupts,
+        interrupts: Signals,
         is_spoken_to: bool,
     ) -> None:
         self._child = _started(

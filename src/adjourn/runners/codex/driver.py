@@ -3,6 +3,7 @@
 Starts or resumes its thread, holds its calls, and leaves when a person is needed.
 """
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from adjourn.ports.drive import Drive
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
 from adjourn.runners.codex.calls import Calls
-from adjourn.runners.codex.channel import Gone, Interrupted, Interrupts, Silent
+from adjourn.runners.codex.channel import Gone, Interrupted, Silent
 from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
 from adjourn.runners.codex.exec_fallback import ExecConversation, ExecThread
 from adjourn.runners.codex.launch import Launch
@@ -28,6 +29,7 @@ from adjourn.runners.codex.protocol import Item, Questions, Wanted
 from adjourn.runners.codex.questions import ask_all, offered
 from adjourn.runners.codex.session import Rollout
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
+from adjourn.system.signals import Signals
 
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
 
@@ -86,7 +88,7 @@ class CodexDriver:
             place=drive.place,
             adjourn=adjourn,
             bind=bind,
-            interrupts=Interrupts(),
+            interrupts=Signals(signal.SIGINT, signal.SIGTERM),
         )
         self._live: _Live | None = None
 

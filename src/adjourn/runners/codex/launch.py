@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Channel, Hooks, Interrupts
+from adjourn.runners.codex.channel import Channel, Hooks
 from adjourn.runners.codex.options import Setup
 from adjourn.runners.hook import proof_of
 from adjourn.runners.installed import start_words
+from adjourn.system.signals import Signals
 
 COMPLAINTS = "codex.stderr"
 _NEWEST = 4_000  # characters
@@ -31,7 +32,7 @@ class Launch:
         place: str,
         adjourn: str,
         bind: Callable[[], None],
-        interrupts: Interrupts,
+        interrupts: Signals,
     ) -> None:
         self.setup = setup
         self.workspace = workspace

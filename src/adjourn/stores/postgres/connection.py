@@ -1,7 +1,7 @@
 """One connection to PostgreSQL, made when it is needed, and again after it broke."""
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from itertools import accumulate, count
 from logging import NullHandler, getLogger
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from psycopg.errors import error_from_result
 from psycopg.generators import fetch_many
 
 from adjourn.stores.postgres.errors import Named, shown
-from adjourn.stores.postgres.patience import Patience
 
 Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
 
@@ -124,11 +123,8 @@ class Opening(NamedTuple):
 class Database:
     """A connection that is made when it is needed, and again after it broke."""
 
-    def __init__(
-        self, url: str, *, prepares: bool = True, patience: Patience | None = None
-    ) -> None:
+    def __init__(self, url: str, *, prepares: bool = True) -> None:
         self._url = url
-        self._waiting = patience or nullcontext()
         self._prepares = prepares
         self._connection: psycopg.Connection[Values] | None = None
         self._made = 0  # connections so far
@@ -169,8 +165,7 @@ class Database:
         self._hear_of_leaving()
         if self._connection is None or self._connection.closed:
             self.close()
-            with self._waiting:
-                self._connection = self._connected()
+            self._connection = self._connected()
             self._made += 1
         return self._connection
 
@@ -244,14 +239,12 @@ class Database:
         if self._line is None or not self.is_open:
             self._line = Line(self.connection, prepares=self._prepares)
         self._hear_of_leaving()
-        with self._waiting:
-            return self._line.say(statements)
+        return self._line.say(statements)
 
     def last(self, statements: bytes) -> list[Values]:
         """Run statements in one go and return the rows of the last."""
         connection = self.connection
-        with self._waiting:
-            cursor = connection.execute(statements)
+        cursor = connection.execute(statements)
         while cursor.nextset():
             pass
         return cursor.fetchall() if cursor.description else []

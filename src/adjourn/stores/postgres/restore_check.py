@@ -1,4 +1,10 @@
-"""Remembers on this machine how far a database was, so that an older copy in its place is noticed."""
+"""Remembers on this machine how far a database was, so that an older copy in its place is noticed.
+
+A database that lacks what was seen can be accepted as it is (`adjourn store accept`). That begins a
+new era of it, whose id the database keeps. What one machine accepted is accepted for all:
+everything that may have run was made uncertain in the database. So a machine whose newest place is
+of an earlier era goes on.
+"""
 
 import fcntl
 import os
@@ -7,14 +13,24 @@ from contextlib import suppress
 
 import msgspec
 
-from adjourn.core.errors import StoreProblem
+from adjourn.core.errors import StoreOlder, StoreProblem
+from adjourn.core.text.render import command_line
 
 _MOMENT = 1.0  # seconds
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place of the trail, the seal that was there, and the era in which it was seen."""
+
     place: int
     seal: bytes
+    era: str = ""
+    eras: int = 0  # how many eras had begun by then
+
+
+def decode_eras(body: bytes | None) -> tuple[str, ...]:
+    """Return the ids of the eras that began when somebody accepted the database, the newest last."""
+    return msgspec.json.decode(body, type=tuple[str, ...]) if body else ()
 
 
 class Seen:
@@ -23,16 +39,18 @@ class Seen:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._kept_at = float("-inf")
-        self._newest: _Kept | None = self._read()
-        self._kept: _Kept | None = self._newest
-        self._synced: _Kept | None = None
+        self._newest: Mark | None = self._read()
+        self._kept: Mark | None = self._newest
+        self._synced: Mark | None = None
+        self._accepted: bytes | None = None  # what the database said last of its eras
+        self._eras: tuple[str, ...] = ()
 
-    def _read(self) -> _Kept | None:
+    def _read(self) -> Mark | None:
         if self._path is None:
             return None
         try:
             with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=_Kept)
+                return msgspec.json.decode(file.read(), type=Mark)
         except (OSError, msgspec.DecodeError):
             return None
 
@@ -41,34 +59,77 @@ class Seen:
         """The newest place; 0 where nothing was seen yet."""
         return self._newest.place if self._newest else 0
 
-    def require(self, seal: bytes | None, *, name: str) -> None:
-        """Refuse a database that has something else, or nothing, where this machine has seen the newest seal."""
-        if self._newest is None or self._newest.seal == seal:
+    @property
+    def newest(self) -> Mark | None:
+        """The newest place, its seal and its era."""
+        return self._newest
+
+    @property
+    def eras(self) -> tuple[str, ...]:
+        """The eras of the database, as far as it was looked at."""
+        return self._eras
+
+    def require(self, seal: bytes | None, accepted: bytes | None, *, name: str) -> None:
+        """Refuse a database that has something else, or nothing, where this machine has seen the newest seal.
+
+        If it was accepted since then, on whichever machine, it counts as it is from now on.
+        """
+        self._learn_eras(accepted)
+        newest = self._newest
+        if newest is None or newest.place == 0 or newest.seal == seal:
+            return
+        if newest.era in ("", *self._eras) and newest.era != self._era:
+            self._newest = Mark(0, b"", self._era, len(self._eras))
             return
         has = "nothing there" if seal is None else "something else there"
-        raise StoreProblem(
-            f"{name} is an older copy, or another database: this machine has seen place {self.place} of its trail, "
-            f"and it has {has}. What ran since could run a second time, so nothing is done with it",
-            way_out=f"name the newest copy; or, if this one is to count from now on, say on every machine: {self._forgetting}",
+        raise StoreOlder(
+            f"{name} is an older copy, or another database: this machine has seen place {newest.place} of its trail, "
+            f"and it has {has}. What ran since then could run a second time. It can be looked at; nothing in it is "
+            "started or decided",
+            way_out=self._accepting,
         )
 
     @property
-    def _forgetting(self) -> str:
-        return (
-            f"rm {self._path}; then start its workers anew"
-            if self._path
-            else "restart what uses it"
-        )
+    def _accepting(self) -> str:
+        place = ["--store", os.path.dirname(self._path)] if self._path else []
+        return command_line(["adjourn", "store", "accept", *place])
+
+    def _learn_eras(self, accepted: bytes | None) -> None:
+        if accepted != self._accepted:
+            self._accepted, self._eras = accepted, decode_eras(accepted)
+
+    @property
+    def _era(self) -> str:
+        return self._eras[-1] if self._eras else ""
+
+    def next_eras(self, era: str) -> tuple[str, ...]:
+        """Return the eras of a database that is accepted.
+
+        The last one seen here may be missing in an older copy.
+        """
+        last = self._newest.era if self._newest else ""
+        known = self._eras if last in ("", *self._eras) else (*self._eras, last)
+        return (*known, era)
 
     def note(self, place: int | None, seal: bytes | None) -> None:
-        """Remember how far the database is."""
-        if place is not None and seal is not None and place > self.place:
-            self._newest = _Kept(place, seal)
+        """Remember how far the database is, in the era that it was in when it was last looked at."""
+        is_later = (
+            self._newest is None
+            or self._newest.era != self._era
+            or (place or 0) > self._newest.place
+        )
+        if place is not None and seal is not None and is_later:
+            self._newest = Mark(place, seal, self._era, len(self._eras))
+
+    def note_look(self, place: int | None, seal: bytes | None, accepted: bytes | None) -> None:
+        """Remember how far a database is that has all that was seen here, and in which era."""
+        self._learn_eras(accepted)
+        self.note(place, seal)
 
     def refresh(self) -> None:
         """Learn what other processes of this machine have seen meanwhile."""
         kept = self._read()
-        if kept and kept.place > self.place:
+        if kept and _is_later(kept, self._newest):
             self._newest = self._kept = kept
 
     def keep_soon(self) -> None:
@@ -130,3 +191,13 @@ class Seen:
             self._kept = self._newest
         finally:
             os.close(folder)
+
+
+def _is_later(kept: Mark, ours: Mark | None) -> bool:
+    """Say whether a mark that another process wrote stands for more than ours.
+
+    Eras come before places.
+    """
+    if ours is None or (kept.eras == ours.eras and kept.era != ours.era):
+        return True
+    return (kept.eras, kept.place) > (ours.eras, ours.place)

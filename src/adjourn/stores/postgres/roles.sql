@@ -227,6 +227,10 @@ BEGIN
     IF holder.pid IS NULL THEN
         RETURN;  -- it has gone meanwhile
     END IF;
+    -- Without pg_read_all_stats the owner is not told whether another login is silent: whoever waits is told instead.
+    IF holder.state IS NULL THEN
+        RAISE insufficient_privilege;
+    END IF;
     is_agent := NOT pg_has_role(holder.usename, 'adjourn_approver', 'MEMBER') AND NOT pg_has_role(holder.usename, 'adjourn_worker', 'MEMBER');
     IF is_agent OR holder.state LIKE 'idle in transaction%' AND holder.silence > interval '10 seconds' THEN
         PERFORM pg_terminate_backend(holder.pid, 5000);

@@ -4,23 +4,24 @@ Many machines, one database, every commit on disk before it is acknowledged.
 """
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 
+import msgspec
 import psycopg
 
-from adjourn.core.errors import Conflict, Outdated, StoreProblem
+from adjourn.core.errors import Conflict, Outdated, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
+from adjourn.ports.world import StartMark
 from adjourn.stores.copy import Everything
 from adjourn.stores.postgres.asks import AskRows, TrailRows
 from adjourn.stores.postgres.batch import SQL
 from adjourn.stores.postgres.connection import Database, Opening, Values
 from adjourn.stores.postgres.errors import Translated, shown
 from adjourn.stores.postgres.listener import Ear
-from adjourn.stores.postgres.patience import Patience, Say
-from adjourn.stores.postgres.restore_check import Seen
+from adjourn.stores.postgres.restore_check import Mark, Seen
 from adjourn.stores.postgres.schema import make_roles, require_schema
 from adjourn.stores.postgres.tasks import EngineRows, task_of
 from adjourn.stores.postgres.transaction import Known, Trace
@@ -28,15 +29,19 @@ from adjourn.stores.postgres.transaction import Known, Trace
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _HEAD = b" FROM (VALUES (1)) AS one LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
-_READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + b", no, seal" + _HEAD)
+_ERAS = b"(SELECT body FROM adjourn.shared_document WHERE name = 'store/accepted')"
+_PLACE = b", no, seal, " + _ERAS
+_READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + _PLACE + _HEAD)
 # Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no
 # statement of ours is.
 _SILENCE = b", set_config('idle_in_transaction_session_timeout', '10s', true)"
 _CHANGE = (
     b"BEGIN ISOLATION LEVEL READ COMMITTED",
-    _MOMENT + b", no, seal, pg_current_xact_id()::text" + _SILENCE + _HEAD,
+    _MOMENT + _PLACE + b", pg_current_xact_id()::text" + _SILENCE + _HEAD,
 )
-_SEAL = b"SELECT seal FROM adjourn.event WHERE no = $1"
+_PAST = b"SELECT (SELECT seal FROM adjourn.event WHERE no = $1), " + _ERAS
+ACCEPTED = "store/accepted"  # the shared document with the eras of the database
+STARTED = "store/started"  # the one with the calls that were started before an era began
 _NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offered again
 _FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
@@ -57,7 +62,6 @@ class PostgresStore:
         listen_url: str | None = None,
         lease: float = LEASE,
         seen: str | None = None,
-        say: Say | None = None,
     ) -> None:
         self.lease = lease
         self._url = url
@@ -66,8 +70,7 @@ class PostgresStore:
         # prepared statements.
         self.name = shown(url)
         self._translated = Translated(self.name)
-        self.patience = Patience(str(self.name), say) if say else None
-        self._db = Database(url, prepares=listen_url is None, patience=self.patience)
+        self._db = Database(url, prepares=listen_url is None)
         self._ears: list[Ear] = []
         self._clock = (0, float("-inf"))
         self._number = ""  # of the transaction that is open
@@ -78,6 +81,8 @@ class PostgresStore:
         self._seen = Seen(seen)
         # What a process of a run shows with an agent's login: 64 hexadecimal digits
         self.key: str | None = None
+        self._kept_starts: dict[str, StartMark] = {}  # by the names of calls
+        self._starts_of: tuple[str, ...] = ()  # the eras in which they were read
         self._has_changed = False  # whether anything was committed
         self._open()
 
@@ -85,7 +90,8 @@ class PostgresStore:
         try:
             with self._translated:
                 require_schema(self._db)
-                self._require_known_past()
+                with suppress(StoreOlder):  # it can be looked at; whoever changes it is told
+                    self._require_known_past()
         except BaseException:
             self._db.close()
             raise
@@ -106,9 +112,9 @@ class PostgresStore:
 
     @contextmanager
     def read(self) -> Generator[Rows, None, None]:
-        """Open a view of one moment."""
+        """Open a view of one moment; an older copy of the database can be looked at."""
         with self._translated:
-            self._db.begin(Opening(*_READ, then=self._begun))
+            self._db.begin(Opening(*_READ, then=self._looked))
             try:
                 yield Rows(self._db, changes=False, lease=self.lease, foreseen=self._foreseen)
             finally:
@@ -118,13 +124,18 @@ class PostgresStore:
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
         """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        with self._changing(self._begun) as rows:
+            yield rows
+
+    @contextmanager
+    def _changing(self, then: Callable[[Values], None]) -> Generator[Rows, None, None]:
         with self._translated:
             begin, look = _CHANGE
             if self.key:
                 look = look.replace(
                     _HEAD, b", set_config('adjourn.key', '%s', true)" % self.key.encode() + _HEAD
                 )
-            self._db.begin(Opening(begin, look, then=self._begun))
+            self._db.begin(Opening(begin, look, then=then))
             rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
             self._foreseen = None
             self._number = ""
@@ -144,13 +155,20 @@ class PostgresStore:
             else:
                 self._seen.keep_soon()
 
-    def _begun(self, seen: Values) -> None:
-        moment, place, seal, *number = seen
+    def _looked(self, seen: Values) -> None:
+        """Remember how far the database is, unless another one than before may have answered."""
+        moment, place, seal, accepted = seen
         self._look_at_the_clock((moment,))
-        self._number = str(number[0]) if number else ""
+        if not self._may_be_another and (place or 0) >= self._seen.place:
+            self._seen.note_look(place, seal, accepted)
+
+    def _begun(self, seen: Values) -> None:
+        moment, place, seal, accepted, number, *_ = seen
+        self._look_at_the_clock((moment,))
+        self._number = str(number)
         if self._may_be_another or (place or 0) < self._seen.place:
             self._require_known_past()
-        self._seen.note(place, seal)
+        self._seen.note_look(place, seal, accepted)
 
     @property
     def _may_be_another(self) -> bool:
@@ -159,14 +177,83 @@ class PostgresStore:
 
     def _require_known_past(self) -> None:
         """Refuse a copy of the database that lacks what this machine has seen."""
-        self._seen.refresh()
         try:
-            rows = self._db.all(_SEAL, self._seen.place) if self._seen.place else []
-            self._seen.require(rows[0][0] if rows else None, name=str(self.name))
+            self._check_past()
             self._known = self._db.reach()
         except BaseException:
             self._roll_back()
             raise
+
+    def _check_past(self) -> None:
+        self._seen.refresh()
+        ((seal, accepted),) = self._db.all(_PAST, self._seen.place)
+        self._seen.require(seal, accepted, name=str(self.name))
+
+    # --- a copy that lacks something --------------------------------------------------------------
+
+    def require_ours(self) -> None:
+        """Refuse a copy of the database that lacks what this machine has seen."""
+        with self._translated:
+            self._require_known_past()
+
+    def missing(self) -> Mark | None:
+        """Return the newest place that this machine has seen, if the database lacks it."""
+        try:
+            self.require_ours()
+        except StoreOlder:
+            return self._seen.newest
+        return None
+
+    @contextmanager
+    def accepting(self, era: str) -> Generator[Rows, None, None]:
+        """Open a transaction in a copy that lacks something.
+
+        When it has ended, the copy counts as it is, on all machines.
+        """
+        with self._changing(self._begun_to_accept) as rows:
+            # Of several who accept, one is first: from here on the others wait
+            rows.shared_document(ACCEPTED)
+            try:
+                self._check_past()
+            except StoreOlder:
+                yield rows
+            else:
+                raise Conflict(
+                    f"{self.name} lacks nothing that this machine has seen", way_out="adjourn tasks"
+                )
+            rows.keep_shared_document(ACCEPTED, msgspec.json.encode(self._seen.next_eras(era)))
+        with suppress(StoreProblem):  # it counts; whoever comes next finds the new era
+            self.require_ours()
+            self._seen.keep_synced(name=str(self.name))
+
+    def keep_starts(self, rows: Rows, marks: Mapping[str, StartMark]) -> None:
+        """Keep for all machines which calls were started, of which the trail may tell nothing."""
+        kept = self._starts(rows.shared_document(STARTED)) | dict(marks)
+        rows.keep_shared_document(STARTED, msgspec.json.encode(kept))
+
+    def kept_start(self, name: str) -> StartMark | None:
+        """Return what was kept of a start when the database was accepted.
+
+        Some machine started that call.
+        """
+        if not self._seen.eras:
+            return None
+        if self._starts_of != self._seen.eras:
+            with self._translated:
+                rows = self._db.all(SQL["shared_document"], STARTED)
+            self._kept_starts, self._starts_of = (
+                self._starts(rows[0][0] if rows else None),
+                self._seen.eras,
+            )
+        return self._kept_starts.get(name)
+
+    @staticmethod
+    def _starts(body: bytes | None) -> dict[str, StartMark]:
+        return msgspec.json.decode(body, type=dict[str, StartMark]) if body else {}
+
+    def _begun_to_accept(self, seen: Values) -> None:
+        self._look_at_the_clock((seen[0],))
+        self._number = str(seen[4])
 
     def _roll_back(self) -> None:
         with suppress(psycopg.Error):
@@ -367,5 +454,3 @@ class PostgresStore:
         else:
             self._seen.keep()
         self._db.close()
-        if self.patience:
-            self.patience.close()

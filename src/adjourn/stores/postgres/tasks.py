@@ -3,6 +3,7 @@
 import os
 import time
 
+from adjourn.core.backoff import backoff
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.states import CallState, TaskState
@@ -268,7 +269,7 @@ def _uuid7() -> str:
 
 def _delay(task: Task) -> float:
     """Return how long a task rests before it is started: the longer, the more often that failed."""
-    return min(_BACKOFF * 2 ** (task.tries - 1), _LONGEST) if task.tries else 0.0
+    return backoff(task.tries, first=_BACKOFF, longest=_LONGEST) if task.tries else 0.0
 
 
 def _task_columns(task: Task) -> list[object]:

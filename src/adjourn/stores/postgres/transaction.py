@@ -118,6 +118,10 @@ class Steps(Numbered):
         unwritten = self._unsaid()
         return self._db.batch([*unwritten, *statements])[len(unwritten) :]
 
+    def flush(self) -> None:
+        """Write what was kept back so far, except events."""
+        self._said([])
+
     def _unsaid(self) -> list[Statement]:
         unwritten, self._unwritten = self._unwritten, Unwritten()
         return unwritten.statements()

@@ -65,12 +65,16 @@ class Mark(msgspec.Struct, frozen=True):
     seal: bytes
 
 
-class Trail(Protocol):
-    """What has to be known of a store, inside a transaction of it."""
+class Documents(Protocol):
+    """What a store keeps that belongs to no task."""
 
     def shared_document(self, name: str) -> bytes | None:
         """Return what the store keeps under that name."""
         ...
+
+
+class Trail(Documents, Protocol):
+    """What has to be known of a store, inside a transaction of it."""
 
     def trail_head(self) -> tuple[int, bytes]:
         """Return the place and the seal of the newest event."""
@@ -284,11 +288,7 @@ class Binding:
             sync_directory(os.path.dirname(path))
 
     def _read_key(self, name: str) -> Kept | None:
-        content = _read_private(self._key_path(name)) if name.isalnum() else None
-        try:
-            return msgspec.json.decode(content, type=Kept) if content else None
-        except msgspec.DecodeError:
-            return None
+        return read_kept(self._place(name)) if name.isalnum() else None
 
     def _write_key(self, name: str, secret: str) -> None:
         here = os.stat(self._root)
@@ -298,9 +298,18 @@ class Binding:
             write_whole(self._key_path(name), msgspec.json.encode(kept))
 
 
-def identity_in(trail: Trail) -> Identity | None:
+def read_kept(place: str) -> Kept | None:
+    """Return what is kept of the store that a directory of the state directory is about."""
+    content = _read_private(os.path.join(place, "key.json"))
+    try:
+        return msgspec.json.decode(content, type=Kept) if content else None
+    except msgspec.DecodeError:
+        return None
+
+
+def identity_in(store: Documents) -> Identity | None:
     """Return what a store says of itself, if it says something that makes sense."""
-    body = trail.shared_document(IDENTITY)
+    body = store.shared_document(IDENTITY)
     try:
         return msgspec.json.decode(body, type=Identity) if body else None
     except msgspec.DecodeError:

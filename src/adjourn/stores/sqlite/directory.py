@@ -12,27 +12,23 @@ LOCK = "write.lock"
 MOVING = "moving.json"  # says into which database the store is being moved
 FENCED = "moving"  # where the database lies while it is moved
 _CUSTOMARY = ".adjourn"
+# What a person writes, and we only read
+_OF_A_PERSON = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 _HEADER = 512  # bytes of the smallest page
 _IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
 # Kinds of file systems whose locks hold for all who see them, because only this machine sees them.
 # A block device belongs to one machine, so its file systems need no list; these have no device.
 _WITHOUT_DEVICE = frozenset(
-    {
-        "tmpfs",
-        "ramfs",
-        "rootfs",
-        "overlay",
-        "aufs",
-        "zfs",
-        "btrfs",
-        "bcachefs",
-        "ecryptfs",
-        "shiftfs",
-    }
-    | {"lxfs", "wslfs", "ubifs", "jffs2", "yaffs2"}
-    | {f"fuse.{name}" for name in ("fuse-overlayfs", "gocryptfs", "encfs", "cryfs", "securefs")}
+    {"tmpfs", "ramfs", "rootfs", "overlay", "aufs", "zfs", "btrfs", "bcachefs"}
+    | {"lxfs", "wslfs", "ubifs", "jffs2", "yaffs2", "fuse.fuse-overlayfs"}
+)
+# These show another directory, which is named as what is mounted: they are as local as that one.
+_STACKED = frozenset(
+    {"ecryptfs", "shiftfs"}
+    | {f"fuse.{name}" for name in ("gocryptfs", "encfs", "cryfs", "securefs")}
     | {f"fuse.{name}" for name in ("mergerfs", "bindfs", "unionfs", "unionfs-fuse", "overlayfs")}
 )
+_DEEPEST = 8  # directories that are mounted on each other
 # On a device that they share
 _OF_SEVERAL_MACHINES = frozenset({"ocfs2", "gfs", "gfs2", "gpfs", "mmfs"})
 _SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks its block
@@ -46,6 +42,7 @@ def prepare(root: str) -> str:
     if not os.path.lexists(root):
         _make(root)
     mode = _checked(root).st_mode
+    _refuse_links(root)
     if mode & stat.S_IRWXU == stat.S_IRWXU and (
         mode & _OTHERS or not os.path.lexists(_ignore(root))
     ):
@@ -58,6 +55,21 @@ def prepare(root: str) -> str:
             private_file(needed)
     _refuse_remains(path)
     return path
+
+
+def _refuse_links(root: str) -> None:
+    """Refuse a store in which a link stands for something of ours.
+
+    A repository can bring one that leads to the user's files.
+    """
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if entry.is_symlink() and entry.name not in _OF_A_PERSON:
+                from adjourn.core.text.render import command_line  # seldom needed
+
+                raise StoreRefused(
+                    f"{entry.path} is a symbolic link", way_out=command_line(["rm", entry.path])
+                )
 
 
 def _refuse_moving(root: str) -> None:
@@ -162,13 +174,26 @@ def _refuse_network(root: str, device: int) -> None:
         )
 
 
-def is_local(kind: str, source: str) -> bool:
+def is_local(kind: str, source: str, *, depth: int = 0) -> bool:
     """Return whether only this machine sees a mounted file system."""
     if kind in _WITHOUT_DEVICE:
         return True
+    if kind in _STACKED:
+        return depth < _DEEPEST and _is_local_directory(source, depth=depth + 1)
     # What is mounted there may be called anything
     is_fuse = kind == "fuse" or kind.startswith("fuse.")
     return source.startswith("/dev/") and not is_fuse and kind not in _OF_SEVERAL_MACHINES
+
+
+def _is_local_directory(path: str, *, depth: int) -> bool:
+    """Return whether a directory is known to be on a local file system."""
+    if not path.startswith("/"):
+        return False
+    try:  # mountinfo writes a blank as \040
+        kind, source = mounted(os.stat(path.replace("\\040", " ")).st_dev)
+    except OSError:
+        return False
+    return bool(kind) and is_local(kind, source, depth=depth)
 
 
 def filesystem_kind(device: int, *, mounts: str = "/proc/self/mountinfo") -> str:

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import msgspec
@@ -21,15 +21,17 @@ from adjourn.core.errors import (
 from adjourn.core.task import Task
 from adjourn.core.text.render import command_line
 from adjourn.core.trail.events import GENESIS
-from adjourn.ports.store import Listener
 from adjourn.stores.no_leases import NoLeases, oldest_fitting
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.open_files import OpenFiles
 from adjourn.stores.sqlite.rows import AskRows, CallRows, TaskRows, TrailRows
-from adjourn.stores.sqlite.wake import wake_all
+from adjourn.stores.sqlite.wake import SocketListener, wake_all
 from adjourn.system.files import disk_full, private_directory
+
+if TYPE_CHECKING:
+    from threading import Event
 
 SCHEMA = 3
 _OURS = 0x61646A6E  # "adjn"
@@ -103,8 +105,7 @@ class SqliteStore:
             try:
                 yield self._rows
             finally:
-                self._rows.discard()
-                self._db.do("ROLLBACK")
+                self._roll_back()  # unless SQLite has done so, because of what the view ran into
 
     @contextmanager
     def change(self) -> Generator[Rows, None, None]:
@@ -256,18 +257,17 @@ class SqliteStore:
 
     def _wait_for_turn(self) -> None:
         """Wait in the queue; after some seconds a thread says who holds it, for the wait itself cannot be interrupted."""
-        import _thread  # most never wait
+        from threading import Event, Thread  # 1 ms of a short command; most never wait
 
-        has_ended = _thread.allocate_lock()
-        has_ended.acquire()
+        has_ended = Event()
         with suppress(RuntimeError):  # no room for a thread: then nobody is told
-            _thread.start_new_thread(self._tell_who_holds, (has_ended,))
+            Thread(target=self._tell_who_holds, args=(has_ended,), daemon=True).start()
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         finally:
-            has_ended.release()
+            has_ended.set()
 
-    def _tell_who_holds(self, has_ended: Any) -> None:
+    def _tell_who_holds(self, has_ended: "Event") -> None:
         """Say once who has held the queue, if the wait lasts.
 
         Those before us in the queue do not count.
@@ -275,7 +275,7 @@ class SqliteStore:
         from adjourn.stores.sqlite.queue_holder import LONG, holder_of, waiting_sentence
 
         pid, since = -1, 0.0
-        while not has_ended.acquire(timeout=_BETWEEN_LOOKS):
+        while not has_ended.wait(_BETWEEN_LOOKS):
             holder, now = holder_of(self._lock), time.monotonic()
             if (holder.pid if holder else 0) != pid:
                 pid, since = holder.pid if holder else 0, now
@@ -295,12 +295,9 @@ class SqliteStore:
         with self.read() as view:
             return oldest_fitting(view, pool, fits)
 
-    def listen(self) -> Listener:
-        """Return an ear that hears every commit from now on."""
-        from adjourn.stores.sqlite.wake import Ear
-
+    def listen(self) -> SocketListener:
         with _on_disk(self.root):
-            return Ear(private_directory(os.path.join(self.root, "wake")))
+            return SocketListener(private_directory(os.path.join(self.root, "wake")))
 
     def run_key(self, task_id: str) -> str | None:  # noqa: ARG002 -- a store of one machine has no logins
         """Return nothing: whoever can write to the store is its owner."""

@@ -1,169 +1,87 @@
-"""Hears that something was committed.
+"""Wakes the processes that wait for a commit, by a datagram to each one's socket in the store."""
 
-By a socket with a name in the store, or by a port where there are none.
-"""
-
-import _socket as socket
 import os
-from contextlib import closing
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-BY_PORT = "udp-"  # what begins the name of an ear that listens on a port of this machine
-HERE = "127.0.0.1"
-_NEWS = b"\1"
-_LAST_PORT = 65_535
+if TYPE_CHECKING:
+    import socket
+
+_FLOOD = 1_000  # datagrams that are dropped at once
 
 
 def wake_all(directory: str) -> None:
-    """Send every listener a datagram.
+    """Send every listener a datagram, without waiting for any, and remove the sockets of dead ones.
 
-    Those who are gone are forgotten; nobody who is slow holds us up.
-
-    It never fails: what happened is on disk, and a wake-up that is lost is made good by the next
-    slow look.
+    It never fails: the commit is on disk, and each listener checks now and then without a wake-up.
     """
-    try:
+    with suppress(OSError):
         names = os.listdir(directory)
-        if names:
-            _send(directory, names)
-    except OSError:
-        return
+        if not names:
+            return
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _datagram_socket() as sender:
+                for name in names:
+                    try:
+                        sender.sendto(b"\1", _address(folder, name))
+                    except ConnectionRefusedError:
+                        _remove(folder, name)
+                    except OSError:
+                        continue  # a full socket has a wake-up waiting already
+        finally:
+            os.close(folder)
 
 
-def _send(directory: str, names: list[str]) -> None:
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for name in names:
-            _send_to(folder, name)
-    finally:
-        os.close(folder)
+def _datagram_socket() -> "socket.socket":
+    # Importing socket takes 2 ms of a short command; most find nobody who listens.
+    import socket
+
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    return made
 
 
-def _send_to(folder: int, name: str) -> None:
-    try:
-        if name.startswith(BY_PORT):
-            _by_port(name)
-        else:
-            _by_name(folder, name)
-    except ConnectionRefusedError:
-        forget(folder, name)
-    except OSError:
-        return  # a full ear has a wake-up waiting already
-
-
-def _by_name(folder: int, name: str) -> None:
-    import _socket as socket
-
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as sender:
-        sender.settimeout(0)
-        sender.sendto(_NEWS, address(folder, name))
-
-
-def _by_port(name: str) -> None:
-    import _socket as socket
-
-    port = name.removeprefix(BY_PORT).partition("-")[0]
-    if not (port.isascii() and port.isdigit()) or int(port) > _LAST_PORT:
-        return
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
-        sender.settimeout(0)
-        # Only to one who is connected the system tells that nobody listens there
-        sender.connect((HERE, int(port)))
-        sender.send(_NEWS)
-        if sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            raise ConnectionRefusedError
-
-
-def forget(folder: int, name: str) -> None:
-    """Take away the name of a listener that is gone."""
-    try:
+def _remove(folder: int, name: str) -> None:
+    with suppress(OSError):
         os.unlink(name, dir_fd=folder)
-    except OSError:
-        return
 
 
-def address(folder: int, name: str) -> str:
-    """Return a short address: a socket's path may have 107 bytes only, and a store may lie deep."""
+def _address(folder: int, name: str) -> str:
+    """Return a short address: a socket's path may have 107 bytes, and a store may lie deeper."""
     return f"/proc/self/fd/{folder}/{name}"
 
 
-_FLOOD = 1_000  # datagrams
+class SocketListener:
+    """A socket in the store that gets a datagram after each commit.
 
-
-class Ear:
-    """A listener's socket.
-
-    It is there before the first look, so nothing is missed between look and wait.
-
-    What it hears is a reason to look and nothing more: whoever else can send to it learns nothing
-    and changes nothing.
+    It is there before its owner reads the store, so nothing is missed between reading and waiting.
+    A datagram is a reason to read the store again and nothing more: its content is ignored.
     """
 
-    trouble: str | None = None  # it hears as long as it is there
-
     def __init__(self, directory: str) -> None:
+        self.trouble: str | None = None
         self._folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._socket = _datagram_socket()
         try:
-            self._socket, self._name = _bound(self._folder)
-        except BaseException:
-            os.close(self._folder)
-            raise
+            self._socket.bind(_address(self._folder, self._name))
+            os.chmod(self._name, 0o600, dir_fd=self._folder)
+        except OSError as error:
+            # No /proc, or a file system without sockets: whoever polls this has to check unwoken.
+            self.trouble = f"no socket can be made in {directory}: {error.strerror}"
 
     def fileno(self) -> int:
-        """Return what to poll."""
         return self._socket.fileno()
 
     def drain(self) -> None:
-        """Forget the wake-ups that have come so far; of a flood some stay for the next time."""
         try:
-            for _ in range(_FLOOD):
+            for _ in range(_FLOOD):  # of more than that some stay for the next time
                 self._socket.recv(64)
         except BlockingIOError:
             return
 
     def close(self) -> None:
-        """Stop listening."""
         self._socket.close()
-        forget(self._folder, self._name)
+        _remove(self._folder, self._name)
         os.close(self._folder)
-
-
-def _bound(folder: int) -> tuple[socket.socket, str]:
-    """Return a socket, and the name in the folder by which it is found."""
-    name = f"{os.getpid()}-{os.urandom(4).hex()}"
-    if os.environ.get("ADJOURN_WAKE") == "udp":
-        return _with_port(folder, name)
-    try:
-        return _with_name(folder, name)
-    except OSError:  # no such sockets, no /proc, or a filesystem that holds none
-        return _with_port(folder, name)
-
-
-def _with_name(folder: int, name: str) -> tuple[socket.socket, str]:
-    ear = _silent(socket.AF_UNIX)
-    try:
-        ear.bind(address(folder, name))
-        os.chmod(name, 0o600, dir_fd=folder)
-    except OSError:
-        ear.close()
-        raise
-    return ear, name
-
-
-def _with_port(folder: int, name: str) -> tuple[socket.socket, str]:
-    ear = _silent(socket.AF_INET)
-    try:
-        ear.bind((HERE, 0))
-        name = f"{BY_PORT}{ear.getsockname()[1]}-{name}"
-        os.close(
-            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
-        )
-    except OSError:
-        ear.close()
-        raise
-    return ear, name
-
-
-def _silent(family: int) -> socket.socket:
-    ear = socket.socket(family, socket.SOCK_DGRAM)
-    ear.settimeout(0)
-    return ear

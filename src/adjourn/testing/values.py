@@ -1,4 +1,4 @@
-"""Values as tests need them: whole and plain, each with a few fields of its own."""
+"""Plain values for tests; every field can be given."""
 
 from typing import Any
 
@@ -16,6 +16,7 @@ BODY = command_body(Command(argv=("./deploy.sh",), cwd="/srv/place"))
 
 
 def a_spec(**fields: Any) -> Spec:
+    """Return what a task runs."""
     return replace(
         Spec(runner="command", argv=("./deploy.sh", "--env", "prod"), workspace="/srv/place"),
         **fields,
@@ -23,6 +24,7 @@ def a_spec(**fields: Any) -> Spec:
 
 
 def a_task(task_id: str = "task-a", **fields: Any) -> Task:
+    """Return a task that can be started."""
     plain = Task(
         id=task_id,
         spec=a_spec(),
@@ -37,6 +39,7 @@ def a_task(task_id: str = "task-a", **fields: Any) -> Task:
 
 
 def a_run(task_id: str = "task-a", number: int = 1, **fields: Any) -> Run:
+    """Return a run that runs."""
     plain = Run(
         task_id=task_id,
         number=number,
@@ -51,6 +54,7 @@ def a_run(task_id: str = "task-a", number: int = 1, **fields: Any) -> Run:
 
 
 def a_call(task_id: str = "task-a", number: int = 1, *, body: bytes = BODY, **fields: Any) -> Call:
+    """Return a call that was approved."""
     plain = Call(
         task_id=task_id,
         number=number,
@@ -64,6 +68,7 @@ def a_call(task_id: str = "task-a", number: int = 1, *, body: bytes = BODY, **fi
 
 
 def an_ask(ask_id: str = "ask-a", task_id: str = "task-a", number: int = 1, **fields: Any) -> Ask:
+    """Return an open question."""
     plain = Ask(
         id=ask_id,
         task_id=task_id,
@@ -77,12 +82,15 @@ def an_ask(ask_id: str = "ask-a", task_id: str = "task-a", number: int = 1, **fi
 
 
 def an_approval(ask_id: str = "ask-a", *, call: int = 1, **fields: Any) -> Ask:
+    """Return an open approval of a call."""
     return replace(an_ask(ask_id, kind=AskKind.APPROVAL, call=call, prompt="run again?"), **fields)
 
 
 def settled(ask: Ask, state: AskState, *, reply: str | None = None) -> Ask:
+    """Return an ask as it is once it was settled."""
     return replace(ask, state=state, reply=reply, settled_by="uid:1000", settled_at=NOON)
 
 
 def an_event(task_id: str = "task-a", kind: str = "task_created", **fields: Any) -> Event:
+    """Return an event."""
     return replace(Event(task_id=task_id, kind=kind, by="uid:1000", at=NOON), **fields)

@@ -1,4 +1,4 @@
-"""What the tests of stores put into them, and how they look at all of it."""
+"""Full values, and how the contract tests keep them and read them all back."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import OnRejection, PauseReason, ProcessId, Run, RunState, Spec, Task, Wish
 from adjourn.ports.store import Change, Store
-from tests.unit.values import NOON
+from adjourn.testing.values import NOON
 
 FULL_SPEC = Spec(
     runner="command",
@@ -102,6 +102,7 @@ def keep(store: Store, *things: Task | Run | Call | Ask) -> None:
 
 
 def add(tx: Change, thing: Task | Run | Call | Ask) -> None:
+    """Add a thing by its type."""
     match thing:
         case Task():
             tx.add_task(thing)
@@ -138,6 +139,6 @@ def given_up(store: Store, *, because: type[BaseException] = Disaster) -> Iterat
     try:
         with store.change() as tx:
             yield tx
-            raise because("no")  # noqa: TRY301 -- that is the point
+            raise because("no")
     except because:
         return

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from adjourn.core.digest import sha256
-from adjourn.process.shortage import hinders_looking
+from adjourn.system.shortage import hinders_looking
 
 DIGEST = "sha256:"
 LARGEST_SCRIPT = 1 << 20  # bytes of a shell script that is handed over in memory
@@ -27,6 +27,7 @@ _MOST_READERS = 6  # a script's interpreter may be a script
 _MOST_LINKS = 40
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _MFD_NOEXEC_SEAL = 0x8
+_SPELLED_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")  # a byte of a path that is not UTF-8
 
 _SHELLS = frozenset({"sh", "dash", "bash"})
 _SHELL_OPTIONS = re.compile(r"-[efu]+")
@@ -129,31 +130,53 @@ def is_out_of_reach(path: str) -> bool:
     """
     if 0 in (os.geteuid(), os.getuid()):
         return False
-    parts = path.split("/")[::-1]
-    current, links = "/", 0
     try:
-        while parts:
-            part = parts.pop()
-            if part == "..":
-                current = os.path.dirname(current)
-            step = current if part in {"", ".", ".."} else os.path.join(current, part)
-            about = os.lstat(step)
-            if about.st_uid != 0:
-                return False
-            if stat.S_ISLNK(about.st_mode):
-                links += 1
-                if links > _MOST_LINKS:
-                    return False
-                target = os.readlink(step)
-                current = "/" if target.startswith("/") else current
-                parts += target.split("/")[::-1]
-                continue
-            if about.st_mode & _WRITABLE_BY_OTHERS:
-                return False
-            current = step
+        return all(is_roots_alone(about) for _, about in steps_to(path))
     except OSError:
         return False
-    return True
+
+
+def is_roots_alone(about: os.stat_result) -> bool:
+    """Return whether only root can write a file or a directory.
+
+    A link cannot be written, only replaced.
+    """
+    can_be_written = not stat.S_ISLNK(about.st_mode) and about.st_mode & _WRITABLE_BY_OTHERS
+    return about.st_uid == 0 and not can_be_written
+
+
+def steps_to(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield each directory, link and file on the way to an absolute path, as the kernel walks it.
+
+    A link before its target.
+    """
+    parts = path.split("/")[::-1]
+    current, links = "/", 0
+    while parts:
+        part = parts.pop()
+        if part == "..":
+            current = os.path.dirname(current)
+        step = current if part in {"", ".", ".."} else os.path.join(current, part)
+        about = os.lstat(step)
+        yield step, about
+        if not stat.S_ISLNK(about.st_mode):
+            current = step
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, "too many links")
+        target = os.readlink(step)
+        current = "/" if target.startswith("/") else current
+        parts += target.split("/")[::-1]
+
+
+def paths_of(name: str) -> list[str]:
+    """Return the files that `spelled` gives that name.
+
+    Where it has a backslash, there may be two.
+    """
+    other = _SPELLED_BYTE.sub(lambda found: chr(int(found[1], 16)), name)
+    return [path for path in dict.fromkeys((name, other)) if os.path.lexists(path)] or [name]
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -341,10 +364,16 @@ def in_memory(content: bytes) -> int:
     return fd
 
 
-def marks_of(path: str) -> list[int]:
-    """Return what changes whenever a file does, or another takes its place."""
-    try:
-        about = os.stat(path)
-    except OSError:
-        return []
-    return [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
+def marks_of(name: str) -> list[int]:
+    """Return what changes whenever a file does, or another takes its place.
+
+    The file by its name as it is spelled.
+    """
+    marks: list[int] = []
+    for path in paths_of(name):
+        try:
+            about = os.stat(path)
+        except OSError:
+            continue
+        marks += [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
+    return marks
