@@ -238,11 +238,7 @@ class Agents:
         with self._context.change() as tx:
             tx.held(run)
             current = tx.rows.call(call.task_id, call.number)
-            taken = msgspec.structs.replace(
-                current, claimed_by=run.supervisor, version=current.version + 1
-            )
-            tx.rows.save_call(current, taken)
-            return taken
+            return tx.save_call(current, claimed_by=run.supervisor)
 
     def conclude_call(self, run: Run, call: Call, state: ShimState) -> None:
         """Write down what became of a call whose shim has left."""
@@ -251,7 +247,7 @@ class Agents:
             conclude(tx, current, call, state)
 
     def _check_start(self, call: Call, *, place: str) -> tuple[ForgottenStart | None, Drift | None]:
-        """Return whether a call has started before, or else what has changed since it was approved."""
+        """Return the forgotten start of a call, or else what has changed since it was approved."""
         with self._context.store.read() as view:
             found = find_forgotten_start(self._context.processes, view, call, place=place)
         return found, None if found else self._find_drift(call)

@@ -244,7 +244,7 @@ class Asks:
             return found
 
     def clarify(self, run_id: str, request: Request) -> tuple[Clarification, list[Ask]]:
-        """Register the questions of a running process, all in one moment, or return them with their answers."""
+        """Register the questions of a running process, or return them with their answers."""
         with self._context.change() as tx:
             return register(tx, *tx.running(run_id), request)
 
@@ -291,7 +291,7 @@ class Asks:
             tx.tell(task.id, "call_closed", run=run.number, call=call.number, move=move.value)
 
     def answers(self, task_id: str) -> dict[str, str] | None:
-        """Return the answers to a task's newest clarification, or None while it has none or is not answered whole."""
+        """Return the answers to a task's newest clarification, or None until all are there."""
         with self._context.store.read() as view:
             clarification = clarification_of(view, task_id)
             asks = [view.ask(ask_id) for ask_id in clarification.asks] if clarification else []
@@ -300,7 +300,7 @@ class Asks:
         return {ask.key or ask.id: ask.reply or "" for ask in asks}
 
     def feedback(self, run: Run) -> list[str]:
-        """Return what reviewers wanted changed in the work of earlier runs of the same session, the newest last."""
+        """Return what reviewers wanted changed in earlier runs of the same session, newest last."""
         if run.resumed_from is None:
             return []
         from adjourn.core.review import feedback_of  # seldom: most work is not reviewed

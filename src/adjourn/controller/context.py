@@ -38,12 +38,12 @@ class Context:
 
     @cached_property
     def gate(self) -> Gate:
-        """What judges commands by policies and files. Made on first use: most commands need none."""
+        """What judges commands by policies and files. Made on first use: few commands need it."""
         return self._open_gate()
 
     @contextmanager
     def change(self) -> Generator[Transaction, None, None]:
-        """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        """Open a transaction: on disk when the block has ended, gone if the block raised."""
         with self.store.change() as rows:
             yield Transaction(rows, now=self.clock(), new_id=self.new_id)
 

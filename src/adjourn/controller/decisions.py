@@ -113,7 +113,7 @@ class Decisions:
             self._context.trust.require_outside(view, by, verb)
 
     def note_place(self, by: Principal) -> bool:
-        """Remember from where the store is used, and return True; return False if a run is alive."""
+        """Remember from where the store is used, unless a run is alive; return whether none is."""
         with self.store.read() as view:
             if view.running():
                 return False
@@ -209,7 +209,7 @@ class Decisions:
             return changed(view, task, call, arguments, look=self._context.gate.look)[0]
 
     def with_files(self, reply: Reply) -> Reply:
-        """Return a reply that has the digests of the files of its edited command, if it edits one."""
+        """Return a reply with the digests of the files of its edited command, if it edits one."""
         if reply.files is not None or reply.edited is None:
             return reply
         call = self.edited(reply.ask_id, reply.edited)
@@ -233,8 +233,7 @@ class Decisions:
                 ask = tx.rows.ask(ask_id)
                 if not ask.is_open:
                     refuse_settled(ask)
-                snoozed.append(msgspec.structs.replace(ask, snoozed_until=until))
-                tx.rows.save_ask(ask, snoozed[-1])
+                snoozed.append(tx.save_ask(ask, snoozed_until=until))
                 tx.tell(
                     ask.task_id, _SNOOZING[until is not None], by=by.name, ask=ask.id, until=until
                 )

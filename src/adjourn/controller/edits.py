@@ -76,6 +76,9 @@ def schema_of(view: View, call: Call) -> Schema | None:
         return None
     kept = view.document(call.task_id, f"{EDITABLE}{call.tool_call_id}")
     if kept is None:
-        sentence = f"call {call.id} cannot be edited: its process does not say that it takes other arguments than its own"
+        sentence = (
+            f"call {call.id} cannot be edited:"
+            " its process does not say that it takes other arguments than its own"
+        )
         raise Misuse(sentence, way_out="reject it with a reason, which its process is told")
     return _arguments.decode(kept)

@@ -130,7 +130,7 @@ def _wait(tx: Transaction, task: Task, run: Run) -> Task:
         return end_run(tx, task, run, Move.WAIT, reason=reason)
     if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
         return end_run(tx, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
-    call = tx.next_call(task, by=ADJOURN)
+    call = tx.find_or_make_next_call(task, by=ADJOURN)
     return end_run(tx, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call)
 
 
@@ -181,7 +181,7 @@ def release(tx: Transaction, task: Task, run: Run, *, why: str) -> Task:
 
 
 def fail_to_start(tx: Transaction, task: Task, run: Run, *, why: str, tries: int) -> Task:
-    """Give back a run that could not be started, or fail its task when it was tried often enough."""
+    """Give back a run that could not be started, or fail its task after the last try."""
     if task.tries + 1 < tries or task.wish:
         return release(tx, tx.save(task, tries=task.tries + 1), run, why=why)
     tx.move_call(task.id, run.call, CallMove.FAIL)
@@ -197,7 +197,10 @@ def lose(tx: Transaction, task: Task, run: Run, *, proof: str = "") -> Task:
     lost = close_calls(tx, task, run, CallMove.LOSE)
     prompt = f"run {run.number} ended without a trace: did its command run to the end?"
     if proof:
-        prompt = f"it was started before the store was set back, as {proof}, and left no result: did it run to the end?"
+        prompt = (
+            f"it was started before the store was set back, as {proof}, and left no result:"
+            " did it run to the end?"
+        )
     prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
     _, asked = tx.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
     return end_run(

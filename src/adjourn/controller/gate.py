@@ -133,7 +133,7 @@ class PolicyGate:
         return self._observe(command)
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
-        """Say what the policies in force say of a call that a process itself puts before a person."""
+        """Judge a call that a process itself puts before a person, by the policies in force."""
         is_worth_a_look = tool == COMMAND and any(
             policy != NO_POLICY for policy in self._in_force(view, task)
         )
@@ -148,7 +148,7 @@ class PolicyGate:
     def weigh(
         self, view: View, task: Task, tool: str, body: bytes
     ) -> tuple[Judgement, dict[str, str]]:
-        """Say what the policies in force say of an agent's call, and which files it was judged with."""
+        """Judge an agent's call by the policies in force; return the files that it depends on, too."""
         seen = self._seen(task, tool, body)
         return self._judge_since(
             view, task, tool, body, seen
@@ -327,7 +327,10 @@ GATE = "gate"  # stands where a run that never had a process has no supervisor
 
 
 def under_policy(tx: Transaction, spec: Spec, opening: Opening) -> Spec:
-    """Keep the policy that a task begins under, once for all tasks that do, and return a spec that names it."""
+    """Keep the policy that a task begins under, and return a spec that names it.
+
+    Tasks under the same policy share one document.
+    """
     if opening.policy is None:
         return spec
     digest = digest_of(opening.policy)

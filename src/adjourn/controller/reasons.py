@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from adjourn.controller.transaction import Transaction
 from adjourn.controller.context import Context
+from adjourn.controller.transaction import Transaction
 from adjourn.core.ask import Ask, AskKind, Principal, Terms, Verb
 from adjourn.core.authority.scopes import LOGIN, Level, Scope, refuse_terms, refuse_without
 from adjourn.core.authority.signed import Decision, Signed, decision_of, require_cover
@@ -42,7 +42,7 @@ def signed_name(ask: Ask) -> str:
 def signed_reply(
     signatures: Signatures, signed: Signed, *, carried_by: Principal
 ) -> tuple[Principal, Decision]:
-    """Return who signed a decision, and what. A signature brought from inside a run counts as such."""
+    """Return who signed a decision, and what; the signer is where its carrier is."""
     signer = signatures.signer(signed.document.encode(), signed.signature)
     return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
 
@@ -126,10 +126,10 @@ class Reasons:
                 self._require_signature(view, call, ask)
             # The login that approved may have lost its scope since
             by = ask.settled_by if ask and ask.state is AskState.APPROVED else None
-            if by and by.startswith(LOGIN):
-                if Scope.APPROVE not in self._trust.rights(Principal(name=by)).scopes:
-                    way_out = f"adjourn show {call.task_id}"
-                    raise NotAllowed(f"{by} may not approve any more", way_out=way_out)
+            rights = self._trust.rights(Principal(name=by)) if by and by.startswith(LOGIN) else None
+            if rights and Scope.APPROVE not in rights.scopes:
+                way_out = f"adjourn show {call.task_id}"
+                raise NotAllowed(f"{by} may not approve any more", way_out=way_out)
         except NotAllowed as error:
             return NoReason(why=error.sentence, ask=ask)
         return self._find(view, call)
@@ -190,49 +190,39 @@ class Reasons:
         if approved is None:
             return NoReason(why="the audit trail has no approval of it", ask=ask)
         if (approved.by, approved.facts.get("level")) != (ask.settled_by, ask.level):
-            return NoReason(
-                why=f"the audit trail says that {approved.by} approved it, the store says {ask.settled_by}",
-                ask=ask,
+            why = (
+                f"the audit trail says that {approved.by} approved it,"
+                f" the store says {ask.settled_by}"
             )
+            return NoReason(why=why, ask=ask)
 
-        # Either it is the call that was approved, or one that goes on with the very same bytes.
+        # Either it is the call that was approved, or one that goes on with the very same bytes
         digest = approved.facts.get("digest")
-        is_same = (
-            ask.call == call.number
-            and approved.facts.get("call") == call.number
-            and digest == call.digest
-        )
-        if not is_same and not self._carries_on(view, call, ask, digest=digest, history=history):
+        if ask.call == call.number:
+            is_approved = approved.facts.get("call") == call.number and digest == call.digest
+        elif ask.call and history.digest == call.digest:
+            body = view.call(call.task_id, ask.call).body
+            is_approved = digest_of(body) == digest and is_carried_on(call.body, body)
+        else:
+            is_approved = False
+        if not is_approved:
             return NoReason(why="what was approved has other bytes", ask=ask)
-        try:
-            self._require_terms(ask, told)
-        except NotAllowed as error:
-            return NoReason(why=error.sentence, ask=ask)
+
+        # Whoever approved must still meet the terms of the ask
+        if ask.terms != Terms():
+            by, beginning = Principal(name=ask.settled_by or ""), told.beginning()
+            try:
+                refuse_terms(
+                    ask.terms,
+                    by,
+                    self._trust.rights(by),
+                    requester=beginning.by if beginning else "",
+                    way_out=f"adjourn approve {ask.id}",
+                )
+            except NotAllowed as error:
+                return NoReason(why=error.sentence, ask=ask)
         return Reason(
             grounds=Grounds.DECISION,
             ask=ask,
             approved=None if digest == call.digest else str(digest),
-        )
-
-    def _carries_on(
-        self, view: View, call: Call, ask: Ask, *, digest: object, history: CallHistory
-    ) -> bool:
-        if ask.call is None or ask.call == call.number or history.digest != call.digest:
-            return False
-        approved = view.call(call.task_id, ask.call)
-        return digest_of(approved.body) == digest and is_carried_on(call.body, approved.body)
-
-    def _require_terms(self, ask: Ask, told: Told) -> None:
-        """Refuse an approval that does not meet the terms of its ask, by what is known of whoever gave it."""
-        if ask.terms == Terms():
-            return
-        by = Principal(name=ask.settled_by or "")
-        beginning = told.beginning()
-        requester = beginning.by if beginning else ""
-        refuse_terms(
-            ask.terms,
-            by,
-            self._trust.rights(by),
-            requester=requester,
-            way_out=f"adjourn approve {ask.id}",
         )

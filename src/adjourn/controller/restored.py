@@ -29,11 +29,12 @@ class Doubts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
-    """Take back every approval that is not used up: its call may have run where this store does not know of it.
+    """Take back every unused approval: its call may have run without this store knowing.
 
-    A run with a lease is taken from its supervisor only after that is over, except for those that are known to have ended.
-    What was about to run, or ran, becomes uncertain: a person says what became of it. What waits for an approval is asked
-    for again, with that said. Nothing is left that would start without a person.
+    A run with a lease is taken from its supervisor only after that is over, unless it is known to
+    have ended. What was about to run, or ran, becomes uncertain: a person says what became of it.
+    What waits for an approval is asked for again, with that said. Nothing is left that would start
+    without a person.
     """
     uncertain: list[str] = []
     asked_again: list[str] = []
@@ -82,9 +83,7 @@ def _hand_out(tx: Transaction, run: Run, call: Call) -> Call:
         call = tx.move(call, CallMove.EXECUTE)
     if call.claimed_by == run.id:
         return call
-    mine = msgspec.structs.replace(call, claimed_by=run.id, version=call.version + 1)
-    tx.rows.save_call(call, mine)
-    return mine
+    return tx.save_call(call, claimed_by=run.id)
 
 
 def _doubt_approved(tx: Transaction, task: Task) -> bool:
@@ -136,6 +135,4 @@ def _reopen(tx: Transaction, ask: Ask) -> None:
     run = tx.rows.run(task.id, ask.run)
     opened, _ = tx.open_ask(task, run, AskKind.APPROVAL, expires_after=expires_after, **what)
     tx.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {opened.id}", by=ADJOURN)
-    tx.rows.save_call(
-        call, msgspec.structs.replace(call, ask=opened.number, version=call.version + 1)
-    )
+    tx.save_call(call, ask=opened.number)

@@ -185,7 +185,7 @@ class Runs:
         return None if is_harmless else found
 
     def _find_obstacle(self, view: View, task: Task, call: Call) -> Obstacle | None:
-        """Return what keeps an approved call from starting: its bytes, a signature, files, policies."""
+        """Return what keeps an approved call from starting: bytes, a signature, files, policies."""
         reason = self._reasons.verify(view, call)
         if isinstance(reason, NoReason):
             return self._obstacle_without_reason(view, task, call, reason)
@@ -250,10 +250,7 @@ class Runs:
                 )
             is_alive = self._context.processes.supervisor_lives(run.supervisor)
             tx.rows.wrest(current, only_if_over=is_alive)
-            call = tx.rows.call(task.id, run.call)
-            tx.rows.save_call(
-                call, msgspec.structs.replace(call, claimed_by=supervisor, version=call.version + 1)
-            )
+            tx.save_call(tx.rows.call(task.id, run.call), claimed_by=supervisor)
             adopted = tx.save_run(current, supervisor=supervisor)
             tx.rows.hold(adopted)
             tx.tell(task.id, "run_adopted", run=run.number)

@@ -1,4 +1,4 @@
-"""Decisions that somebody else carries here: signed ones, and those under an id that serves once."""
+"""Decisions that somebody else carries here: signed ones, and those with an id of their own."""
 
 from collections.abc import Sequence
 

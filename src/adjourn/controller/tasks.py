@@ -60,7 +60,7 @@ class Tasks:
     def fork(
         self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None
     ) -> Task:
-        """Start a new task with an agent's conversation as it was at a checkpoint of another, or as it is now."""
+        """Start a new task with the conversation of another, at a checkpoint or as it is now."""
         from adjourn.controller.standing import reach_of  # seldom needed
 
         self._context.trust.authorise(by, "start")
@@ -88,6 +88,7 @@ class Tasks:
         by: Principal,
         slot: str | None = None,
     ) -> Task:
+        """Add a new task, and let its command through, put it before a person, or refuse it."""
         runs = opening.way is Way.RUN
         self._context.trust.note_place(tx.rows, by)
         task = Task(
@@ -211,9 +212,10 @@ class Tasks:
         named: str | None = None,
         supervisor: str | None = None,
     ) -> Task:
-        """Take the replies that a resume carries, and queue the task if nothing is left to settle, or claim it at once.
+        """Record the replies that a resume carries; queue the task if nothing is left to settle.
 
-        A checkpoint by which it was `named` must be the newest at the very moment of the decision.
+        For a supervisor that means to run it, it is claimed in the same transaction. A checkpoint
+        by which it was `named` must be the newest at the moment of the decision.
         """
         verb = (
             Verb.APPROVE
@@ -247,7 +249,10 @@ class Tasks:
                 or not task.spec.is_driven
                 or words != [AskKind.QUESTION]
             ):
-                sentence = f"task {task.id} does not wait at an agent's own words: there is nothing to accept"
+                sentence = (
+                    f"task {task.id} does not wait at an agent's own words:"
+                    " there is nothing to accept"
+                )
                 raise Conflict(sentence, way_out=f"adjourn show {task.id}")
             level = self._context.trust.weigh(tx.rows, asks[0], Verb.ANSWER, by=by)
             tx.settle_ask(asks[0], AskMove.SETTLE, text="accepted", by=by.name, level=level)
@@ -289,7 +294,10 @@ class Tasks:
             if run.session_ref
             else "it had no session yet"
         )
-        sentence = f"task {task.id} (run {run.id}) cannot be resumed: {task.spec.runner}: {ref} when it was interrupted"
+        sentence = (
+            f"task {task.id} (run {run.id}) cannot be resumed:"
+            f" {task.spec.runner}: {ref} when it was interrupted"
+        )
         raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
     def _queue(self, tx: Transaction, task: Task, move: Move, *, by: Principal) -> Task:
