@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from adjourn.core.ask import Principal, Reply, Verb, Verdict
-from adjourn.core.call import ORIGINAL, Command, canonical, command_of
+from adjourn.core.call import Command, canonical, command_of
 from adjourn.core.errors import (
     AlreadySettled,
     Conflict,
@@ -18,6 +18,7 @@ from adjourn.core.errors import (
     NotAllowed,
     NothingRecorded,
 )
+from adjourn.core.kept_documents import ORIGINAL
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, TaskState
@@ -225,7 +226,7 @@ def test_an_edit_changes_the_call_and_the_task_in_one_step(office: Office) -> No
     assert command_of(claimed.call.body).argv == ("./deploy.sh", "test", "--approval-decision=yes")
     assert command_of(claimed.call.body).cwd == "/srv/other"
     assert (
-        office.controller.documents.read(task.id, f"{ORIGINAL}{before.tool_call_id}") == before.body
+        office.controller.documents.read(task.id, ORIGINAL.of(before.tool_call_id)) == before.body
     )
     (told,) = [event.facts for event in office.events(task) if event.kind == "call_edited"]
     assert told["was"] == before.digest

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import msgspec
 
 from adjourn.clarifications import files, log
-from adjourn.controller.asks import CHECKPOINT, RESPONSE, clarification_of
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.clarification import (
@@ -25,6 +24,7 @@ from adjourn.core.clarification import (
 )
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
+from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, RESPONSE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import visible
@@ -60,7 +60,7 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
         with controller.store.read() as view:
             task = view.task(task_id)
             asks = view.asks(task_id)
-            if view.document(task_id, RESPONSE) == digest:
+            if RESPONSE.read(view, task_id) == digest:
                 return False  # it was taken before
         if task.state in ENDED:
             raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
@@ -162,7 +162,7 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
     if task.state is not TaskState.WAITING:
         return
     with controller.store.read() as view:
-        clarification = clarification_of(view, task.id)
+        clarification = CLARIFICATION.read(view, task.id)
         if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
             return
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile

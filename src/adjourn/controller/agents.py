@@ -19,8 +19,9 @@ from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.standing import spent_before
 from adjourn.controller.transaction import Transaction
 from adjourn.core.agent.calls import CallResult, Held, Proposed, Report, cut
-from adjourn.core.call import RESULT, Call
+from adjourn.core.call import Call
 from adjourn.core.errors import AlreadyDone, NotAllowed
+from adjourn.core.kept_documents import BATCH, REPORT, RESULT
 from adjourn.core.outcome import Exit
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.policy.opening import Way, way_of
@@ -286,7 +287,7 @@ class Agents:
         """Add the results of a batch to a transcript and drop the batch, in one transaction."""
         with self._context.change() as tx:
             task = _append(tx, run_id, results, after=after)
-            tx.rows.keep_document(task.id, batches.BATCH, None)
+            BATCH.drop(tx.rows, task.id)
 
     def note_session(self, run_id: str, ref: str, *, resumable: bool) -> Run:
         """Write down the provider's name of its session, and whether it can be resumed."""
@@ -301,8 +302,8 @@ class Agents:
         with self._context.change() as tx:
             task, run = tx.running(run_id)
             overall = report.task or spent_before(tx.rows, run).plus(report.spent)
-            body = msgspec.json.encode(msgspec.structs.replace(report, task=overall))
-            tx.rows.keep_document(task.id, f"{batches.REPORT}:{run.number}", body)
+            report = msgspec.structs.replace(report, task=overall)
+            REPORT.of(run.number).keep(tx.rows, task.id, report)
 
 
 def conclude(tx: Transaction, run: Run, call: Call, state: ShimState) -> None:
@@ -335,8 +336,7 @@ def _settle_forgotten(tx: Transaction, run: Run, claimed: Call, found: Forgotten
 
 def _close(tx: Transaction, run: Run, call: Call, result: CallResult) -> None:
     tx.move(call, CallMove.FINISH if result.ok else CallMove.FAIL)
-    name = f"{RESULT}{call.tool_call_id}"
-    tx.rows.keep_document(call.task_id, name, batches.result_body(result))
+    RESULT.keep_of(tx.rows, call, result)
     tx.tell(
         call.task_id, "call_closed", run=run.number, call=call.number, exit_code=result.exit_code
     )

@@ -9,22 +9,17 @@ from adjourn.controller.decisions import Decisions
 from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply
-from adjourn.core.call import EDITABLE, ORIGINAL, Call, digest_of, slot_of
+from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
+from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.reason import NoReason, Reason, is_known
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View
 from adjourn.ports.world import StartMark
-
-SAVED = "saved"
-CLARIFICATION = "clarification"
-CHECKPOINT = "checkpoint"
-RESPONSE = "response"
-DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
 
 FindReason = Callable[[View, Call], Reason | NoReason]  # why a call may be handed out, or why not
 
@@ -81,8 +76,8 @@ def register(
         asked_at=tx.now,
     )
     if any(found.is_open for found in asks):
-        tx.rows.keep_document(task.id, CLARIFICATION, msgspec.json.encode(clarification))
-        tx.rows.keep_document(task.id, RESPONSE, None)
+        CLARIFICATION.keep(tx.rows, task.id, clarification)
+        RESPONSE.drop(tx.rows, task.id)
     return clarification, asks
 
 
@@ -91,14 +86,14 @@ def register_left(tx: Transaction, task: Task, run: Run, left: Left) -> None:
 
     A response to what it asked before stays one that was taken.
     """
-    taken = tx.rows.document(task.id, RESPONSE)
+    taken = RESPONSE.read(tx.rows, task.id)
     if left.request:
         # Whoever knows files only does not ask again what was answered: its next request may begin
         # at Q1 anew.
         register(tx, task, run, left.request, name=f"\n{sha256(left.checkpoint).hex()}")
     if taken is not None and taken == left.response:
-        tx.rows.keep_document(task.id, RESPONSE, taken)
-    tx.rows.keep_document(task.id, CHECKPOINT, left.checkpoint)
+        RESPONSE.keep(tx.rows, task.id, taken)
+    CHECKPOINT.keep(tx.rows, task.id, left.checkpoint)
 
 
 def is_known_ask(view: View, task: Task, left: Left) -> bool:
@@ -106,7 +101,7 @@ def is_known_ask(view: View, task: Task, left: Left) -> bool:
 
     It was answered, or it is being asked.
     """
-    return view.document(task.id, CHECKPOINT) == left.checkpoint
+    return CHECKPOINT.read(view, task.id) == left.checkpoint
 
 
 def collect(tx: Transaction, run: Run, ask_ids: Sequence[str]) -> list[Ask]:
@@ -117,12 +112,6 @@ def collect(tx: Transaction, run: Run, ask_ids: Sequence[str]) -> list[Ask]:
     for found in asks:
         tx.rows.close_turn(run.id, found.id)
     return asks
-
-
-def clarification_of(view: View, task_id: str) -> Clarification | None:
-    """Return the newest clarification of a task, if it ever asked for one."""
-    body = view.document(task_id, CLARIFICATION)
-    return msgspec.json.decode(body, type=Clarification) if body else None
 
 
 # --- approvals ------------------------------------------------------------------------------------
@@ -182,7 +171,7 @@ def _earlier_proposal(tx: Transaction, proposal: Proposal, *, slot: str) -> Ask 
 
 def _proposed_digest(tx: Transaction, call: Call) -> str:
     """Return the digest of what the process proposed, whatever a person made of it."""
-    original = tx.rows.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+    original = ORIGINAL.read_of(tx.rows, call)
     return digest_of(original) if original is not None else call.digest
 
 
@@ -195,7 +184,7 @@ def _new_proposal(
     )
     counted = tx.save(task, calls=call.number)
     if proposal.editable is not None:
-        tx.rows.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposal.editable)
+        EDITABLE.keep_of(tx.rows, call, proposal.editable)
     asked = Asked(
         prompt=proposal.prompt,
         key=proposal.key,
@@ -293,7 +282,7 @@ class Asks:
     def answers(self, task_id: str) -> dict[str, str] | None:
         """Return the answers to a task's newest clarification, or None until all are there."""
         with self._context.store.read() as view:
-            clarification = clarification_of(view, task_id)
+            clarification = CLARIFICATION.read(view, task_id)
             asks = [view.ask(ask_id) for ask_id in clarification.asks] if clarification else []
         if not asks or any(ask.state is not AskState.ANSWERED for ask in asks):
             return None
@@ -326,7 +315,7 @@ class Asks:
         However often it is seen, it counts once.
         """
         with self._context.change() as tx:
-            if tx.rows.document(task_id, RESPONSE) == digest:
+            if RESPONSE.read(tx.rows, task_id) == digest:
                 return []  # somebody took it in this very moment
-            tx.rows.keep_document(task_id, RESPONSE, digest)
+            RESPONSE.keep(tx.rows, task_id, digest)
             return self._decisions.record(tx, replies, by=by)

@@ -10,16 +10,13 @@ import msgspec
 from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
 from adjourn.core.agent.calls import CallResult, Held, Proposed, is_tame, looked_at
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import EDITABLE, ORIGINAL, RESULT, Call, call_name, digest_of
+from adjourn.core.call import Call, call_name, digest_of
+from adjourn.core.kept_documents import BATCH, EDITABLE, ORIGINAL, RESULT
 from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.opening import Way, way_of
 from adjourn.core.states import AskMove, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View
-
-BATCH = "batch"
-REPORT = "report"
-SESSION = "session"  # a copy of the file in which a provider keeps its session
 
 _SETTLED = frozenset(
     {CallState.DONE, CallState.FAILED, CallState.REJECTED, CallState.EXPIRED, CallState.WITHDRAWN}
@@ -41,7 +38,7 @@ def hold(tx: Transaction, task: Task, run: Run, batch: Sequence[Judged]) -> None
         body = looked_at(proposed.body, files)
         task = _hold(tx, task, run, msgspec.structs.replace(proposed, body=body), judgement)
         numbers.append(task.calls)
-    tx.rows.keep_document(task.id, BATCH, msgspec.json.encode(numbers))
+    BATCH.keep(tx.rows, task.id, numbers)
 
 
 def is_just_made(proposed: Proposed, judgement: Judgement) -> bool:
@@ -72,11 +69,7 @@ def _hold(tx: Transaction, task: Task, run: Run, proposed: Proposed, judgement: 
             call = _new_call(tx, task, proposed, state=CallState.PENDING, by=None)
             tx.move(call, CallMove.REJECT)
             why = "; ".join(judgement.why) or "the policy never allows it"
-            tx.rows.keep_document(
-                task.id,
-                f"{RESULT}{call.tool_call_id}",
-                result_body(CallResult(ok=False, error=why)),
-            )
+            RESULT.keep_of(tx.rows, call, CallResult(ok=False, error=why))
             return tx.save(task, calls=call.number)
         case Way.ASK:
             return _ask(tx, task, run, proposed, judgement)
@@ -94,7 +87,7 @@ def _ask(
 ) -> Task:
     call = _new_call(tx, task, proposed, state=CallState.PENDING, by=None, ask=task.asks + 1)
     if proposed.editable is not None:
-        tx.rows.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposed.editable)
+        EDITABLE.keep_of(tx.rows, call, proposed.editable)
     counted = tx.save(task, calls=call.number)
     asked = Asked(
         prompt=why or f"wants to call {proposed.tool}", call=call.number, manifest=proposed.words
@@ -165,7 +158,7 @@ def again(
     numbers = [
         asking.calls if number == call.number else number for number in batch_of(tx.rows, task.id)
     ]
-    tx.rows.keep_document(task.id, BATCH, msgspec.json.encode(numbers))
+    BATCH.keep(tx.rows, task.id, numbers)
 
 
 def batch_of(view: View, task_id: str) -> list[int]:
@@ -173,8 +166,7 @@ def batch_of(view: View, task_id: str) -> list[int]:
 
     0 stands for one that its driver just makes.
     """
-    kept = view.document(task_id, BATCH)
-    return msgspec.json.decode(kept, type=list[int]) if kept else []
+    return BATCH.read(view, task_id) or []
 
 
 def held(view: View, task_id: str) -> list[Held]:
@@ -187,12 +179,11 @@ def held(view: View, task_id: str) -> list[Held]:
 
 def held_call(view: View, call: Call) -> Held:
     """Return one call as it stands."""
-    kept = view.document(call.task_id, f"{RESULT}{call.tool_call_id}")
     return Held(
         call=call,
         ask=view.ask_numbered(call.task_id, call.ask) if call.ask else None,
-        result=msgspec.json.decode(kept, type=CallResult) if kept else None,
-        original=view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}"),
+        result=RESULT.read_of(view, call),
+        original=ORIGINAL.read_of(view, call),
     )
 
 
@@ -206,8 +197,3 @@ def next_to_execute(view: View, task_id: str) -> Call | None:
         return None
     first = next((call for call in calls if call.state not in _SETTLED), None)
     return first if first and first.state is CallState.APPROVED else None
-
-
-def result_body(result: CallResult) -> bytes:
-    """Return a result as it is kept."""
-    return msgspec.json.encode(result)

@@ -1,6 +1,11 @@
-"""What is kept with a task beside its record: drafts, checkpoints, sessions, notes."""
+"""Documents of tasks, for those who have no transaction of their own."""
+
+from typing import TypeVar
 
 from adjourn.controller.context import Context
+from adjourn.core.kept_documents import TaskDocument
+
+T = TypeVar("T")
 
 
 class Documents:
@@ -9,12 +14,15 @@ class Documents:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def read(self, task_id: str, name: str) -> bytes | None:
-        """Return a document of a task."""
+    def read(self, task_id: str, document: TaskDocument[T]) -> T | None:
+        """Return what a task keeps, if anything."""
         with self._context.store.read() as view:
-            return view.document(task_id, name)
+            return document.read(view, task_id)
 
-    def keep(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task in the place of what was there; None keeps nothing."""
+    def keep(self, task_id: str, document: TaskDocument[T], value: T | None) -> None:
+        """Keep a value in the place of what was there; None keeps nothing."""
         with self._context.change() as tx:
-            tx.rows.keep_document(task_id, name, body)
+            if value is None:
+                document.drop(tx.rows, task_id)
+            else:
+                document.keep(tx.rows, task_id, value)

@@ -7,10 +7,11 @@ import msgspec
 
 from adjourn.controller.transaction import Transaction
 from adjourn.core.ask import Reply
-from adjourn.core.call import COMMAND, EDITABLE, ORIGINAL, Call, Command, command_of, digest_of
+from adjourn.core.call import COMMAND, Call, Command, command_of, digest_of
 from adjourn.core.edit.edit import edited
 from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
+from adjourn.core.kept_documents import EDITABLE, ORIGINAL
 from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import View
@@ -60,7 +61,7 @@ def edit(tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str) -> C
         raise Misuse(
             "the edited call is the one that was asked for", way_out="approve it without an edit"
         )
-    tx.rows.keep_document(task.id, f"{ORIGINAL}{call.tool_call_id}", call.body)
+    ORIGINAL.keep_of(tx.rows, call, call.body)
     tx.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
     if spec != task.spec:
         tx.save(task, spec=spec)
@@ -74,7 +75,7 @@ def schema_of(view: View, call: Call) -> Schema | None:
     """
     if call.tool == COMMAND:
         return None
-    kept = view.document(call.task_id, f"{EDITABLE}{call.tool_call_id}")
+    kept = EDITABLE.read_of(view, call)
     if kept is None:
         sentence = (
             f"call {call.id} cannot be edited:"

@@ -9,7 +9,8 @@ from typing import Protocol
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.transaction import POLICY, POLICY_OF, Transaction, plain_command
+from adjourn.controller.transaction import POLICY, Transaction, plain_command
+from adjourn.core import kept_documents
 from adjourn.core.agent.calls import files_of
 from adjourn.core.ask import Ask
 from adjourn.core.call import (
@@ -148,7 +149,7 @@ class PolicyGate:
     def weigh(
         self, view: View, task: Task, tool: str, body: bytes
     ) -> tuple[Judgement, dict[str, str]]:
-        """Judge an agent's call by the policies in force; return the files that it depends on, too."""
+        """Judge an agent's call by the policies in force, and return its files with that."""
         seen = self._seen(task, tool, body)
         return self._judge_since(
             view, task, tool, body, seen
@@ -263,7 +264,7 @@ class PolicyGate:
         return Obstacle(call=call, ask=ask, opening=opening, changes=tuple(changes))
 
     def _in_force(self, view: View, task: Task) -> tuple[Policy, Policy]:
-        kept = view.shared_document(f"{POLICY_OF}{task.spec.policy}") if task.spec.policy else None
+        kept = kept_documents.POLICY.read(view, task.spec.policy) if task.spec.policy else None
         return decode_policy(kept) if kept else NO_POLICY, self._policies.current(
             task.spec.workspace
         )
@@ -334,8 +335,8 @@ def under_policy(tx: Transaction, spec: Spec, opening: Opening) -> Spec:
     if opening.policy is None:
         return spec
     digest = digest_of(opening.policy)
-    if tx.rows.shared_document(f"{POLICY_OF}{digest}") is None:
-        tx.rows.keep_shared_document(f"{POLICY_OF}{digest}", opening.policy)
+    if kept_documents.POLICY.read(tx.rows, digest) is None:
+        kept_documents.POLICY.keep(tx.rows, opening.policy, digest)
     return msgspec.structs.replace(spec, policy=digest)
 
 

@@ -8,6 +8,7 @@ from adjourn.controller.runs import Runs
 from adjourn.controller.tasks import Tasks
 from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, NotFound
+from adjourn.core.kept_documents import PLAN, plan_key
 from adjourn.core.plan.plan import (
     Begun,
     Item,
@@ -16,7 +17,6 @@ from adjourn.core.plan.plan import (
     Progress,
     Record,
     progress_of,
-    record_name,
     words_of,
 )
 from adjourn.core.states import ENDED
@@ -95,14 +95,11 @@ class Plans:
 
 def record_of(view: View, path: str) -> Record:
     """Return what was begun of a plan; of an unknown one, nothing."""
-    body = view.shared_document(record_name(path))
-    return msgspec.json.decode(body, type=Record) if body else Record(path=path)
+    return PLAN.read(view, plan_key(path)) or Record(path=path)
 
 
 def _keep(rows: Change, record: Record, items: dict[str, Begun]) -> None:
-    rows.keep_shared_document(
-        record_name(record.path), msgspec.json.encode(msgspec.structs.replace(record, items=items))
-    )
+    PLAN.keep(rows, msgspec.structs.replace(record, items=items), plan_key(record.path))
 
 
 def _known(view: View, begun: Begun, plan: Plan, item: Item) -> Known:

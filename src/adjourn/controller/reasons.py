@@ -5,8 +5,6 @@ What one says without the other is no reason.
 
 from collections.abc import Callable
 
-import msgspec
-
 from adjourn.controller.context import Context
 from adjourn.controller.transaction import Transaction
 from adjourn.core.ask import Ask, AskKind, Principal, Terms, Verb
@@ -14,6 +12,7 @@ from adjourn.core.authority.scopes import LOGIN, Level, Scope, refuse_terms, ref
 from adjourn.core.authority.signed import Decision, Signed, decision_of, require_cover
 from adjourn.core.call import COMMAND, Call, digest_of
 from adjourn.core.errors import NotAllowed
+from adjourn.core.kept_documents import SIGNED
 from adjourn.core.reason import (
     CallHistory,
     GateKind,
@@ -32,11 +31,6 @@ from adjourn.ports.world import Signatures
 
 _CHANGED = "the bytes of call {} were changed in the store after it was let through"
 _FEW = 16  # events; most calls start soon after they were let through
-
-
-def signed_name(ask: Ask) -> str:
-    """Name the document of a task that keeps the signature under a reply."""
-    return f"signed:{ask.id}"
 
 
 def signed_reply(
@@ -142,13 +136,12 @@ class Reasons:
 
     def _require_signature(self, view: View, call: Call, ask: Ask) -> None:
         """Refuse a call unless a signature covers its bytes, by a signer who may approve now."""
-        kept = view.document(ask.task_id, signed_name(ask))
-        if kept is None:
+        signed = SIGNED.of(ask.id).read(view, ask.task_id)
+        if signed is None:
             raise NotAllowed(
                 f"call {call.id} has no signature that covers it",
                 way_out=f"adjourn restart {call.task_id}",
             )
-        signed = msgspec.json.decode(kept, type=Signed)
         carrier = Principal(name="adjourn")
         signer, decision = signed_reply(self._signatures, signed, carried_by=carrier)
         require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))

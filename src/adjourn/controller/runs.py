@@ -27,6 +27,7 @@ from adjourn.core.errors import (
     StoreRefused,
     WorkspaceBusy,
 )
+from adjourn.core.kept_documents import WORKSPACE
 from adjourn.core.outcome import Exit, Failed, Interrupted, Waits
 from adjourn.core.policy.judgement import Effect, approved_on, strictest
 from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
@@ -429,7 +430,7 @@ def _task_in_workspace(view: View, task: Task) -> Task | None:
         return None
     name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
     # Of two who look at the same moment, one waits here for the other
-    view.shared_document(f"workspace:{name}")
+    WORKSPACE.read(view, name)
     for other in view.running():
         if other.spec.plan and other.spec.workspace == task.spec.workspace:
             return other

@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
-from adjourn.controller.reasons import signed_name, signed_reply
+from adjourn.controller.reasons import signed_reply
 from adjourn.controller.transaction import Transaction
 from adjourn.controller.trust import body_to_run
 from adjourn.core.ask import Ask, Principal, Reply, Verb
@@ -19,6 +19,7 @@ from adjourn.core.authority.signed import (
 )
 from adjourn.core.call import Call, digest_of
 from adjourn.core.errors import Conflict
+from adjourn.core.kept_documents import SIGNED, USED_ONCE
 from adjourn.ports.store import View
 
 
@@ -44,8 +45,8 @@ class Signing:
     def _record(self, tx: Transaction, signed: Signed, by: Principal, decision: Decision) -> Ask:
         self._context.trust.authorise_change(tx.rows, by, decision.reply.verb)
         ask = tx.rows.ask(decision.reply.ask_id)
-        kept = tx.rows.document(ask.task_id, signed_name(ask))
-        if kept and msgspec.json.decode(kept, type=Signed).document == signed.document:
+        kept = SIGNED.of(ask.id).read(tx.rows, ask.task_id)
+        if kept and kept.document == signed.document:
             return ask  # recorded before
 
         require_fresh(decision, now=tx.now)
@@ -56,7 +57,7 @@ class Signing:
                 "what would run is not what was signed", way_out=f"adjourn show {ask.task_id}"
             )
         # Kept with the task: it is verified again when the call starts
-        tx.rows.keep_document(ask.task_id, signed_name(ask), msgspec.json.encode(signed))
+        SIGNED.of(ask.id).keep(tx.rows, ask.task_id, signed)
         return ask
 
     def decide_once(
@@ -65,11 +66,11 @@ class Signing:
         """Record replies under a name that serves once. The same ones again change nothing."""
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, replies[0].verb)
-            kept = tx.rows.shared_document(name)
-            if kept is None:
-                tx.rows.keep_shared_document(name, fingerprint)
+            used = USED_ONCE.read(tx.rows, name)
+            if used is None:
+                USED_ONCE.keep(tx.rows, fingerprint, name)
                 return self._decisions.record(tx, replies, by=by)
-            if kept != fingerprint:
+            if used != fingerprint:
                 raise Conflict(
                     "that id was used for another decision", way_out="send it with an id of its own"
                 )

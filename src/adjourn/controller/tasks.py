@@ -2,23 +2,35 @@
 
 import msgspec
 
-from adjourn.controller import asks, gate
-from adjourn.controller.batches import BATCH, SESSION, result_body
+from adjourn.controller import gate
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.runs import Runs
 from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_after
 from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
-from adjourn.core.call import COMMAND, RESULT, Call, slot_of
+from adjourn.core.call import COMMAND, Call, slot_of
 from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
-from adjourn.core.plan.plan import Record, record_name
+from adjourn.core.kept_documents import (
+    BATCH,
+    CHECKPOINT,
+    CLARIFICATION,
+    PLAN,
+    RESPONSE,
+    RESULT,
+    SAVED,
+    SESSION,
+    plan_key,
+)
 from adjourn.core.policy.opening import Opening, Way
 from adjourn.core.reason import gate_for
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
 from adjourn.ports.store import Turn, View
+
+# What a restart drops
+_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION)
 
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
@@ -177,7 +189,7 @@ class Tasks:
         tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
         if verdict is not Verdict.RUN_AGAIN:
             result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
-            tx.rows.keep_document(task.id, f"{RESULT}{call.tool_call_id}", result_body(result))
+            RESULT.keep_of(tx.rows, call, result)
         tx.tell(task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value)
         return tx.go_on(tx.rows.task(task.id), by=by.name)
 
@@ -327,8 +339,8 @@ class Tasks:
             tx.withdraw_asks(task)
             tx.withdraw_calls(task)
             tx.cancel_children(task)
-            for name in (*asks.DOCUMENTS, BATCH, SESSION):
-                tx.rows.keep_document(task.id, name, None)
+            for document in _OF_A_SESSION:
+                document.drop(tx.rows, task.id)
             begin_anew(tx, task)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = tx.save(task, spec=spec, session_id=self._context.new_id())
@@ -423,8 +435,8 @@ def _require_unneeded_by_plan(view: View, task: Task) -> None:
     """
     if task.spec.plan is None or task.state is TaskState.SUCCEEDED:
         return
-    record = view.shared_document(record_name(task.spec.plan))
-    begun = msgspec.json.decode(record, type=Record).items if record else {}
+    record = PLAN.read(view, plan_key(task.spec.plan))
+    begun = record.items if record else {}
     if any(one.task_id == task.id for one in begun.values()):
         sentence = (
             f"task {task.id} is {task.spec.item} of plan {task.spec.plan}, and has {task.state}"

@@ -45,7 +45,6 @@ from adjourn.ports.world import NewId
 
 ADJOURN = "adjourn"
 POLICY = "policy"
-POLICY_OF = "policy:"  # and the digest: under this name the store keeps a policy
 ASKED = "ask:"
 LEFT = "left:"
 _DOTS_OF_A_PLACE = 2  # task, call, attempt

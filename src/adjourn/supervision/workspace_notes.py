@@ -6,12 +6,11 @@ What is checked out at a pause, and what it changed, for whoever reviews it.
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.core.diffstat import BEFORE, CHANGES, Noted, noted_changes
+from adjourn.core.diffstat import Noted
+from adjourn.core.kept_documents import BEFORE, CHANGES, HEAD
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.workspace.git import Head, head_of
-
-HEAD = "head"
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,12 +57,11 @@ def note_changes(controller: Controller, task: Task) -> None:
     if task.state is not TaskState.WAITING or not task.spec.review:
         return
     before = controller.documents.read(task.id, BEFORE)
-    if before is None or noted_changes(controller.documents.read(task.id, CHANGES), run=task.runs):
+    noted = controller.documents.read(task.id, CHANGES)
+    if before is None or (noted and noted.run == task.runs):
         return
     # Seldom: most work is not reviewed
     from adjourn.workspace.sketch import compare, decoded, sketch_of
 
     stat = compare(decoded(before), sketch_of(task.spec.workspace))
-    controller.documents.keep(
-        task.id, CHANGES, msgspec.json.encode(Noted(run=task.runs, stat=stat))
-    )
+    controller.documents.keep(task.id, CHANGES, Noted(run=task.runs, stat=stat))

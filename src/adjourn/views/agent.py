@@ -11,7 +11,6 @@ import msgspec
 from adjourn.cli.session import Session
 from adjourn.core.agent.calls import Spent
 from adjourn.core.agent.transcript import (
-    BEGAN,
     Assistant,
     Message,
     Tally,
@@ -23,6 +22,7 @@ from adjourn.core.agent.transcript import (
 )
 from adjourn.core.documents import ResumabilityDoc, resumability_doc
 from adjourn.core.errors import Conflict
+from adjourn.core.kept_documents import BEGAN
 from adjourn.core.task import Task
 from adjourn.core.text.render import Cut, agent_words, block, call_lines, prose
 from adjourn.views.call import cut_for
@@ -88,7 +88,7 @@ def show_transcript(session: Session, task: Task) -> None:
 
 
 def _messages(session: Session, task: Task) -> list[Message]:
-    began = int(session.controller.documents.read(task.id, BEGAN) or 0)
+    began = session.controller.documents.read(task.id, BEGAN) or 0
     bodies = session.controller.agents.messages(task.id, after=0 if not session.cuts else began)
     if not bodies:
         raise Conflict(f"task {task.id} has no conversation", way_out=f"adjourn logs {task.id}")

@@ -11,6 +11,7 @@ from adjourn.core.agent.calls import CallResult, Held, Proposed, Report
 from adjourn.core.ask import Ask, Question
 from adjourn.core.call import Call
 from adjourn.core.errors import NotInsideARun, StoreProblem
+from adjourn.core.kept_documents import RAW
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.core.text.render import block
@@ -120,11 +121,11 @@ class Driver:
 
     def keep(self, name: str, body: bytes | None) -> None:
         """Keep a document of the task."""
-        self._controller.documents.keep(self.task.id, name, body)
+        self._controller.documents.keep(self.task.id, RAW.of(name), body)
 
     def document(self, name: str) -> bytes | None:
         """Return what the task keeps under that name."""
-        return self._controller.documents.read(self.task.id, name)
+        return self._controller.documents.read(self.task.id, RAW.of(name))
 
     def session(self, ref: str, *, resumable: bool) -> None:
         """Write down the provider's own name of its session."""

@@ -10,7 +10,6 @@ import msgspec
 
 from adjourn.clarifications import exchange, files, log
 from adjourn.clarifications.text import read_request
-from adjourn.controller.asks import SAVED
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Ask, Proposal, Question
@@ -37,6 +36,7 @@ from adjourn.core.clarification import (
     read_checkpoint,
 )
 from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
+from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.settings.redaction import open_redactor

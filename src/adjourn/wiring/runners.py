@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from importlib import import_module
 from typing import Any, TypedDict
 
@@ -12,6 +11,7 @@ from adjourn.controller.controller import Controller
 from adjourn.core.agent.calls import Look
 from adjourn.core.documents import is_resumable
 from adjourn.core.errors import CannotResume, Misuse
+from adjourn.core.kept_documents import RAW
 from adjourn.core.states import TaskState
 from adjourn.core.task import OnRejection, Run, Task
 from adjourn.supervision.workspace_notes import head_at_pause
@@ -104,7 +104,7 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
         task.spec,
         of=task.session_id,
         ref=run.session_ref,
-        documents=partial(controller.documents.read, task.id),
+        documents=lambda name: controller.documents.read(task.id, RAW.of(name)),
         environment=os.environ,
         starts=starts,
     )

@@ -11,7 +11,7 @@ from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.authority.signed import LARGEST, DecisionFile, Signed, document_of
-from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.call import Call
 from adjourn.core.errors import Conflict, Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
@@ -77,8 +77,11 @@ def _original(session: Session, calls: Sequence[Call | None]) -> bytes | None:
     call = calls[0] if len(calls) == 1 else None
     if call is None:
         return None
+    # Loaded here: `approve` is a hot path, and most calls are approved as they are
+    from adjourn.core.kept_documents import ORIGINAL
+
     with session.decisions.store.read() as view:
-        return view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+        return ORIGINAL.read_of(view, call)
 
 
 def _say_json(

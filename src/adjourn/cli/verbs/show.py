@@ -8,9 +8,10 @@ import msgspec
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.agent.calls import Report
-from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.call import Call
 from adjourn.core.documents import Manifest, manifest_of
 from adjourn.core.errors import Conflict
+from adjourn.core.kept_documents import ORIGINAL
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import agent_words, argv_lines, prose, shortened, visible
@@ -101,7 +102,7 @@ def _document(session: Session, scene: Scene) -> Manifest:
 
 
 def _call_lines(session: Session, call: Call) -> list[str]:
-    original = session.controller.documents.read(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
+    original = session.controller.documents.read(call.task_id, ORIGINAL.of(call.tool_call_id))
     edit = edit_block(session, call, original) if original is not None else []
     return [*call_block(session, call), *edit, f"    is   {call.state}"]
 

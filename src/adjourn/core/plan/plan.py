@@ -13,7 +13,6 @@ from adjourn.core.task import Task
 
 RUNNERS = ("command", "agent", "claude", "codex")
 # And the digest of a path: under this name the store keeps what was begun of a plan
-PLAN_OF = "plan:"
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,14 +50,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     items: dict[str, Begun] = {}
-
-
-def record_name(path: str) -> str:
-    """Name the document in which the store keeps what was begun of a plan.
-
-    Its path is what it is known by.
-    """
-    return f"{PLAN_OF}{sha256(path.encode()).hex()}"
 
 
 def words_of(plan: Plan, item: Item) -> str:

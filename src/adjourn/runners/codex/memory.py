@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 
-DOCUMENT = "codex"
-SESSION = "session"  # names the document with the copy of the thread's file
+from adjourn.core import kept_documents
+
+DOCUMENT = kept_documents.CODEX.name
+SESSION = kept_documents.SESSION.name  # names the document with the copy of the thread's file
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
