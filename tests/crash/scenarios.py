@@ -7,7 +7,7 @@ import msgspec
 from adjourn.core.call import Call
 from adjourn.core.task import Task
 from adjourn.process.shim import Shim
-from adjourn.supervision.shims import Active
+from adjourn.supervision.shims import ActiveRun
 from adjourn.supervision.supervisor import Supervisor
 from tests.crash.inject import Aim, Mode
 from tests.crash.product import (
@@ -113,20 +113,20 @@ class Hasty(Tale):
     def step(self, stage: Stage) -> int:
         """Do it in the wrong order."""
 
-        def through_the_gate(
+        def open_gate(
             self: Supervisor,
-            active: Active,
+            active: ActiveRun,
             shim: Shim,
             call: Call,
             *,
             may_start: Callable[[], bool],
-        ) -> Active | Task:
+        ) -> ActiveRun | Task:
             del call, may_start
             shim.open_gate()
             self._controller.runs.execute(active.run, shim=shim.identity)
             return active
 
-        Supervisor._through_the_gate = through_the_gate  # type: ignore[method-assign]  # this process ends with the step
+        Supervisor._open_gate = open_gate  # type: ignore[method-assign]  # this process ends with the step
         return super().step(stage)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.shell import Shell
 
-SECRET = "hunter2-of-the-user"
+PRIVATE = "words of the user alone"
 FOLDERS = (
     "runs",
     "session",
@@ -58,8 +58,8 @@ class Outside:
     def __init__(self, place: Path) -> None:
         self.place = place
         (place / "folder").mkdir(mode=0o700)
-        (place / "folder" / "notes").write_text(SECRET)
-        (place / "secret.toml").write_text(f'password = "{SECRET}"\n[[rule]]\n{SECRET}\n')
+        (place / "folder" / "notes").write_text(PRIVATE)
+        (place / "secret.toml").write_text(f'password = "{PRIVATE}"\n[[rule]]\n{PRIVATE}\n')
         (place / "tool").write_text(f"#!/bin/sh\necho ran >> {place}/ran\n")
         (place / "tool").chmod(0o700)
         (place / "store").mkdir(mode=0o700)
@@ -97,13 +97,14 @@ def _try_every_verb(shell: Shell) -> str:
     adjourn("run", "--", "/bin/true")
     adjourn("run", "--", script)
     adjourn("run", "--pause-on-approval", "--", script)
-    for verb in (("tasks",), ("doctor",), ("policy", "check"), ("config",), ("notify",)):
-        adjourn(*verb)
+    for words in ("tasks", "doctor", "policy check", "config", "notify"):
+        adjourn(*words.split())
     for name in re.findall(r'"(?:id|task_id)": ?"(\w+)"', adjourn("inbox", "--output", "json"))[:2]:
         for verb in ("approve", "show", "resume", "cancel"):
             adjourn(verb, name)
-    for verb in (("audit", "verify"), ("store", "adopt", "--yes"), ("prune", "--yes")):
-        adjourn(*verb)
+    adjourn("audit", "verify")
+    adjourn("store", "adopt", "--yes")
+    adjourn("prune", "--yes")
     return "".join(said)
 
 
@@ -136,7 +137,7 @@ def test_no_link_of_a_repository_leads_a_verb_outside(
     before = outside.state()
     printed = _try_every_verb(shell)
     assert outside.state() == before
-    assert SECRET not in printed
+    assert PRIVATE not in printed
 
 
 @pytest.mark.one_machine("a repository brings the files of one machine's store")

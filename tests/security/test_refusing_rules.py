@@ -87,6 +87,16 @@ def test_options_cannot_take_a_command_past_a_rule_that_forbids_it(
         "direnv exec .",
         "ssh host",
         "find . -exec",
+        "gosu root",
+        "su-exec root",
+        "setarch x86_64",
+        "linux64",
+        "systemd-inhibit --what=idle",
+        "dbus-launch",
+        "start-stop-daemon --start --exec",
+        "chronic",
+        "rustup run stable",
+        "/lib64/ld-linux-x86-64.so.2",
     ],
 )
 @pytest.mark.parametrize("is_text", [False, True], ids=["words", "shell text"])

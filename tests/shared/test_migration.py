@@ -9,7 +9,7 @@ import pytest
 
 from adjourn.core.ask import Verb
 from adjourn.core.errors import Conflict, StoreProblem
-from adjourn.core.kept_documents import RAW
+from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import TaskState
 from adjourn.core.trail.events import first_broken
 from adjourn.stores.postgres.store import PostgresStore
@@ -31,7 +31,7 @@ def lively(office: Office) -> None:
     office.controller.runs.finish(parent.run, ASKS_10)
     gone = office.run(office.start())
     office.controller.tasks.forget(gone.id, by=ME)
-    office.controller.documents.keep(task.id, RAW.of("saved"), b"\x00\xff")
+    office.controller.documents.keep(task.id, SAVED, b"\x00\xff")
     office.lost()
 
 

@@ -13,7 +13,7 @@ from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Principal, Proposal, Question, Reply, Terms, Verb, Verdict
 from adjourn.core.clarification import Request
 from adjourn.core.errors import NotFound, StoreRefused
-from adjourn.core.kept_documents import RAW
+from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove, CallState, TaskState
 from adjourn.core.task import Task
 from adjourn.core.trail.events import Event
@@ -80,7 +80,7 @@ def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_hand
 ) -> None:
     worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
     run = worker.begin(worker.start()).run
-    agent.controller.documents.keep(run.task_id, RAW.of("saved"), b"so far")
+    agent.controller.documents.keep(run.task_id, SAVED, b"so far")
     _, (question,) = agent.controller.asks.clarify(
         run.id, Request(questions=(Question(prompt="Where?", key="Q1"),))
     )

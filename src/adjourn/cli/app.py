@@ -56,8 +56,10 @@ VERBS = {
 }
 
 # Parts of adjourn that adjourn itself starts.
-DRIVERS = {"_agent": "agent", "_tool": "tool", "_claude": "claude", "_codex": "codex"}
+DRIVERS = {"_drive": "drive", "_tool": "tool"}
 HIDDEN = frozenset({*DRIVERS, "_hook"})
+# The tasks of earlier versions have these in their records
+_EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 
 
 class Verbs(click.Group):
@@ -181,7 +183,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
         return ["resume", *argv[1:]]
     if argv[:1] == ["-a"]:
         return ["run", *argv[1:]]
-    return argv or ["--help"]
+    return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["--help"]
 
 
 def _wants_json(argv: list[str]) -> bool:

@@ -1,7 +1,7 @@
 """The options that every verb has."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -164,6 +164,18 @@ class Amount(click.FloatRange):
         if number - number != 0:
             self.fail(f"{value!r} is not a number that one can count to.", param, ctx)
         return number
+
+
+class AnyOf(click.Choice[str]):
+    """One of several names. They are listed only for help, or if another one is given."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(())
+        self.choices = names  # type: ignore[assignment]  # click says Sequence, and infers tuple
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        return value if value in self.choices else super().convert(value, param, ctx)
 
 
 class Duration(click.ParamType[int]):

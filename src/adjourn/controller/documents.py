@@ -26,3 +26,13 @@ class Documents:
                 document.drop(tx.rows, task_id)
             else:
                 document.keep(tx.rows, task_id, value)
+
+    def read_named(self, task_id: str, name: str) -> bytes | None:
+        """Return what a driver keeps with its task under a name, if anything."""
+        with self._context.store.read() as view:
+            return view.document(task_id, name)
+
+    def keep_named(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep what a driver wants to keep with its task; None keeps nothing."""
+        with self._context.change() as tx:
+            tx.rows.keep_document(task_id, name, body)

@@ -150,7 +150,6 @@ HEAD = _raw("head")  # what its workspace had checked out at a pause (supervisio
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)
 CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
-RAW = _raw("")  # and a name: what a driver keeps, through the port that it has
 
 # --- of a driver ----------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """A shim as its supervisor sees it: what to run, the gate, the signals, the result."""
 
 import os
+import select
 import signal
 from typing import Literal, TypeVar
 
@@ -28,9 +29,9 @@ class ShimFailed(AdjournError):
 
 
 class MachineFailed(ShimFailed):
-    """The machine could not make the shim ready: it lacks something, or a process of ours was killed.
+    """The machine could not make the shim ready.
 
-    The command has no part in it, so the same start may succeed later.
+    It lacks something, or a process of ours was killed. The same start may succeed later.
     """
 
     code = "machine_failed"
@@ -41,6 +42,11 @@ def is_machines(error: ShimFailed | OSError) -> bool:
     return isinstance(error, MachineFailed) or (
         isinstance(error, OSError) and is_shortage(error.errno)
     )
+
+
+def why_failed(error: ShimFailed | OSError) -> str:
+    """Return why a start failed, in a sentence."""
+    return error.sentence if isinstance(error, ShimFailed) else error.strerror or str(error)
 
 
 class GateShut(AdjournError):
@@ -140,7 +146,7 @@ class Shim:
         return self._pinned.fileno()
 
     def open_gate(self) -> None:
-        """Let the child start; raise GateShut if the shim is gone, so that it provably never will."""
+        """Let the child start; raise GateShut if the shim is gone, so that it never will."""
         gate, self._gate = self._gate, -1
         if gate < 0:
             # Not GateShut: that would say that the child never ran.
@@ -154,14 +160,17 @@ class Shim:
         finally:
             os.close(gate)
 
-    def stayed_out(self) -> bool:
-        """Say whether the shim is gone and left the byte of its opened gate unread.
+    def has_unread_start(self) -> bool:
+        """Return whether the shim is gone and left the byte of its opened gate unread.
 
         Then the child never ran.
         """
         if self._threshold < 0 or self._gate >= 0 or not self._pinned.gone(within=0):
             return False
-        return os.read(self._threshold, 1) != b""
+        # Not by a read, which would take the byte: what was seen once stays true
+        poll = select.poll()
+        poll.register(self._threshold, select.POLLIN)
+        return any(events & select.POLLIN for _, events in poll.poll(0))
 
     def shut_gate(self) -> None:
         """Make sure that the child never starts, unless the gate was opened before."""
@@ -194,7 +203,7 @@ class Shim:
 
 
 def adopt(run_dir: str, identity: ProcessId) -> Shim | None:
-    """Return the shim that another supervisor started, if that very process still lives and holds its lock."""
+    """Return the shim that another supervisor started, if it lives and holds its lock."""
     if identity.boot_id != boot_id():
         return None
     pinned = Pinned.pin(identity.pid, if_it=lambda seen: seen.start_time == identity.start_time)

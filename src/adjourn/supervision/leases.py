@@ -1,4 +1,4 @@
-"""Says for a supervisor that it is alive, in a thread of its own, and hands each new deadline to its shims."""
+"""Renews the leases of a supervisor in a thread, and hands each new deadline to its shims."""
 
 import threading
 
@@ -7,15 +7,12 @@ from adjourn.ports.leases import Leases
 from adjourn.process import lease
 
 _SAFETY = 0.9  # a shim has killed its tree before anybody else may take its run
-_BEATS = 3  # in the length of a lease
-_AGAIN = 1.0  # seconds after a beat that failed
+_RENEWALS = 3  # in the length of a lease
+_AGAIN = 1.0  # seconds after a renewal that failed
 
 
-class Pulse:
-    """The leases of one supervisor.
-
-    While it beats, they last; when it stops, the shims end their runs by themselves.
-    """
+class LeaseRenewal:
+    """Renews the leases of one supervisor; when it stops, the shims end their runs themselves."""
 
     def __init__(self, leases: Leases, *, supervisor: str) -> None:
         self._leases = leases
@@ -25,61 +22,57 @@ class Pulse:
         self._deadlines: dict[str, float] = {}
         self._turn = threading.Lock()
         self._stops = threading.Event()
-        self._thread = threading.Thread(target=self._beat_until_told, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._renew_until_closed, name="leases", daemon=True)
         self._thread.start()
 
     def deadline(self) -> float:
-        """Return the deadline of a lease that is taken from now on."""
         return lease.moment() + self._leases.length * _SAFETY
 
     @property
     def interval(self) -> float:
-        """How many seconds pass between two words.
-
-        Whoever looks as often finds what a dead one left before its lease is over.
-        """
-        return self._leases.length / _BEATS
+        return self._leases.length / _RENEWALS
 
     @property
     def has_runs(self) -> bool:
-        """Whether there are runs of which it is not told yet how they ended."""
         return bool(self._places)
 
     def watch(self, run_id: str, place: str, *, deadline: float) -> None:
-        """Hand a shim of a run this deadline, unless there is a later one already, and all later ones."""
+        """Hand a shim of a run this deadline, unless it has a later one, and all that follow."""
         with self._turn:
             self._places.setdefault(run_id, set()).add(place)
             lease.hand_over(place, self._latest(run_id, deadline))
 
     def _latest(self, run_id: str, deadline: float) -> float:
-        """Return a run's latest deadline: words that cross on their way bring none forward."""
+        """Return a run's latest deadline; answers that overtake each other bring none forward."""
         latest = self._deadlines[run_id] = max(deadline, self._deadlines.get(run_id, deadline))
         return latest
 
     def deadline_of(self, run_id: str) -> float:
-        """Return the last deadline that a run's shim was handed."""
         with self._turn:
             return self._deadlines.get(run_id, 0.0)
 
     def forget(self, run_id: str) -> None:
-        """Let a run's lease be."""
         with self._turn:
             self._places.pop(run_id, None)
             self._deadlines.pop(run_id, None)
 
     def close(self) -> None:
-        """Stop, and say so to all."""
         self._stops.set()
         self._thread.join()
 
-    def _beat_until_told(self) -> None:
+    def _renew_until_closed(self) -> None:
         pause = 0.0
         while not self._stops.wait(pause):
-            pause = self.interval if self._beat() else _AGAIN
-        self._leave()
+            pause = self.interval if self._renew() else _AGAIN
+        try:
+            self._leases.leave(self._supervisor)
+        except AdjournError:
+            return  # others find out when its lease is over
+        finally:
+            self._leases.close()
 
-    def _beat(self) -> bool:
-        deadline = self.deadline()  # before the word goes out: the lease that it brings ends later
+    def _renew(self) -> bool:
+        deadline = self.deadline()  # before the request: the lease that it brings ends later
         with self._turn:
             runs = list(self._places)  # no others: what nobody here watches must not live on
         try:
@@ -93,11 +86,3 @@ class Pulse:
                 for place in places if run_id in held else ():
                     lease.hand_over(place, self._latest(run_id, deadline))
         return True
-
-    def _leave(self) -> None:
-        try:
-            self._leases.leave(self._supervisor)
-        except AdjournError:
-            return  # it is forgotten by itself
-        finally:
-            self._leases.close()

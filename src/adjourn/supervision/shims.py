@@ -1,37 +1,34 @@
-"""Starts the shims of one supervisor.
-
-Each with an environment of its own, and nothing of an outer run.
-"""
+"""Starts the shims of one supervisor, and holds those that run."""
 
 import os
 import select
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.core.call import Call
-from adjourn.core.task import Run, Task
+from adjourn.core.task import Run
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import Shim, ShimSpec
 from adjourn.system.files import private_directory
 from adjourn.system.user_state import state_directory
 from adjourn.workspace.files import search_path
 
-# Names the variable by which a process shows its database login of which task it is
+# Names the variable with which a process shows its database login whose task it is
 RUN_KEY = "ADJOURN_RUN_KEY"
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 _OWN = "adjourn"
+_KILL = 2  # requests to stop: the second kills
 
 
-class Warmth(Protocol):
+class WarmForks(Protocol):
     """Has the slow modules of our own agent imported already."""
 
     def fork_shim(self, spec: ShimSpec) -> Shim | None:
-        """Fork a shim whose child goes on as Python, or return None where that cannot be done just now."""
+        """Fork a shim whose child goes on as Python, or return None where that is not possible."""
         ...
 
     def drop(self) -> None:
@@ -40,29 +37,25 @@ class Warmth(Protocol):
 
 
 class Shims:
-    """Forks shims, for our own agent from where it is warm."""
+    """Starts shims; those of our own agent from where its modules are imported already."""
 
     def __init__(self, forks: ForkServer, *, root: str, own: str | None) -> None:
         self._forks = forks
         self._root = root
         self._own = own
-        self._warmth: Warmth | None = None
-
-    def keep_warm(self, warmth: Warmth) -> None:
-        """Fork our own agent from where its slow modules are imported already."""
-        self._warmth = warmth
+        self.warm_forks: WarmForks | None = None
 
     def close(self) -> None:
         """Fork nothing any more."""
-        if self._warmth:
-            self._warmth.drop()
+        if self.warm_forks:
+            self.warm_forks.drop()
         self._forks.close()
 
     def start(  # noqa: PLR0913 -- one for each thing that a shim needs
         self,
         claimed: Claimed,
         *,
-        place: str,
+        directory: str,
         argv: tuple[str, ...],
         cwd: str,
         env: Mapping[str, str],
@@ -73,13 +66,18 @@ class Shims:
     ) -> Shim:
         """Start a shim that waits at its gate to run a claimed call.
 
-        Its environment has this on top of what every child has.
+        Its environment is what every child has, and `env` on top.
         """
-        grace = _grace(claimed.task, os.environ)
+        task = claimed.task
+        # Inside a run, less time than the outer one has: else that is killed before this one ends
+        try:
+            grace = min(task.spec.grace, float(os.environ["ADJOURN_GRACE"]) / 2)
+        except (KeyError, ValueError):
+            grace = task.spec.grace
         first = directory_of_own(self._root, self._own) if self._own else None
         inherited = child_environment(claimed, os.environ, root=self._root, path=first, grace=grace)
         spec = ShimSpec(
-            run_dir=place,
+            run_dir=directory,
             argv=argv,
             cwd=cwd,
             env={**inherited, **env},
@@ -90,41 +88,29 @@ class Shims:
             grant=grant,
             deadline=deadline,
         )
-        return self._warm(claimed.task, spec) or self._forks.fork_shim(spec)
-
-    def _warm(self, task: Task, spec: ShimSpec) -> Shim | None:
-        is_ours = task.spec.runner == "agent" and spec.argv[0] == "adjourn"
-        return self._warmth.fork_shim(spec) if self._warmth and is_ours else None
+        shim: Shim | None = None
+        if self.warm_forks and task.spec.runner == "agent" and spec.argv[0] == "adjourn":
+            shim = self.warm_forks.fork_shim(spec)
+        return shim or self._forks.fork_shim(spec)
 
 
 def directory_of_own(root: str, own: str) -> str:
-    """Return a directory for PATH that holds this very adjourn and no other program, so that it shadows none."""
-    place = private_directory(os.path.join(root, "bin"))
-    link = os.path.join(place, _OWN)
-    names = os.listdir(place)
+    """Return a directory for PATH with this very adjourn and no other program, to shadow none."""
+    directory = private_directory(os.path.join(root, "bin"))
+    link = os.path.join(directory, _OWN)
+    names = os.listdir(directory)
     for name in names:
         if name != _OWN:
             # A directory is no program, and somebody else may have been faster
             with suppress(OSError):
-                os.unlink(os.path.join(place, name))
+                os.unlink(os.path.join(directory, name))
     if _OWN not in names or not os.path.islink(link) or os.readlink(link) != own:
         draft = os.path.join(root, f"bin.{os.getpid()}")
         with suppress(FileNotFoundError):
             os.unlink(draft)
         os.symlink(own, draft)
         os.rename(draft, link)
-    return place
-
-
-def _grace(task: Task, environment: Mapping[str, str]) -> float:
-    """Return how long a process has after its interrupt.
-
-    Inside a run less than the outer one, or it would be killed first.
-    """
-    try:
-        return min(task.spec.grace, float(environment["ADJOURN_GRACE"]) / 2)
-    except (KeyError, ValueError):
-        return task.spec.grace
+    return directory
 
 
 def child_environment(
@@ -140,120 +126,120 @@ def child_environment(
         if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
     }
     environment["PATH"] = search_path(path, environment)
-    run = claimed.run
-    ours = {"STORE": root, "STATE": state_directory(inherited)}
-    ours |= {
-        "TASK_ID": run.task_id,
-        "RUN_ID": run.id,
-        "CALL_ID": claimed.call.id,
-        "GRACE": f"{grace:g}",
+    return environment | {
+        "ADJOURN_STORE": root,
+        "ADJOURN_STATE": state_directory(inherited),
+        "ADJOURN_TASK_ID": claimed.run.task_id,
+        "ADJOURN_RUN_ID": claimed.run.id,
+        "ADJOURN_CALL_ID": claimed.call.id,
+        "ADJOURN_GRACE": f"{grace:g}",
     }
-    return environment | {f"ADJOURN_{name}": value for name, value in ours.items()}
 
 
-FIRST_PAUSE = 0.25  # seconds; it doubles before it is used
-
-
-class UnderWay:
+class RunningShim:
     """A shim that runs something, and how often it was told to stop."""
 
-    def __init__(self, shim: Shim, *, place: str) -> None:
-        self.place = place
+    def __init__(self, shim: Shim, *, directory: str) -> None:
+        self.directory = directory
+        self.stop_requests = 0
         self._shim = shim
-        self.told = 0
+        self._never_started: bool | None = None  # what was seen when we let go
 
     def fileno(self) -> int:
-        """Return what to poll for its end."""
+        """Return the descriptor that is readable once the shim is gone."""
         return self._shim.fileno()
 
-    @property
     def is_gone(self) -> bool:
-        """Whether the shim has left."""
+        """Return whether the shim has left."""
         return self._shim.wait(0)
 
-    @cached_property
-    def stayed_out(self) -> bool:
-        """Whether the shim died with its gate open and never went through.
+    def has_never_started(self) -> bool:
+        """Return whether the shim died with its gate open, and never went through."""
+        if self._never_started is None:
+            return self._shim.has_unread_start()
+        return self._never_started
 
-        It can be seen once, before we let go.
-        """
-        return self._shim.stayed_out()
-
-    def heed(self, wanted: int) -> None:
-        """Forward one interrupt for the first request to stop, and kill at the second."""
-        if wanted and not self.told:
+    def stop(self, requests: int) -> None:
+        """Interrupt at the first of so many requests to stop, and kill at the second."""
+        if requests and not self.stop_requests:
             self._shim.interrupt()
-        if wanted > 1 and self.told <= 1:
+        if requests >= _KILL > self.stop_requests:
             self._shim.kill()
-        self.told = max(self.told, min(wanted, 2))
+        self.stop_requests = max(self.stop_requests, min(requests, _KILL))
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Let go of the shim."""
-        self.stayed_out  # noqa: B018 -- it is kept once it was seen
+        if self._never_started is None:
+            self._never_started = self._shim.has_unread_start()
         self._shim.close()
 
 
-class Execution(UnderWay):
-    """A call of an agent that runs beside it."""
+class RunningCall(RunningShim):
+    """A call of an agent that runs beside its process."""
 
-    def __init__(self, call: Call, shim: Shim, *, place: str) -> None:
-        super().__init__(shim, place=place)
+    def __init__(self, call: Call, shim: Shim, *, directory: str) -> None:
+        super().__init__(shim, directory=directory)
         self.call = call
 
 
-class Active(UnderWay):
-    """A run under way, and the call that runs beside its process, if one does."""
+class ActiveRun(RunningShim):
+    """A run whose process lives, and the call that runs beside it, if one does."""
 
-    def __init__(self, run: Run, shim: Shim, *, place: str, is_driven: bool) -> None:
-        super().__init__(shim, place=place)
+    def __init__(self, run: Run, shim: Shim, *, directory: str, is_driven: bool) -> None:
+        super().__init__(shim, directory=directory)
         self.run = run
         self.is_driven = is_driven
-        self.execution: Execution | None = None
-        # A call beside it that could not be started is tried again at `retry_at`, and later each
-        # time.
-        self.retry_at, self.retry_pause = 0.0, FIRST_PAUSE
+        self.call: RunningCall | None = None
+        # A call that could not be started is tried again at `retry_at`, and later each time
+        self.retry_at, self.retries = 0.0, 0
         self.failed_starts = 0
         self.shortages: set[str] = set()  # why no call could be started since the last that ran
-        self.is_in_doubt = False  # whether the store failed while a call beside it was to begin
+        self.is_in_doubt = False  # whether the store failed while a call was to begin
         self._has_left = False
         self._poll = select.epoll() if is_driven else None
         if self._poll:
             self._poll.register(shim.fileno(), select.EPOLLIN)
 
     def fileno(self) -> int:
-        """Return what to poll: readable when the run's process has left, or a call that runs beside it."""
+        """Return the descriptor that is readable once the process has left, or its call."""
         return self._poll.fileno() if self._poll else super().fileno()
 
-    def begin(self, execution: Execution) -> None:
-        """Have a call run beside the process."""
-        self.execution = execution
+    def add_call(self, call: RunningCall) -> None:
+        """Watch a call that runs beside the process."""
+        self.call = call
         if self._poll:
-            self._poll.register(execution.fileno(), select.EPOLLIN)
+            self._poll.register(call.fileno(), select.EPOLLIN)
 
-    def end(self, execution: Execution) -> None:
+    def remove_call(self, call: RunningCall) -> None:
         """Let go of the call that has run."""
-        self.execution = None
+        self.call = None
         if self._poll:
-            self._poll.unregister(execution.fileno())
-        execution.leave()
+            self._poll.unregister(call.fileno())
+        call.close()
 
-    def heed(self, wanted: int) -> None:
-        """Tell the process and what runs beside it to stop."""
-        super().heed(wanted)
-        if self.execution:
-            self.execution.heed(wanted)
+    def stop(self, requests: int) -> None:
+        """Stop the process and its call."""
+        super().stop(requests)
+        if self.call:
+            self.call.stop(requests)
 
-    def has_left(self) -> bool:
-        """Say whether the process has left; from then on only what runs beside it is watched."""
-        if self._poll and not self._has_left and self.is_gone:
+    def notice_exit(self) -> bool:
+        """Return whether the process has left; from then on only its call is polled."""
+        if self._poll is None:
+            return self.is_gone()
+        if not self._has_left and self.is_gone():
             self._poll.unregister(self._shim.fileno())
             self._has_left = True
-        return self._has_left if self._poll else self.is_gone
+        return self._has_left
 
-    def leave(self) -> None:
+    def kill(self) -> None:
+        """Kill the process and its call at once."""
+        self.stop(_KILL)
+
+    def close(self) -> None:
         """Let go of the shims."""
-        if self.execution:
-            self.execution.leave()
+        if self.call:
+            self.call.close()
         if self._poll:
             self._poll.close()
-        super().leave()
+        super().close()

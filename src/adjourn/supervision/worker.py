@@ -1,10 +1,12 @@
-"""Takes ready tasks, has them run, and notices what dead supervisors left."""
+"""Takes ready tasks, runs them, and adopts or settles what dead supervisors left."""
 
 import gc
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 from adjourn.controller.controller import Controller
+from adjourn.core.backoff import backoff
 from adjourn.core.errors import (
     AdjournError,
     CannotResume,
@@ -16,26 +18,25 @@ from adjourn.core.errors import (
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Run, Task
-from adjourn.ports.store import Listener, View
-from adjourn.supervision.shims import Active
+from adjourn.ports.store import Listener
+from adjourn.supervision.shims import ActiveRun
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.system.poll import Poll
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals
 
-_BACKOFF = 0.5  # seconds before the first new try; it doubles
-_LONGEST = 60.0
-_LONGEST_HOLD = 15.0  # seconds between two starts on a machine that lacks something
-_TRIES = 2  # at one look: of a task that somebody was just changing, the second one waits
+# Seconds before a start that failed is tried again: first, longest of a task, longest of a machine
+_BACKOFF, _LONGEST, _LONGEST_HOLD = 0.5, 60.0, 15.0
+_TRIES = 2  # in one round: of a task that somebody was just changing, the second one waits
 
 
 Log = Callable[..., None]  # log(event, **facts)
 
 
 class Worker:
-    """One process that runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
+    """Runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
-    def __init__(  # noqa: PLR0913 -- what it does between two looks is handed in, each by its name
+    def __init__(  # noqa: PLR0913 -- what it does in each round is handed in, each by its name
         self,
         controller: Controller,
         supervisor: Supervisor,
@@ -57,23 +58,24 @@ class Worker:
         self._look_for_responses = look_for_responses
         self._on_look = on_look
         self._pool = pool
-        self._active: dict[int, Active] = {}
-        self._unreported: list[Active] = []
-        self._not_before: dict[str, tuple[float, float]] = {}
-        # Nothing is started before, because of the machine
-        self._held_until, self._hold = 0.0, _BACKOFF / 2
-        # What the machine lacks, as far as it was logged since the last start
-        self._shortages: set[str] = set()
-        self._is_woken = False
-        self._trouble: str | None = None
-        self._silence: str | None = None
-        self._drain_deadline: float | None = None
         self._poll = Poll()
+        self._active: dict[int, ActiveRun] = {}  # by the descriptor that is polled
+        self._unreported: list[ActiveRun] = []  # they have left, and the store does not know yet
+        # By task: not to be started before that moment, and how often its start has failed
+        self._delays: dict[str, tuple[float, int]] = {}
+        # Nothing is started before that moment, because of the machine; how often in a row
+        self._held_until, self._holds = 0.0, 0
+        # What was logged once for each reason: what the machine lacks since the last start, why
+        # leases are not renewed, why nobody wakes us
+        self._shortages: set[str] = set()
+        self._lease_trouble: str | None = None
+        self._listener_trouble: str | None = None
+        self._drain_deadline: float | None = None
         supervisor.on_shortage = self._log_shortage
 
     @property
     def active(self) -> int:
-        """How many runs are under way."""
+        """How many runs there are."""
         return len(self._active)
 
     def work(self, signals: Signals, *, once: bool = False) -> None:
@@ -83,33 +85,39 @@ class Worker:
         """
         gc.freeze()  # what a collection never touches stays shared with the fork server
         gc.enable()  # short commands go without; this one lasts
-        ear = self._controller.store.listen()
-        self._poll = Poll(ear, signals)
-        try:
-            while self._goes_on(signals, ear, once=once):
-                self._wait(ear)
-        finally:
-            ear.close()
+        with closing(self._controller.store.listen()) as listener:
+            self._poll = Poll(listener, signals)
+            is_woken = False
+            while self._do_round(signals, listener, is_woken=is_woken, once=once):
+                ready = self._poll.wait(self._seconds_to_wait())
+                is_woken = listener.fileno() in ready
+                self._advance_runs(ready)
 
-    def _goes_on(self, signals: Signals, ear: Listener, *, once: bool) -> bool:
+    def _do_round(
+        self, signals: Signals, listener: Listener, *, is_woken: bool, once: bool
+    ) -> bool:
+        """Do all that can be done now; return whether there may be more to do later."""
         stops = signals.count()
-        self._heed(stops)
+        self._pass_on_stops(stops)
         try:
             self._supervisor.give_back()
-            self._report_again()
-            if self._is_woken and not stops:
-                # What was just decided does not wait for what the dead left
-                self._start_ready(signals)
-            self._settle()
+            while self._unreported:
+                self._report(self._unreported[-1])
+                self._unreported.pop()
+            if is_woken and not stops:
+                self._start_ready(signals)  # what was just decided does not wait for what follows
+            for task in self._recover():
+                self._log("settled", task=task.id, state=task.state)
+                self._on_settled(task)
+            self._look_for_responses()
             if not stops:
-                self._take_over()
+                self._adopt_orphans()
                 self._start_ready(signals)
-            self._tell_of_leases()
-            self._tell_of_silence(ear)
+            self._log_troubles(listener)
         except StoreProblem as error:
             if once and not (self._active or self._unreported):
-                raise  # nobody would look again: what was to be done is not done
-            self._tell_of_store(error)
+                raise  # nobody would try again: what was to be done is not done
+            self._log_store_problem(error)
         except (NotStarted, OSError) as error:
             if isinstance(error, OSError) and not is_shortage(error.errno):
                 raise
@@ -117,46 +125,19 @@ class Worker:
                 raise
             self._hold_back(error)
         self._on_look()
-        self._leave_on_disk(stops)
-        return bool(self._active or self._unreported) or not (
-            stops or (once and not self._not_before)
-        )
 
-    # --- what happens between two waits -----------------------------------------------------------
+        if stops > 1 or (stops and self._is_drain_over()):
+            # The results are on disk: the next worker here reports them
+            way_out = "start a worker on this machine once the store is there"
+            for active in self._unreported:
+                self._log("unreported", run=active.run.id, way_out=way_out)
+            self._unreported.clear()
+        return bool(self._active or self._unreported) or not (stops or (once and not self._delays))
 
-    def _tell_of_leases(self) -> None:
-        """Say that our leases are not renewed, once for each reason.
+    # --- runs begin -------------------------------------------------------------------------------
 
-        A database that can be read need not take them.
-        """
-        before, self._trouble = self._trouble, self._supervisor.trouble
-        if self._trouble not in {None, before}:
-            self._log("store_error", error=self._trouble)
-
-    def _tell_of_silence(self, ear: Listener) -> None:
-        """Say that nobody wakes us, once for each reason: decisions then wait until we look."""
-        before, self._silence = self._silence, ear.trouble
-        if self._silence not in {None, before}:
-            self._log(
-                "cannot_listen",
-                error=self._silence,
-                way_out=f"it looks every {self._settings.poll_interval:g} s instead",
-            )
-
-    def _tell_of_store(self, error: StoreProblem, **facts: object) -> None:
-        self._log("store_error", **facts, error=error.sentence, way_out=error.way_out)
-
-    def _settle(self) -> None:
-        for task in self._recover():
-            self._log("settled", task=task.id, state=task.state)
-            self._on_settled(task)
-        self._look_for_responses()
-
-    def _take_over(self) -> None:
-        """Adopt the runs whose supervisor died and whose shim lives.
-
-        Nothing of them is started again.
-        """
+    def _adopt_orphans(self) -> None:
+        """Adopt the runs whose supervisor died and whose shim lives; nothing is started again."""
         for run in self._controller.runs.orphans():
             try:
                 active = self._supervisor.adopt(run)
@@ -167,62 +148,61 @@ class Worker:
                 self._watch(active)
 
     def _start_ready(self, signals: Signals) -> None:
+        """Start what is queued and due, as many as may be active at a time."""
         if time.monotonic() < self._held_until:
             return
+        if self._delays:
+            with self._controller.store.read() as view:
+                queued = {
+                    task_id
+                    for task_id in self._delays
+                    for found in view.tasks_like(task_id)
+                    if view.task(found).state is TaskState.QUEUED
+                }
+            self._delays = {name: delay for name, delay in self._delays.items() if name in queued}
+        now = time.monotonic()
         tries: dict[str, int] = {}
-        self._forget_pauses()
-        while self.active < self._settings.max_active and (task := self._next(tries)):
-            if signals.taken():
-                # It would be claimed, and paused at its gate: it stays queued, for the next worker
+
+        def fits(task: Task) -> bool:
+            is_due = self._delays.get(task.id, (0.0, 0))[0] <= now
+            return is_due and tries.get(task.id, 0) < _TRIES and self._supervisor.can_run(task)
+
+        while self.active < self._settings.max_active:
+            task = self._controller.store.next_queued(
+                self._pool, supervisor=self._supervisor.name, fits=fits
+            )
+            # Told to stop, it would be claimed and paused at its gate: the next worker starts it
+            if task is None or signals.count():
                 return
             tries[task.id] = tries.get(task.id, 0) + 1
             self._start(task, signals)
-
-    def _next(self, tries: dict[str, int]) -> Task | None:
-        now = time.monotonic()
-
-        def fits(task: Task) -> bool:
-            is_due = self._not_before.get(task.id, (0.0, 0.0))[0] <= now
-            return is_due and tries.get(task.id, 0) < _TRIES and self._supervisor.can_run(task)
-
-        return self._controller.store.next_queued(
-            self._pool, supervisor=self._supervisor.name, fits=fits
-        )
-
-    def _forget_pauses(self) -> None:
-        if self._not_before:
-            with self._controller.store.read() as view:
-                self._not_before = {
-                    name: when for name, when in self._not_before.items() if _is_queued(view, name)
-                }
+            now = time.monotonic()
 
     def _start(self, task: Task, signals: Signals) -> None:
         try:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.count())
         except CannotResume as error:
-            self._on_settled(
-                self._controller.tasks.give_up(task.id, why=f"{error.sentence}; {error.way_out}")
-            )
+            why = f"{error.sentence}; {error.way_out}"
+            self._on_settled(self._controller.tasks.give_up(task.id, why=why))
             self._log("given_up", task=task.id, error=error.sentence)
             return
         except WorkspaceBusy:
-            self._not_before[task.id] = (time.monotonic() + self._settings.poll_interval, _BACKOFF)
+            self._delays[task.id] = (time.monotonic() + self._settings.poll_interval, 1)
             return
         except Conflict:
             return  # another supervisor has it
         except StoreProblem:
             raise
         except NotStarted:
-            # Should it be the task after all, the others are not kept by it
+            # Should the task be the reason after all, the others are not kept by it
             self._delay(task.id, longest=_LONGEST_HOLD)
             raise
         except AdjournError as error:
-            self._log(
-                "not_started", task=task.id, error=error.sentence, again_in=self._delay(task.id)
-            )
+            again_in = self._delay(task.id)
+            self._log("not_started", task=task.id, error=error.sentence, again_in=again_in)
             return
-        if isinstance(begun, Active):
-            self._held_until, self._hold = 0.0, _BACKOFF / 2
+        if isinstance(begun, ActiveRun):
+            self._held_until, self._holds = 0.0, 0
             self._shortages.clear()
             self._log("started", run=begun.run.id)
             self._watch(begun)
@@ -232,97 +212,100 @@ class Worker:
 
     def _delay(self, task_id: str, *, longest: float = _LONGEST) -> float:
         """Try a task again later, and later still the next time; return in how many seconds."""
-        _, pause = self._not_before.get(task_id, (0.0, _BACKOFF / 2))
-        longer = min(2 * pause, longest)
-        self._not_before[task_id] = (time.monotonic() + longer, longer)
-        return longer
+        tries = self._delays.get(task_id, (0.0, 0))[1] + 1
+        pause = backoff(tries, first=_BACKOFF, longest=longest)
+        self._delays[task_id] = (time.monotonic() + pause, tries)
+        return pause
 
     def _hold_back(self, error: NotStarted | OSError) -> None:
-        """Start nothing for a while, longer each time, and log each reason once.
-
-        The machine lacks something.
-        """
-        self._hold = min(2 * self._hold, _LONGEST_HOLD)
-        self._held_until = time.monotonic() + self._hold
+        """Start nothing for a while, longer each time, because the machine lacks something."""
+        self._holds += 1
+        pause = backoff(self._holds, first=_BACKOFF, longest=_LONGEST_HOLD)
+        self._held_until = time.monotonic() + pause
         reason = error.reason if isinstance(error, NotStarted) else error.strerror or str(error)
         if reason not in self._shortages:
             self._shortages.add(reason)
             way_out = "nothing is lost: queued tasks are started once the machine can"
-            self._log("holding_back", error=reason, again_in=self._hold, way_out=way_out)
+            self._log("holding_back", error=reason, again_in=pause, way_out=way_out)
 
-    def _log_shortage(self, run: Run, why: str) -> None:
-        """Log why a call of an agent cannot be started for now."""
-        way_out = "nothing is lost: the call is started once the machine can"
-        self._log("holding_back", run=run.id, error=why, way_out=way_out)
+    # --- runs last --------------------------------------------------------------------------------
 
-    def _watch(self, active: Active) -> None:
-        self._not_before.pop(active.run.task_id, None)
+    def _watch(self, active: ActiveRun) -> None:
+        self._delays.pop(active.run.task_id, None)
         self._active[active.fileno()] = active
         self._poll.add(active.fileno())
 
-    # --- the wait ---------------------------------------------------------------------------------
+    def _unwatch(self, fd: int) -> ActiveRun:
+        self._poll.remove(fd)
+        return self._active.pop(fd)
 
-    def _wait(self, ear: Listener) -> None:
-        ready = self._poll.wait(self._patience())
-        self._is_woken = ear.fileno() in ready
-        self._tend(ready)
+    def _seconds_to_wait(self) -> float:
+        """Return when to do the next round, unless an event comes first."""
+        now = time.monotonic()
+        moments = [moment for moment, _ in self._delays.values()]
+        moments += [active.retry_at for active in self._active.values() if active.retry_at > now]
+        if self._held_until > now:
+            moments = [max(moment, self._held_until) for moment in moments]
+        if self._drain_deadline is not None and self._drain_deadline > now:
+            moments.append(self._drain_deadline)
+        waits = [max(moment - now, 0.01) for moment in moments]
+        return min([self._settings.poll_interval, self._supervisor.interval, *waits])
 
-    def _tend(self, ready: set[int]) -> None:
-        """See to the runs that have left, and to what runs beside agents.
-
-        A call may have been let through meanwhile.
-        """
+    def _advance_runs(self, ready: set[int]) -> None:
+        """End the runs that have left; of agents also start and conclude the calls."""
         for fd, active in list(self._active.items()):
             if fd not in ready and not active.is_driven:
                 continue
             try:
-                if self._supervisor.tend(active):
+                if self._supervisor.advance(active):
                     self._end(fd)
             except StoreProblem as error:
-                self._tell_of_store(error, run=active.run.id)
+                self._log_store_problem(error, run=active.run.id)
             except OSError as error:
                 if not is_shortage(error.errno):
                     raise
                 self._hold_back(error)
             except Conflict as error:
                 self._log("taken_away", run=active.run.id, error=error.sentence)
-                self._supervisor.let_go(self._unwatched(fd))
+                self._supervisor.abandon(self._unwatch(fd))
 
-    def _unwatched(self, fd: int) -> Active:
-        self._poll.remove(fd)
-        return self._active.pop(fd)
+    def _pass_on_stops(self, stops: int) -> None:
+        """Pass on requests to stop: a person's for one run, or ours for all of them."""
+        if stops and self._drain_deadline is None:
+            self._drain_deadline = time.monotonic() + self._settings.grace
+            self._log("draining", active=self.active)
+        if not self._active:
+            return
+        if stops and self._settings.drain is not Drain.PAUSE and not self._is_drain_over():
+            stops -= 1  # the runs may end in peace
+        unwanted: set[str] = set()
+        try:
+            unwanted = self._supervisor.tasks_to_stop()
+        except StoreProblem as error:
+            self._log_store_problem(error)
+        for active in self._active.values():
+            active.stop(stops + (active.run.task_id in unwanted))
 
-    def _patience(self) -> float:
-        now = time.monotonic()
-        moments = [moment for moment, _ in self._not_before.values()]
-        moments += [active.retry_at for active in self._active.values() if active.retry_at > now]
-        if self._held_until > now:
-            moments = [max(moment, self._held_until) for moment in moments]
-        if self._drain_deadline is not None and self._drain_deadline > now:
-            moments.append(self._drain_deadline)
-        return min(
-            [
-                self._settings.poll_interval,
-                self._supervisor.interval,
-                *(max(moment - now, 0.01) for moment in moments),
-            ]
-        )
+    def _is_drain_over(self) -> bool:
+        return self._drain_deadline is not None and time.monotonic() >= self._drain_deadline
+
+    # --- runs end ---------------------------------------------------------------------------------
 
     def _end(self, fd: int) -> None:
-        active = self._unwatched(fd)
-        active.leave()
+        active = self._unwatch(fd)
+        active.close()
         try:
             self._report(active)
         except (StoreProblem, OSError) as error:
             if isinstance(error, StoreProblem):
-                self._tell_of_store(error, run=active.run.id)
+                self._log_store_problem(error, run=active.run.id)
             elif is_shortage(error.errno):
                 self._hold_back(error)
             else:
                 raise
-            self._unreported.append(active)  # its result is on disk; it is told at the next look
+            self._unreported.append(active)  # its result is on disk: the next round reports it
 
-    def _report(self, active: Active) -> None:
+    def _report(self, active: ActiveRun) -> None:
         try:
             task = self._supervisor.end(active)
         except Conflict as error:
@@ -336,51 +319,26 @@ class Worker:
         self._log("left", run=active.run.id, state=task.state, **why)
         self._on_settled(task)
 
-    def _report_again(self) -> None:
-        while self._unreported:
-            self._report(self._unreported[-1])
-            self._unreported.pop()
+    # --- the log ----------------------------------------------------------------------------------
 
-    def _leave_on_disk(self, stops: int) -> None:
-        """Give up telling how runs ended, once told to stop.
+    def _log_troubles(self, listener: Listener) -> None:
+        """Log once for each reason that leases are not renewed, or that nobody wakes us.
 
-        Their results are on disk, and the next worker here tells them.
+        A database that can be read need not renew leases. Where nobody wakes us, decisions wait
+        until the next round.
         """
-        if stops > 1 or (stops and self._is_drain_over()):
-            for active in self._unreported:
-                self._log(
-                    "unreported",
-                    run=active.run.id,
-                    way_out="start a worker on this machine once the store is there",
-                )
-            self._unreported.clear()
+        before, self._lease_trouble = self._lease_trouble, self._supervisor.trouble
+        if self._lease_trouble not in {None, before}:
+            self._log("store_error", error=self._lease_trouble)
+        before, self._listener_trouble = self._listener_trouble, listener.trouble
+        if self._listener_trouble not in {None, before}:
+            way_out = f"it looks every {self._settings.poll_interval:g} s instead"
+            self._log("cannot_listen", error=self._listener_trouble, way_out=way_out)
 
-    def _heed(self, stops: int) -> None:
-        """Pass on requests to stop: a person's for one run, or ours for all of them."""
-        if stops and self._drain_deadline is None:
-            self._drain_deadline = time.monotonic() + self._settings.grace
-            self._log("draining", active=self.active)
-        if not self._active:
-            return
-        drained, unwanted = self._drained(stops), self._unwanted()
-        for active in self._active.values():
-            active.heed(drained + (active.run.task_id in unwanted))
+    def _log_store_problem(self, error: StoreProblem, **facts: object) -> None:
+        self._log("store_error", **facts, error=error.sentence, way_out=error.way_out)
 
-    def _unwanted(self) -> set[str]:
-        try:
-            return self._supervisor.unwanted()
-        except StoreProblem as error:
-            self._tell_of_store(error)
-            return set()
-
-    def _drained(self, stops: int) -> int:
-        if not stops or self._settings.drain is Drain.PAUSE or self._is_drain_over():
-            return stops
-        return stops - 1
-
-    def _is_drain_over(self) -> bool:
-        return self._drain_deadline is not None and time.monotonic() >= self._drain_deadline
-
-
-def _is_queued(view: View, task_id: str) -> bool:
-    return any(view.task(found).state is TaskState.QUEUED for found in view.tasks_like(task_id))
+    def _log_shortage(self, run: Run, why: str) -> None:
+        """Log why a call of an agent cannot be started for now."""
+        way_out = "nothing is lost: the call is started once the machine can"
+        self._log("holding_back", run=run.id, error=why, way_out=way_out)

@@ -294,7 +294,7 @@ class StoreRecords(OpensStores):
                 with store.change() as tx:
                     tx.append(an_event(facts={"number": number}))
                     if number % 2:
-                        raise ValueError  # noqa: TRY301 -- that is the point
+                        raise ValueError
             except ValueError:
                 continue
         with store.read() as view:

@@ -161,7 +161,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
 
 def _find_runner(name: str) -> "Runner":
     """Return the runner of that name. Loaded here: most who open a store only decide."""
-    from adjourn.wiring.controller import find_runner
+    from adjourn.runners import find_runner
 
     return find_runner(name)
 

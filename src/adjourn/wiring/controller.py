@@ -4,33 +4,12 @@ What runs commands, and settles what dead supervisors left.
 """
 
 from adjourn.controller.controller import Controller
-from adjourn.core.errors import Misuse
-from adjourn.ports.world import Runner
 from adjourn.wiring import is_shared, open_context
-
-DRIVERS = ("agent", "claude", "codex")
 
 
 def open_controller(root: str, *, as_worker: bool = False, for_asking: bool = False) -> Controller:
     """Open the store and return what applies the rules."""
     return Controller(open_context(root, as_worker=as_worker, for_asking=for_asking))
-
-
-def find_runner(name: str) -> Runner:
-    """Return the runner of that name."""
-    if name == "command":
-        from adjourn.runners.command import CommandRunner
-
-        return CommandRunner()
-    if name in DRIVERS:
-        from adjourn.core.policy.judgement import Effect
-        from adjourn.runners.driver import DriverRunner
-
-        # The built-in agent's process changes nothing: whatever has an effect runs beside it.
-        is_ours = name == "agent"
-        effect = Effect.READ_ONLY if is_ours else Effect.UNKNOWN
-        return DriverRunner(effect=effect, needs_session=not is_ours, makes_calls=not is_ours)
-    raise Misuse(f"no runner {name}", way_out="adjourn run --help")
 
 
 def name_of(root: str) -> str:

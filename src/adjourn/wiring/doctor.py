@@ -16,7 +16,9 @@ from adjourn.core.ask import AskKind, Principal
 from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
+from adjourn.ports.runner import RunnerKind
 from adjourn.ports.store import Store
+from adjourn.runners import RunnerNames, find_kind
 from adjourn.settings.config import read_config
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.settings.principals import principals, webhooks
@@ -190,29 +192,18 @@ def _inside(run: str | None) -> Findings:
         )
 
 
-def _claude(_: str) -> Findings:
-    from adjourn.runners.claude.check import diagnosis
-    from adjourn.runners.claude.options import PROGRAM
-    from adjourn.runners.installed import find_program
-
-    here = os.getcwd()
-    program = os.environ.get(PROGRAM) or find_program(
-        "claude", path=os.environ.get("PATH", os.defpath), workspace=here
-    )
-    if program is None:
-        yield _fine("claude", "there is none; `adjourn run --runner claude` would need it")
-    else:
-        yield _fine("claude", diagnosis(program, os.environ, workspace=here).says)
+def _agents(_: str) -> Findings:
+    """Say of each runner that starts a program what the installed one can do."""
+    for name in RunnerNames():
+        kind = find_kind(name)
+        if kind.doctor:
+            yield from _looked(name, partial(_agent, kind))
 
 
-def _codex(_: str) -> Findings:
-    from adjourn.runners.codex.check import diagnosis
-
-    found = diagnosis(os.environ, workspace=os.getcwd())
-    yield _fine(
-        "codex",
-        found.says if found else "there is none; `adjourn run --runner codex` would need it",
-    )
+def _agent(kind: RunnerKind) -> Findings:
+    says = kind.diagnose(os.environ, workspace=os.getcwd())
+    absent = f"there is none; `adjourn run --runner {kind.name}` would need it"
+    yield _fine(kind.name, says or absent)
 
 
 _BESIDE = {
@@ -223,8 +214,7 @@ _BESIDE = {
     "notifiers": _notifiers,
     "ignored": _ignored,
     "deleted": _deleted_stores,
-    "claude": _claude,
-    "codex": _codex,
+    "runners": _agents,
 }
 
 

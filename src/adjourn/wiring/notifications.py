@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,9 +17,10 @@ from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.redact import plainly
 from adjourn.core.trail.events import Happened
-from adjourn.ports.notifier import Notifier
+from adjourn.notifiers import choose_kind
+from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
-from adjourn.settings.notify import BadTable, Table, key_of, read_table
+from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
 from adjourn.settings.redaction import open_redactor
 from adjourn.supervision.notify_loop import Courier, Hint, Stop, Write, follow
 from adjourn.system import lock
@@ -70,30 +72,22 @@ def _notifiers(path: str, tables: list[Any], *, since: Milliseconds) -> list[Con
 
 def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> Configured:
     try:
-        table = read_table(content)
-        notifier, way = _way(table, directory=os.path.dirname(path))
+        table, own = read_table(content)
+        kind = choose_kind(own)
+        if not kind.takes_secret:
+            refuse_secret(table, kind=kind.name)
+        secret = partial(key_of, table, directory=os.path.dirname(path))
+        prepared = kind.prepare(own, NotifierSettings(timeout=table.timeout, secret=secret))
+        name = proper_name(table.name or prepared.name)
     except BadTable as error:
         raise _wrong(path, number, str(error)) from error
     return Configured(
-        name=table.name, on=frozenset(table.on), way=way, notifier=notifier, since=since
+        name=name,
+        on=frozenset(table.on),
+        way=prepared.shown,
+        notifier=prepared.notifier,
+        since=since,
     )
-
-
-def _way(table: Table, *, directory: str) -> tuple[Notifier, str]:
-    if table.command:
-        from adjourn.core.text.render import command_line
-        from adjourn.notifiers.command import CommandNotifier
-
-        return CommandNotifier(table.command, timeout=table.timeout), command_line(table.command)
-    from urllib.parse import urlsplit
-
-    from adjourn.notifiers.webhook import WebhookNotifier
-
-    key = key_of(table, directory=directory)
-    url = urlsplit(table.webhook)
-    return WebhookNotifier(
-        table.webhook, key=key, timeout=table.timeout
-    ), f"{url.scheme}://{url.netloc}/…"
 
 
 def _wrong(path: str, number: int, what: str) -> Misuse:

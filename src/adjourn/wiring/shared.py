@@ -312,7 +312,7 @@ def described_rights(place: str) -> str:
 def start_heart(place: str, about: About, *, supervisor: str) -> Heart:
     """Begin to say that a supervisor is alive."""
     from adjourn.stores.postgres.leases import PostgresLeases
-    from adjourn.supervision.leases import Pulse
+    from adjourn.supervision.leases import LeaseRenewal
 
     address = address_of(place)
     leases = PostgresLeases(
@@ -322,7 +322,7 @@ def start_heart(place: str, about: About, *, supervisor: str) -> Heart:
         host=socket.gethostname(),
         about=msgspec.json.encode(about),
     )
-    return Pulse(leases, supervisor=supervisor)
+    return LeaseRenewal(leases, supervisor=supervisor)
 
 
 def living_everywhere(place: str) -> dict[str, About]:

@@ -7,8 +7,7 @@ from adjourn.cli.session import Session
 from adjourn.core.call import canonical
 from adjourn.core.text.render import clipped, visible
 from adjourn.views.call import table
-from adjourn.wiring.agent_options import settings
-from adjourn.wiring.runners import options_of
+from adjourn.wiring.runners import agent_settings, options_of
 
 _WIDEST = 48  # columns of a value; all of it is in the JSON
 
@@ -27,7 +26,7 @@ def command(session: Session, *, options: tuple[str, ...]) -> None:
     A flag wins over the environment, that over the user's config, and that over what adjourn comes
     with. A project sets nothing.
     """
-    found = settings(options_of(options))
+    found = agent_settings(options_of(options))
     if session.wants_json:
         session.document({"schema_version": 1, "agent": found})
         return

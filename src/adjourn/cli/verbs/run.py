@@ -8,7 +8,14 @@ from typing import NoReturn, TypedDict, Unpack
 import click
 
 from adjourn.cli.foreground import detached, naming, report, run_to_the_end, supervising
-from adjourn.cli.options import DURATION, TAKE_A_PROMPT, Amount, CommandAfterDashes, verb
+from adjourn.cli.options import (
+    DURATION,
+    TAKE_A_PROMPT,
+    Amount,
+    AnyOf,
+    CommandAfterDashes,
+    verb,
+)
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
@@ -17,8 +24,7 @@ from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.views.next_step import command as next_command
-from adjourn.wiring.controller import DRIVERS
-from adjourn.wiring.runners import Work, command_work, prompt_work
+from adjourn.wiring.runners import DEFAULT_AGENT, RunnerNames, Work, command_work, prompt_work
 
 
 class Given(TypedDict):
@@ -56,7 +62,7 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 )
 @click.option(
     "--runner",
-    type=click.Choice(DRIVERS),
+    type=AnyOf(RunnerNames(of_agents=True)),
     help="Who works on PROMPT (default: agent, the built-in one).",
 )
 @click.option(
@@ -160,7 +166,7 @@ def _work(
     if unknown:
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
     if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
-        return prompt_work(runner or DRIVERS[0], context.args[0], options)
+        return prompt_work(runner or DEFAULT_AGENT, context.args[0], options)
     if context.args and not runner:
         # Before they are quoted, which would hide a secret from it
         words = session.redactor.words(context.args)
@@ -171,7 +177,7 @@ def _work(
     if runner or options:
         raise Misuse(
             "an agent takes one prompt, in quotes",
-            way_out=f'adjourn run --runner {runner or DRIVERS[0]} "PROMPT"',
+            way_out=f'adjourn run --runner {runner or DEFAULT_AGENT} "PROMPT"',
         )
     return _nothing()
 
@@ -199,7 +205,9 @@ def _started(
 
 def _key(spec: Spec) -> str:
     """Name what a script starts, so that the script finds it again when it is run again."""
-    return f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
+    # An agent is named as earlier versions named it: scripts of theirs may still wait for one
+    argv = spec.argv if spec.prompt is None else ("adjourn", f"_{spec.runner}")
+    return f"run:{spec.workspace}\0" + "\0".join((*argv, spec.prompt or ""))
 
 
 def _supervised(

@@ -11,7 +11,6 @@ from adjourn.core.digest import sha256
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 
-RUNNERS = ("command", "agent", "claude", "codex")
 # And the digest of a path: under this name the store keeps what was begun of a plan
 
 
@@ -20,7 +19,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     line: int
-    runner: str = "command"
+    runner: str
     command: tuple[str, ...] = ()
     prompt: str | None = None
     options: dict[str, str] = {}

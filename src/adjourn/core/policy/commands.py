@@ -142,9 +142,9 @@ def _step(words: Words, *, depth: int) -> Step:
         return _git_step(words, name)
     if reader := _WRAPPERS.get(name):
         return _wrapped(words, name, reader, depth=depth)
-    return Step(
-        words=words, starts_more=name in _STARTERS, text=_texts(words) if name in _STARTERS else ""
-    )
+    # The loader runs what it is given
+    starts_more = name in _STARTERS or name.startswith(("ld-linux", "ld-musl"))
+    return Step(words=words, starts_more=starts_more, text=_texts(words) if starts_more else "")
 
 
 # --- shells ---------------------------------------------------------------------------------------
@@ -320,7 +320,8 @@ _TOO_MANY_WAYS = (
 )
 # Programs that start another one which stands among their words, beside much else that they do.
 _STARTERS_TEXT = (
-    "apptainer asdf aws-vault bwrap bunx bundle cage capsh cgexec chamber conda crun dbus-run-session direnv distrobox "
+    "apptainer asdf aws-vault bwrap bunx bundle cage capsh cgexec chamber chronic conda crun dbus-launch dbus-run-session "
+    "direnv distrobox gosu linux32 linux64 rustup setarch start-stop-daemon su-exec systemd-inhibit "
     "docker docker-compose doppler dotenv env-cmd expect fdfind fd gdb guix hatch hyperfine kubectl lxc lldb mamba "
     "micromamba mise nerdctl nix nix-shell nodemon npm npx numactl oc op pdm perf pipenv pipx pnpm pnpx podman poetry "
     "prlimit proot rye screen sem singularity sops stdbuf tini tmux toolbox tox turbo uv uvx vagrant valgrind vault "

@@ -61,8 +61,9 @@ def _run(spec: ShimSpec, signals: Signals, *, gate: int, report: int, cgroups: s
     else:
         prepared.child.dismiss()
         interrupted = signals.count(*INTERRUPTS, KILL) > 0
-        killed = "lease" if too_late else None
-        result = ShimResult(started=False, interrupted=interrupted, killed=killed)
+        result = ShimResult(
+            started=False, interrupted=interrupted, killed="lease" if too_late else None
+        )
 
     is_written = _write_result(result, prepared, signals)
     prepared.clean_up()

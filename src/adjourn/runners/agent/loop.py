@@ -15,8 +15,8 @@ from adjourn.ports.drive import Drive
 from adjourn.runners.agent.calls import Batch
 from adjourn.runners.agent.conversation import Conversation
 from adjourn.runners.agent.interrupt import Interrupted, Stop
+from adjourn.runners.agent.model_errors import ModelGaveUp
 from adjourn.runners.agent.options import OnText, Setup
-from adjourn.runners.agent.retry import ModelGaveUp
 from adjourn.runners.agent.tools.tool import Tool
 from adjourn.runners.agent.tools.toolbox import Toolbox
 from adjourn.runners.driver import INTERRUPTED

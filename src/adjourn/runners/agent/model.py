@@ -41,8 +41,8 @@ from adjourn.core.agent.transcript import (
     Usage,
     User,
 )
+from adjourn.runners.agent.model_errors import ModelGaveUp, ModelStumbled
 from adjourn.runners.agent.options import Setup
-from adjourn.runners.agent.retry import ModelGaveUp, ModelStumbled
 from adjourn.runners.agent.tools.tool import Tool
 
 
@@ -125,7 +125,7 @@ _MILLION = Decimal(1_000_000)
 _HERE = ("127.0.0.1", "::1", "localhost")
 
 
-class Line:
+class Client:
     """A line to one model: opened at the first question, kept for the next, closed when the agent leaves."""
 
     def __init__(self, setup: Setup, runner: asyncio.Runner | None = None) -> None:

@@ -6,7 +6,7 @@ Nothing of it stays but what was imported and built: the line is hung up, the se
 import asyncio
 
 from adjourn.core.agent.transcript import Assistant, Message, ToolCall, ToolResult, User
-from adjourn.runners.agent.model import Line
+from adjourn.runners.agent.model import Client
 from adjourn.runners.agent.options import PROVIDERS, Setup
 from adjourn.runners.agent.tools.toolbox import FINISH
 
@@ -30,7 +30,7 @@ def _ask(provider: str, answer: bytes) -> None:
     runner = asyncio.Runner()
     server = runner.run(asyncio.start_server(_Player(answer).play, "127.0.0.1"))
     address, port = server.sockets[0].getsockname()[:2]
-    line = Line(
+    line = Client(
         Setup(model=f"{provider}:rehearsal", base_url=f"http://{address}:{port}/v1", timeout=10.0),
         runner,
     )

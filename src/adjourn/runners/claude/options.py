@@ -11,10 +11,11 @@ from uuid import UUID
 import msgspec
 
 from adjourn.core.errors import CannotResume, Misuse
+from adjourn.ports.runner import NO_TABLE, ConfigTable
 from adjourn.runners.options import split
 
 PROVIDER = "claude"
-PROGRAM = "ADJOURN_CLAUDE"  # the variable that says which program it is
+VARIABLE = "ADJOURN_CLAUDE"  # the variable that says which program it is
 OLDEST = (2, 1, 89)  # the first that can defer a call
 # The first that takes a broken hook for a no, whatever its permission mode
 OLDEST_THAT_BLOCKS = (2, 1, 295)
@@ -108,17 +109,16 @@ class Setup(
     trust_project: bool = False  # whether what the workspace's own .claude and .mcp.json say counts
 
 
-def read_setup(given: Mapping[str, str], inherited: Mapping[str, str]) -> Setup:
-    """Return the setup that options ask for.
-
-    Which program it is may also be said once and for all, in the environment.
-    """
+def read_options(
+    given: Mapping[str, str], environment: Mapping[str, str], _: ConfigTable = NO_TABLE
+) -> Setup:
+    """Return the setup that options ask for. The environment may name the program."""
     unknown = given.keys() - {"program", "model", "arguments", "trust-project"}
     if unknown:
         way_out = "--option program=PATH, model=NAME, arguments=WORDS, trust-project=true"
         raise Misuse(f"Claude Code has no option {min(unknown)}", way_out=way_out)
     setup = Setup(
-        program=given.get("program") or inherited.get(PROGRAM) or "claude",
+        program=given.get("program") or environment.get(VARIABLE) or "claude",
         arguments=tuple(split(given.get("arguments", ""))),
         model=given.get("model") or None,
         trust_project=_is_yes(given.get("trust-project", "false")),

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from adjourn.core.agent.transcript import ToolCall
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.bounds import OutOfBounds, Place
-from adjourn.runners.agent.tools.plugins import Foreign, as_tool
+from adjourn.runners.agent.tools.plugins import as_tool
 from adjourn.runners.agent.tools.read import LOOKING
 from adjourn.runners.agent.tools.tool import (
     Arguments,
+    ForeignTool,
     Tool,
     ToolFailed,
     require_arguments,
@@ -96,7 +97,7 @@ class Toolbox:
 
 def toolbox(
     setup: Setup,
-    foreign: Sequence[Foreign],
+    foreign: Sequence[ForeignTool],
     *,
     workspace: str,
     directories: Sequence[str] = (),
