@@ -2,6 +2,7 @@
 
 from typing import TypedDict, Unpack
 
+from adjourn.controller.standing import note_reach
 from adjourn.controller.transaction import ADJOURN, Transaction, approved_command, is_blocked
 from adjourn.core.ask import AskKind, Terms
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
@@ -45,19 +46,33 @@ class Approval(TypedDict, total=False):
 
 def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
     """Apply what a run's exit meant."""
-    is_left_open = isinstance(outcome, Waits | WantsApproval) or (
-        isinstance(outcome, Completed) and task.spec.review
-    )
+    wants_review = isinstance(outcome, Completed) and task.spec.review
+    is_left_open = isinstance(outcome, Waits | WantsApproval) or wants_review
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
-    if task.spec.is_driven and _is_in_doubt(tx, task, run, outcome):
-        return _doubt(tx, task, run)
+    # A call of an agent may have run while nobody saw it end: a person says what became of it. Of
+    # one that its agent was told to stop, and stopped, it is known that it has failed.
+    if task.spec.is_driven:
+        handed_out = any(
+            call.claimed_by == run.id for call in tx.rows.calls_in(task.id, CallState.EXECUTING)
+        )
+        is_stopped = isinstance(outcome, Interrupted) and not outcome.died
+        if tx.rows.calls_in(task.id, CallState.UNCERTAIN) or (handed_out and not is_stopped):
+            tx.move_call(task.id, run.call, CallMove.FINISH)
+            close_calls(tx, task, run, CallMove.LOSE)
+            for call in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
+                task = ask_about(tx, task, run, call)
+            doubt, pause = "nobody saw what became of a call", PauseReason.INPUT_REQUIRED
+            return end_run(tx, task, run, Move.LOSE, reason=pause, message=doubt)
+
     close_calls(tx, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
         case Completed(message=message):
             tx.withdraw_calls(task)
             tx.move_call(task.id, run.call, CallMove.FINISH)
-            return _complete(tx, task, run, message=message)
+            if not task.spec.review:
+                return end_run(tx, task, run, Move.COMPLETE, message=message)
+            return _ask_for_review(tx, task, run, message=message)
         case Failed(reason=reason):
             tx.withdraw_asks(task)
             tx.move_call(task.id, run.call, CallMove.FAIL)
@@ -82,29 +97,6 @@ def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[C
         call for call in tx.rows.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id
     ]
     return [tx.move(call, move) for call in handed_out]
-
-
-def _is_in_doubt(tx: Transaction, task: Task, run: Run, outcome: Outcome) -> bool:
-    """Say whether a call of an agent may have run, and nobody saw it end.
-
-    One that was interrupted in good order has failed.
-    """
-    if tx.rows.calls_in(task.id, CallState.UNCERTAIN):
-        return True
-    handed_out = any(
-        call.claimed_by == run.id for call in tx.rows.calls_in(task.id, CallState.EXECUTING)
-    )
-    return handed_out and not (isinstance(outcome, Interrupted) and not outcome.died)
-
-
-def _doubt(tx: Transaction, task: Task, run: Run) -> Task:
-    """End a run of an agent some of whose calls nobody saw end."""
-    tx.move_call(task.id, run.call, CallMove.FINISH)
-    close_calls(tx, task, run, CallMove.LOSE)
-    for call in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
-        task = ask_about(tx, task, run, call)
-    message = "nobody saw what became of a call"
-    return end_run(tx, task, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
 def ask_about(tx: Transaction, task: Task, run: Run, call: Call) -> Task:
@@ -150,11 +142,10 @@ def ask_for_approval(
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 
-def _complete(tx: Transaction, task: Task, run: Run, *, message: str | None) -> Task:
-    """End a run whose work is done, or ask first whether it is good."""
-    if not task.spec.review:
-        return end_run(tx, task, run, Move.COMPLETE, message=message)
-    from adjourn.core.review import CHOICES, REVIEW  # seldom: most work is not reviewed
+def _ask_for_review(tx: Transaction, task: Task, run: Run, *, message: str | None) -> Task:
+    """End a run whose work is done by asking whether it is good."""
+    # Loaded here: most work is not reviewed, and resuming is a hot path
+    from adjourn.core.review import CHOICES, REVIEW
 
     prompt = f"is the work of {task.spec.item or task.id} good?"
     _, asked = tx.open_ask(
@@ -185,9 +176,8 @@ def fail_to_start(tx: Transaction, task: Task, run: Run, *, why: str, tries: int
     if task.tries + 1 < tries or task.wish:
         return release(tx, tx.save(task, tries=task.tries + 1), run, why=why)
     tx.move_call(task.id, run.call, CallMove.FAIL)
-    return end_run(
-        tx, task, run, Move.FAIL, message=f"it could not be started in {tries} tries: {why}"
-    )
+    message = f"it could not be started in {tries} tries: {why}"
+    return end_run(tx, task, run, Move.FAIL, message=message)
 
 
 def lose(tx: Transaction, task: Task, run: Run, *, proof: str = "") -> Task:
@@ -203,21 +193,8 @@ def lose(tx: Transaction, task: Task, run: Run, *, proof: str = "") -> Task:
         )
     prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
     _, asked = tx.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
-    return end_run(
-        tx,
-        asked,
-        run,
-        Move.LOSE,
-        reason=PauseReason.INPUT_REQUIRED,
-        message="lost without a trace",
-    )
-
-
-def _note_reach(tx: Transaction, task: Task, run: Run) -> None:
-    if task.spec.is_driven:
-        from adjourn.controller.standing import note_reach  # only agents have conversations
-
-        note_reach(tx, task, run)
+    message, reason = "lost without a trace", PauseReason.INPUT_REQUIRED
+    return end_run(tx, asked, run, Move.LOSE, reason=reason, message=message)
 
 
 def end_run(
@@ -231,7 +208,8 @@ def end_run(
     next_call: Call | None = None,
 ) -> Task:
     """Close a run and move its task. What it is to run next is told with its digest."""
-    _note_reach(tx, task, run)
+    if task.spec.is_driven:
+        note_reach(tx, task, run)
     tx.save_run(
         run,
         state=_RUN_STATES[move],

@@ -6,6 +6,7 @@ from adjourn.controller import gate
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.runs import Runs
+from adjourn.controller.standing import begin_anew, reach_of
 from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_after
 from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
@@ -73,8 +74,6 @@ class Tasks:
         self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None
     ) -> Task:
         """Start a new task with the conversation of another, at a checkpoint or as it is now."""
-        from adjourn.controller.standing import reach_of  # seldom needed
-
         self._context.trust.authorise(by, "start")
         with self._context.store.read() as view:
             task = view.task(task_id)
@@ -286,31 +285,17 @@ class Tasks:
             raise Conflict(
                 f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
             )
-        self._require_session(tx.rows, task)
+        # Without the provider's session there is nothing to go on from, and nothing else is started
+        run = tx.rows.run(task.id, task.runs) if task.runs else None
+        runner = self._context.find_runner(task.spec.runner)
+        if run and not run.resumable and runner.needs_session:
+            ref = f"session {run.session_ref} was not saved"
+            sentence = (
+                f"task {task.id} (run {run.id}) cannot be resumed: {task.spec.runner}:"
+                f" {ref if run.session_ref else 'it had no session yet'} when it was interrupted"
+            )
+            raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
         return self._queue(tx, task, Move.RESUME, by=by)
-
-    def _require_session(self, view: View, task: Task) -> None:
-        """Refuse to go on where the provider's session is not there to go on from.
-
-        Nothing is started in its place.
-        """
-        run = view.run(task.id, task.runs) if task.runs else None
-        if (
-            run is None
-            or run.resumable
-            or not self._context.find_runner(task.spec.runner).needs_session
-        ):
-            return
-        ref = (
-            f"session {run.session_ref} was not saved"
-            if run.session_ref
-            else "it had no session yet"
-        )
-        sentence = (
-            f"task {task.id} (run {run.id}) cannot be resumed:"
-            f" {task.spec.runner}: {ref} when it was interrupted"
-        )
-        raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
     def _queue(self, tx: Transaction, task: Task, move: Move, *, by: Principal) -> Task:
         """Queue a task that a person wants to go on.
@@ -329,8 +314,6 @@ class Tasks:
         self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None
     ) -> Task:
         """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
-        from adjourn.controller.standing import begin_anew  # seldom needed
-
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
             self._context.trust.authorise_change(tx.rows, by, "restart", task)
