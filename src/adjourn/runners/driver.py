@@ -20,7 +20,7 @@ _SIGNALS = 128  # a shell, and who catches a signal, adds its number to this
 
 
 class DriverRunner:
-    """Knows that a driver asks in the store, says in the store what it did, and leaves with a plain exit code."""
+    """Knows what the exit of a driver means, which asks and reports in the store."""
 
     def __init__(self, *, effect: Effect, needs_session: bool, makes_calls: bool) -> None:
         self.effect = effect

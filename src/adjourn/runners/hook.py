@@ -1,4 +1,4 @@
-"""How a call that an agent is about to make reaches the driver of its run, and the answer returns."""
+"""How a call that an agent is about to make reaches the driver of its run, and the answer it."""
 
 import os
 import selectors
@@ -18,7 +18,10 @@ BLOCKS = 2  # the exit code that Claude Code takes for a no, whatever its settin
 PATIENCE = 890.0  # seconds; a little less than Claude Code gives its hooks
 _LARGEST = 64 * 1024 * 1024
 _PIECE = 65_536
-REPLACED = "the socket at which the calls of this run wait was replaced: a process inside the run can have done that"
+REPLACED = (
+    "the socket at which the calls of this run wait was replaced: a process inside the run "
+    "can have done that"
+)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +128,7 @@ def proof_of(seal: str) -> str:
 
 
 def ask(place: str, request: bytes) -> bytes:
-    """Take a hook's input to the driver that listens in that place, and return what to print, or raise.
+    """Send a hook's input to the driver that listens in that directory; return what to print.
 
     For a sealed yes, that is the proof of the seal and nothing else: what is broken cannot know it.
     """
@@ -188,7 +191,7 @@ class WaitingHook:
         A hook that is gone was killed, which is a no. A seal shows who spoke.
         """
         said = msgspec.json.encode(answer)
-        self._line.setblocking(True)  # noqa: FBT003 -- the name that the standard library gave it
+        self._line.setblocking(True)  # noqa: FBT003 -- its only argument
         if not self._listener.is_own:  # whoever asks may stand between us and the hook
             self._line.close()
             return said.decode()
@@ -215,7 +218,7 @@ class HookListener:
         _use_socket(place, self._listener.bind)
         self._listener.listen(64)
         self._identity = _identity(self._path)
-        self._listener.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
+        self._listener.setblocking(False)  # noqa: FBT003 -- its only argument
         selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._asking: set[WaitingHook] = set()
         self.heard: list[WaitingHook] = []
@@ -226,7 +229,7 @@ class HookListener:
             if not _is_below_us(line):
                 line.close()
                 return
-            line.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
+            line.setblocking(False)  # noqa: FBT003 -- its only argument
             asked = WaitingHook(line, self)
             self._asking.add(asked)
             self._selector.register(line, selectors.EVENT_READ, lambda: self._read(asked))

@@ -175,7 +175,7 @@ def carry_out(call_id: str) -> int:
 
 
 def ask_driver(request: bytes) -> bytes:
-    """Take the input of a hook to the driver of the run that it belongs to, and return what to print, or raise."""
+    """Send the input of a hook to the driver of its run, and return what to print, or raise."""
     run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
     if not run_id or not root:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own")

@@ -1,7 +1,6 @@
 """Puts a supervisor together."""
 
 import os
-from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -11,13 +10,16 @@ from adjourn.controller.controller import Controller
 from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
 from adjourn.core.task import TRIES, Task
+from adjourn.core.text.redact import Redactor
 from adjourn.ports.leases import Heart
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import About
+from adjourn.runners import DEFAULT_AGENT
 from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.worker import Log, Worker
+from adjourn.views.commands import CommandWriter
 from adjourn.wiring import is_shared, new_id, now
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.outside_runs import place_if_any
@@ -89,7 +91,8 @@ def _keep_warm(supervisor: Supervisor, forks: ForkServer, *, root: str) -> None:
 
     modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
     supervisor.keep_warm(
-        Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code)
+        Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code),
+        runner=DEFAULT_AGENT,
     )
 
 
@@ -127,9 +130,9 @@ def open_worker(
     *,
     pool: str,
     log: Log,
-    on_settled: Callable[[Controller, Task], None],
-    on_look: Callable[[Controller, int], None],
-) -> tuple[Supervisor, Worker]:
+    commands: CommandWriter,
+    redactor: Redactor,
+) -> tuple[Controller, Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(
         pid=os.getpid(),
@@ -145,12 +148,11 @@ def open_worker(
             "store_slow", error=sentence, way_out=way_out
         )
 
-    def look() -> None:
+    def check_store() -> None:
         if _identity(root) != known:
             raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
         if isinstance(controller.store, SqliteStore):
             controller.store.require_in_place()
-        on_look(controller, worker.active)
 
     is_noted = False
 
@@ -167,13 +169,15 @@ def open_worker(
         supervisor,
         settings=settings,
         log=log,
-        on_settled=lambda task: on_settled(controller, task),
+        root=root,
+        commands=commands,
+        redactor=redactor,
         recover=settle,
         look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
-        on_look=look,
+        check_store=check_store,
         pool=pool,
     )
-    return supervisor, worker
+    return controller, supervisor, worker
 
 
 def _identity(root: str) -> tuple[int, int] | None:

@@ -14,8 +14,8 @@ def command(session: Session, *, task: str) -> int:
 
     Its open asks are withdrawn.
     """
-    controller = session.controller
+    controller = session.open_controller()
+    by = session.principal(controller.decisions)
     return stop(
-        session,
-        controller.tasks.cancel(controller.decisions.find_task(task).id, by=session.principal),
+        session, controller, controller.tasks.cancel(controller.decisions.find_task(task).id, by=by)
     )

@@ -11,8 +11,8 @@ from adjourn.cli.verbs._stop import stop
 @click.argument("task", metavar="ID")
 def command(session: Session, *, task: str) -> int:
     """Interrupt a running task and wait until its process has left. It can be resumed."""
-    controller = session.controller
+    controller = session.open_controller()
+    by = session.principal(controller.decisions)
     return stop(
-        session,
-        controller.tasks.pause(controller.decisions.find_task(task).id, by=session.principal),
+        session, controller, controller.tasks.pause(controller.decisions.find_task(task).id, by=by)
     )

@@ -26,10 +26,16 @@ _LONGEST_GRACE = 3600
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 PLAN_KEYS = {
-    "workspace": "Where its tasks run, as a path relative to the plan's file. Without it, the directory of that file.",
+    "workspace": (
+        "Where its tasks run, as a path relative to the plan's file. Without it, the "
+        "directory of that file."
+    ),
     "review": "`true`: stop after each task, for a person to look at what it did.",
     "pause_on_approval": "`true`: no command starts before the policy or a person has let it.",
-    "task": "The tasks, each a table `[[task]]`. Of those that are ready, the one that stands first is started first.",
+    "task": (
+        "The tasks, each a table `[[task]]`. Of those that are ready, the one that stands "
+        "first is started first."
+    ),
 }
 TASK_KEYS = {
     "id": "Its name in the plan: letters, digits, `.`, `-`, `_`.",
@@ -37,11 +43,16 @@ TASK_KEYS = {
     "prompt": "What an agent is told.",
     "runner": "Who does it: {runners}. Without it, `{command}` where there is a `command`, else "
     "`{agent}`.",
-    "options": 'Settings of an agent\'s runner, as `--option` of `run` takes them: `{ model = "…" }`.',
+    "options": (
+        'Settings of an agent\'s runner, as `--option` of `run` takes them: `{ model = "…" }`.'
+    ),
     "needs": 'The ids of the tasks that must have succeeded before it starts: `["build"]`.',
     "review": "As above, for this task alone.",
     "pause_on_approval": "As above, for this task alone.",
-    "grace": "How many seconds it may take to leave when it is interrupted, before it is killed. Without it, 5.",
+    "grace": (
+        "How many seconds it may take to leave when it is interrupted, before it is killed. "
+        "Without it, 5."
+    ),
 }
 """What each key means, for the reference, which puts in the names of the runners."""
 

@@ -125,7 +125,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next(self) -> Stand | None:
-        """What to do now: what runs already, else the first that can start, unless a person is to be heard first."""
+        """What to do now: what runs, else the first that can start; None if a person is first."""
         if any(stand.holds_the_plan for stand in self.stands):
             return None
         running = [stand for stand in self.stands if stand.state is ItemState.RUNNING]

@@ -99,7 +99,7 @@ def _tools(drive: Drive, setup: Setup) -> bytes:
 
 
 def carry_out(task: Task, call: Call, *, tools: bytes | None, directories: Sequence[str]) -> int:
-    """Carry out one call that was let through, say what came of it on stdout, and return how it went."""
+    """Carry out one call that was let through, print its result, and return the exit code."""
     box = _toolbox(task, _setup(task), tools or b"[]", directories)
     try:
         words, code = box.carry_out(call.tool, dict(arguments_of(call.body))), exits.COMPLETED

@@ -17,8 +17,10 @@ from adjourn.runners.options import refuse_wrong
 
 PROVIDERS = ("openai", "anthropic")
 INSTRUCTIONS = (
-    "You work in a directory on a person's machine, through the tools that you are given. Paths are relative to that directory. "
-    "A person may have to approve a call; a call that was not approved gives TOOL_CALL_REJECTED, with the reason below it if "
+    "You work in a directory on a person's machine, through the tools that you are "
+    "given. Paths are relative to that directory. "
+    "A person may have to approve a call; a call that was not approved gives "
+    "TOOL_CALL_REJECTED, with the reason below it if "
     "there is one: do not try to get round it."
 )
 FINISH = " When the work is done, call finish. Words without a tool call reach a person, who will answer."

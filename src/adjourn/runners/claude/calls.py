@@ -1,4 +1,4 @@
-"""Holds the calls of Claude Code until all calls of their message are known, and answers their hooks.
+"""Holds the calls of Claude Code until all of their message are known, and answers their hooks.
 
 The calls of a message are put before the policy together.
 """
@@ -383,7 +383,7 @@ class HeldCalls:
         return self._fate(request, held, context=self.news(but=held.call.tool_call_id))
 
     def _propose_anew(self, request: Request, *, context: str | None = None) -> Answer:
-        """Ask again for a call whose ask was taken back, by an interrupt or a change of what it would do."""
+        """Ask again for a call whose ask was taken back, by an interrupt or a change."""
         if request.tool_name == ASK_USER:
             held = self._ask(request)
         else:
@@ -395,7 +395,7 @@ class HeldCalls:
         return self._answer_to_member(request)
 
     def news(self, *, but: str = "") -> str | None:
-        """Tell the model what became of all that was held, but for the call of that name or the questions of that fingerprint."""
+        """Tell the model what became of all that was held, but for that call or those questions."""
         names = [name for name in self.memory.untold if name != but]
         held = [each for name in names if (each := self._drive.held(name))]
         answered = self._answered_questions() if self.memory.questions else {}
@@ -531,7 +531,7 @@ def _text_of(content: bytes) -> str:
 
 
 def _as_asked(called: Called, asked: Request | None, *, like: Request) -> Request:
-    """Return what the hook says of a call, or what the stream says where the hook has not asked yet."""
+    """Return what the hook says of a call, or the stream if the hook has not asked yet."""
     if asked:
         return asked
     return Request(

@@ -161,7 +161,10 @@ class ClaudeDriver:
 
     def _cannot_resume(self, why: str) -> CannotResume:
         task, run = self._drive.task, self._drive.run
-        sentence = f"task {task.id} (run {run.id}) cannot be resumed: {PROVIDER}, session {self._session}: {why}"
+        sentence = (
+            f"task {task.id} (run {run.id}) cannot be resumed: {PROVIDER}, session "
+            f"{self._session}: {why}"
+        )
         return CannotResume(
             f"{sentence}; adjourn restart {task.id} begins anew",
             way_out=f"adjourn restart {task.id}",
@@ -372,7 +375,10 @@ class ClaudeDriver:
     def _why(self) -> str:
         """Say why the program did not do its work."""
         if self._calls.unheard:
-            return f"the hook of call {self._calls.unheard} did not reach adjourn: nothing of it was run"
+            return (
+                f"the hook of call {self._calls.unheard} did not reach adjourn: nothing of it "
+                "was run"
+            )
         result, code = self._result, self._exit_code
         said = self._program.complaints.strip().rpartition("\n")[2] if self._program else ""
         if self._calls.memory.started and _NO_SESSION in said:

@@ -60,10 +60,11 @@ class HeldCalls:
         return may_run and self._hand_out([each.item for each in wanted], calls)
 
     def placed(self, wanted: Wanted, rollout: Rollout) -> Wanted:
-        """Add to a command what its request does not tell: which shell reads it, where, and whether inside the sandbox.
+        """Add to a command what its request does not tell: its shell, its directory, its sandbox.
 
-        Some versions tell a hook the `workdir` of the call, others the directory of the thread, which is the
-        workspace. What a script of the model calls is not in the thread's file: nobody knows how it would run.
+        Some versions tell a hook the `workdir` of the call, others the directory of the thread,
+        which is the workspace. What a script of the model calls is not in the thread's file:
+        nobody knows how it would run.
         """
         if wanted.tool != SHELL_TOOL:
             return wanted
@@ -165,7 +166,7 @@ class HeldCalls:
                 self._handed_out.close(item, refused)
 
     def running(self, rollout: Rollout, items: Mapping[str, Item]) -> list[str]:
-        """Return the calls that are known to run still, some of them while the model has gone on."""
+        """Return the calls that still run, some of them while the model has gone on."""
         return [
             name
             for name in self._handed_out.calls

@@ -252,12 +252,12 @@ class Channel:
 
     @property
     def _stdin(self) -> int:
-        assert self._child.stdin  # noqa: S101 -- it was asked for above, which the type does not say
+        assert self._child.stdin  # noqa: S101 -- it is a pipe
         return self._child.stdin.fileno()
 
     @property
     def _stdout(self) -> int:
-        assert self._child.stdout  # noqa: S101 -- it was asked for above, which the type does not say
+        assert self._child.stdout  # noqa: S101 -- it is a pipe
         return self._child.stdout.fileno()
 
 

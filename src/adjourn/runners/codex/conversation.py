@@ -122,7 +122,7 @@ class Conversation:
         self.usage: Usage | None = None
 
     def next(self, *, patience: float | None = None) -> Event | None:
-        """Return what has to be acted on next, or nothing if nothing is said for so many seconds."""
+        """Return what has to be acted on next, or None if nothing comes for so many seconds."""
         silence = self._setup.silence
         while True:
             if self._requests and self._is_whole():

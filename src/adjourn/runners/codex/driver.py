@@ -91,7 +91,7 @@ class CodexDriver:
         self._launch.interrupts.make()
 
     def kill(self) -> None:
-        """End Codex before we end: a hook that gets no answer is a no, and its model would go on."""
+        """End Codex before we end: a hook without an answer is a no, and its model would go on."""
         if self._live:
             self._live.thread.kill()
 
@@ -262,7 +262,7 @@ class CodexDriver:
         return self._end(live, live.talk.message)
 
     def _conclude(self, live: _Live, last_words: str) -> int:
-        """End a run that was paused in the moment between the model's last words and the end of its turn."""
+        """End a run that was paused between the model's last words and the end of its turn."""
         say(last_words)
         return self._end(live, last_words)
 

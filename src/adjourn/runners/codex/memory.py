@@ -114,7 +114,10 @@ class MemoryKeeper:
         if copy:
             put_back(path, copy, prompt=self._prompt)
         if not self.rollout(path).read_on().has_prompt:
-            why = f"the file of Codex thread {self.memory.thread} is gone, or the task is not in it: {path}"
+            why = (
+                f"the file of Codex thread {self.memory.thread} is gone, or the task is not "
+                f"in it: {path}"
+            )
             raise CannotResume(why, way_out=f"adjourn restart {self._drive.task.id}")
 
     def note_session(self, rollout: Rollout) -> None:

@@ -124,5 +124,5 @@ def _client(server: Server, *, workspace: str) -> Client:
 
 
 def _filled(text: str) -> str:
-    """Put variables of the environment in their places, so that secrets need not be written down."""
+    """Put in the variables of the environment, so that no file has to hold secrets."""
     return re.sub(r"\$\{(\w+)\}", lambda found: os.environ.get(found[1], ""), text)

@@ -20,14 +20,17 @@ _LONGEST_NAME = 64
 
 
 def look_up(setup: Setup, *, workspace: str) -> list[ForeignTool]:
-    """Ask every server and every installed package which tools it has, or say which one cannot be asked."""
+    """Return the tools of every server and every installed package, or raise Misuse."""
     found: list[ForeignTool] = []
     for name, server in setup.servers.items():
         try:
             # Brings the mcp package, so only where there is a server
             from adjourn.runners.agent.tools import mcp
         except ModuleNotFoundError as error:
-            sentence = f"the MCP server {name} needs what is not installed: {error.name}; pip install 'adjourn[mcp]'"
+            sentence = (
+                f"the MCP server {name} needs what is not installed: {error.name}; pip "
+                "install 'adjourn[mcp]'"
+            )
             raise Misuse(sentence, way_out="pip install 'adjourn[mcp]'") from error
         found += mcp.tools_of(name, server, workspace=workspace)
     if setup.functions:

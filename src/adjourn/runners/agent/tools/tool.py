@@ -71,4 +71,7 @@ def capped(words: str, limit: int, *, of: str) -> str:
         return words
     tail = limit // 4
     left_out = len(words) - limit
-    return f"{words[: limit - tail]}\n[{left_out} of {len(words)} characters of {of} left out here]\n{words[-tail:]}"
+    return (
+        f"{words[: limit - tail]}\n[{left_out} of {len(words)} characters of {of} left out "
+        f"here]\n{words[-tail:]}"
+    )

@@ -40,7 +40,10 @@ ASK = Tool(
 )
 RUN_COMMAND = Tool(
     name="run_command",
-    description="Run a command line with /bin/sh in the workspace. Its input is empty; output and exit code come back.",
+    description=(
+        "Run a command line with /bin/sh in the workspace. Its input is empty; output and "
+        "exit code come back."
+    ),
     schema=schema(
         ["command"],
         command=text("the command line"),
@@ -66,7 +69,7 @@ class Toolbox:
         self._by_name = {tool.name: tool for tool in tools}
 
     def prepared(self, call: ToolCall) -> tuple[Tool, Arguments]:
-        """Return the tool of a call, and its arguments with what a person should see, or say why it cannot be made."""
+        """Return the tool of a call, and its arguments with what a person should see, or raise."""
         tool = self.named(call.name)
         if isinstance(call.arguments, str):
             raise ToolFailed(f"the arguments of {call.name} are not a JSON object")
