@@ -138,7 +138,7 @@ def fill(
             clock=now,
             new_id=_new_id,
             find_runner=find_runner,
-            processes=LocalProcesses(str(root)),
+            open_processes=lambda: LocalProcesses(str(root)),
             open_gate=lambda: open_gate(str(root)),
             authoriser=FileAuthoriser(str(root)),
             signatures=FileSignatures(str(root)),

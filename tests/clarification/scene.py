@@ -82,7 +82,7 @@ class Scene:
                 clock=self.now,
                 new_id=self._new_id,
                 find_runner=lambda _: CommandRunner(),
-                processes=NoProcesses(),
+                open_processes=lambda: NoProcesses(),
                 open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
                 **everybody(),
             )

@@ -147,7 +147,7 @@ def where_everybody_may(root: str) -> Controller:
             clock=now,
             new_id=new_id,
             find_runner=find_runner,
-            processes=LocalProcesses(root),
+            open_processes=lambda: LocalProcesses(root),
             open_gate=lambda: open_gate(root),
             **everybody(),
         )

@@ -51,7 +51,7 @@ class Office:
             clock=lambda: self.now,
             new_id=new_id or Ids(),
             find_runner=find_runner,
-            processes=self.processes,
+            open_processes=lambda: self.processes,
             open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
             **(everybody() | trust),
         )

@@ -254,7 +254,7 @@ class World:
                 clock=lambda: self.now,
                 new_id=self._ids,
                 find_runner=lambda _: CommandRunner(),
-                processes=self.processes,
+                open_processes=lambda: self.processes,
                 open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
                 **everybody(),
             )

@@ -9,7 +9,19 @@ from adjourn.controller.trust import Trust
 from adjourn.core.ask import Ask
 from adjourn.core.task import Run
 from adjourn.ports.store import Store
-from adjourn.ports.world import Authoriser, Clock, FindRunner, Gate, NewId, Processes, Signatures
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
+    from adjourn.ports.world import (
+        Authoriser,
+        Clock,
+        FindRunner,
+        Gate,
+        NewId,
+        Processes,
+        Signatures,
+    )
 
 
 class Context:
@@ -19,25 +31,30 @@ class Context:
         self,
         store: Store,
         *,
-        clock: Clock,
-        new_id: NewId,
-        find_runner: FindRunner,
-        processes: Processes,
-        open_gate: Callable[[], Gate],
-        authoriser: Authoriser,
-        signatures: Signatures,
+        clock: "Clock",
+        new_id: "NewId",
+        find_runner: "FindRunner",
+        open_processes: "Callable[[], Processes]",
+        open_gate: "Callable[[], Gate]",
+        authoriser: "Authoriser",
+        signatures: "Signatures",
     ) -> None:
         self.store = store
         self.clock = clock  # shared by everybody who shares the store
         self.new_id = new_id
         self.find_runner = find_runner
-        self.processes = processes
         self.trust = Trust(authoriser)
         self.signatures = signatures
+        self._open_processes = open_processes
         self._open_gate = open_gate
 
     @cached_property
-    def gate(self) -> Gate:
+    def processes(self) -> "Processes":
+        """What knows the processes of this machine. Made on first use, as most only decide."""
+        return self._open_processes()
+
+    @cached_property
+    def gate(self) -> "Gate":
         """What judges commands by policies and files. Made on first use: few commands need it."""
         return self._open_gate()
 

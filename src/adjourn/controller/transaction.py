@@ -41,7 +41,11 @@ from adjourn.core.task import (
 )
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Change, View
-from adjourn.ports.world import NewId
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
+    from adjourn.ports.world import NewId
 
 ADJOURN = "adjourn"
 POLICY = "policy"
@@ -77,7 +81,7 @@ class Asked(TypedDict, total=False):
 class Transaction:
     """One transaction of the store, at one moment."""
 
-    def __init__(self, rows: Change, *, now: int, new_id: NewId) -> None:
+    def __init__(self, rows: Change, *, now: int, new_id: "NewId") -> None:
         self.rows = rows
         self.now = now
         self.new_id = new_id

@@ -18,7 +18,11 @@ from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.task import Task, task_of_run
 from adjourn.core.trail.receipt import Receipt, receipt_of
 from adjourn.ports.store import Change, View
-from adjourn.ports.world import Authoriser
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
+    from adjourn.ports.world import Authoriser
 
 _EVENTS_PER_REPLY = 2  # at most so many are written with the one that settles an ask
 
@@ -26,7 +30,7 @@ _EVENTS_PER_REPLY = 2  # at most so many are written with the one that settles a
 class Trust:
     """Asks the authoriser, which knows the scopes. An authoriser that fails has denied."""
 
-    def __init__(self, authoriser: Authoriser) -> None:
+    def __init__(self, authoriser: "Authoriser") -> None:
         self._authoriser = authoriser
 
     def caller(self) -> str:

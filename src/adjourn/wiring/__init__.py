@@ -13,8 +13,6 @@ from adjourn.controller.decisions import Decisions
 from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.process import processes
-from adjourn.process.processes import About
 from adjourn.settings.find_store import (
     ADDRESS,
     STORE,
@@ -29,13 +27,14 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # starting is a hot path
     from adjourn.core.clarification import Left
-    from adjourn.ports.world import Gate, Runner
+    from adjourn.ports.world import Gate, Processes, Runner
+    from adjourn.process.processes import About
+    from adjourn.stores.postgres.store import PostgresStore
     from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = [
     "ADDRESS",
     "STORE",
-    "About",
     "find_root",
     "has_responses",
     "has_worker",
@@ -99,13 +98,16 @@ def postgres_is_there() -> Generator[None, None, None]:
         ) from error
 
 
-def living(root: str) -> dict[str, About]:
+def living(root: str) -> "dict[str, About]":
     """Return the supervisors that are alive, on all machines, and what each says of itself."""
     if is_shared(root):
         from adjourn.wiring.shared import living_everywhere
 
         return living_everywhere(root)
-    return processes.living(root)
+    # Loaded here: a short command needs no processes
+    from adjourn.process.processes import living as living_here
+
+    return living_here(root)
 
 
 def has_worker(root: str, pool: str) -> bool:
@@ -143,7 +145,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
             clock=now,
             new_id=new_id,
             find_runner=_find_runner,
-            processes=processes.LocalProcesses(root, left_by=_left_by),
+            open_processes=lambda: _open_processes(root),
             open_gate=lambda: _open_gate(root),
             authoriser=FileAuthoriser(root),
             signatures=FileSignatures(root),
@@ -157,7 +159,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
         clock=store.now,
         new_id=new_id,
         find_runner=_find_runner,
-        processes=processes.SharedProcesses(root, left_by=_left_by, kept_start=store.kept_start),
+        open_processes=lambda: _open_shared_processes(root, store),
         open_gate=lambda: _open_gate(root),
         authoriser=DatabaseAuthoriser(root, store),
         signatures=FileSignatures(root),
@@ -169,6 +171,19 @@ def _find_runner(name: str) -> "Runner":
     from adjourn.runners import find_runner
 
     return find_runner(name)
+
+
+def _open_processes(root: str) -> "Processes":
+    # Loaded here: most who open a store only decide
+    from adjourn.process.processes import LocalProcesses
+
+    return LocalProcesses(root, left_by=_left_by)
+
+
+def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
+    from adjourn.process.processes import SharedProcesses
+
+    return SharedProcesses(root, left_by=_left_by, kept_start=store.kept_start)
 
 
 def _open_gate(root: str) -> "Gate":
