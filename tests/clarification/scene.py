@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from adjourn.clarifications import exchange, files
+from adjourn.controller import context
 from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.controller.runs import Claimed
@@ -76,16 +77,18 @@ class Scene:
         self.at: dict[float, Callable[[], object]] = {}
         self._ids = 0
         self.controller = Controller(
-            MemoryStore(),
-            clock=self.now,
-            new_id=self._new_id,
-            find_runner=lambda _: CommandRunner(),
-            processes=NoProcesses(),
-            open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
-            **everybody(),
+            context.Context(
+                MemoryStore(),
+                clock=self.now,
+                new_id=self._new_id,
+                find_runner=lambda _: CommandRunner(),
+                open_processes=NoProcesses,
+                open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
+                **everybody(),
+            )
         )
         spec = Spec(runner="command", argv=("agent",), workspace=self.root)
-        self.task: Task = self.controller.start(spec, by=ADA)
+        self.task: Task = self.controller.tasks.start(spec, by=ADA)
 
     def now(self) -> int:
         return TEN + round(self.seconds * 1000)
@@ -108,11 +111,11 @@ class Scene:
 
     def begin(self) -> Inside:
         """Start the task's next run."""
-        claimed = self.controller.claim(self.task.id, supervisor="s")
+        claimed = self.controller.runs.claim(self.task.id, supervisor="s")
         assert isinstance(claimed, Claimed)
         self.claimed = claimed
         exchange.prepare_run(self.controller, self.root, self.claimed.run, place=self.root)
-        self.controller.execute(self.claimed.run, shim=SHIM)
+        self.controller.runs.execute(self.claimed.run, shim=SHIM)
         exchange.announce_resumed(self.controller, self.root, self.claimed.run)
         return Inside(
             self.controller,
@@ -127,7 +130,7 @@ class Scene:
         """End the run as a supervisor does."""
         exchange.clear_taken(self.controller, self.root, self.task.id)
         left = files.left_by(self.root, self.task.id)
-        ended = self.controller.finish(self.claimed.run, Exit(code=code, left=left))
+        ended = self.controller.runs.finish(self.claimed.run, Exit(code=code, left=left))
         exchange.close_run(self.controller, self.root, ended)
         return ended
 
@@ -135,7 +138,7 @@ class Scene:
         """Answer as `adjourn answer` does."""
         with self.controller.store.read() as view:
             asks = {ask.key: ask.id for ask in view.open_asks_of(self.task.id)}
-        self.controller.decide(
+        self.controller.decisions.decide(
             [Reply(ask_id=asks[key], verb=Verb.ANSWER, text=text) for key, text in answers.items()],
             by=ADA,
         )

@@ -319,7 +319,7 @@ def test_a_response_that_was_taken_answers_no_later_request_though_its_superviso
     scene.begin()
     checkpoint = Path(files.checkpoint_path(scene.root, scene.task.id))
     checkpoint.write_text(checkpoint.read_text().replace("implementation", "tests"))
-    ended = scene.controller.finish(
+    ended = scene.controller.runs.finish(
         scene.claimed.run, Exit(code=0, left=files.left_by(scene.root, scene.task.id))
     )
     assert ended.state == "waiting"
@@ -369,8 +369,8 @@ def test_of_two_who_take_the_same_response_at_once_nobody_is_told_that_it_is_wro
         ]
     digest = files.response_digest(scene.root, scene.task.id) or b""
     assert scene.look() == []
-    assert scene.controller.respond(scene.task.id, replies, digest=digest, by=ADA) == []
-    assert scene.controller.answers(scene.task.id) == ANSWERS
+    assert scene.controller.asks.respond(scene.task.id, replies, digest=digest, by=ADA) == []
+    assert scene.controller.asks.answers(scene.task.id) == ANSWERS
 
 
 def test_of_two_responses_the_first_wins_and_the_second_is_told(scene: Scene) -> None:
@@ -380,7 +380,7 @@ def test_of_two_responses_the_first_wins_and_the_second_is_told(scene: Scene) ->
     scene.answer_by_file(good(scene).replace("answer 1", "another"))
     (refused,) = scene.look()
     assert "was answered by file:uid:" in refused
-    assert scene.controller.answers(scene.task.id) == ANSWERS
+    assert scene.controller.asks.answers(scene.task.id) == ANSWERS
 
 
 def test_a_second_request_is_not_answered_by_the_first_response(scene: Scene) -> None:
@@ -448,7 +448,7 @@ def test_a_foreign_request_that_cannot_be_read_fails_and_is_never_success(
 
 def test_a_restart_begins_without_what_was_left(scene: Scene) -> None:
     leave(scene)
-    scene.controller.restart(scene.task.id, by=ADA, workspace=scene.root)
+    scene.controller.tasks.restart(scene.task.id, by=ADA, workspace=scene.root)
     scene.begin()
     assert not os.path.exists(files.checkpoint_path(scene.root, scene.task.id))
     assert scene.end(0).state == "succeeded"

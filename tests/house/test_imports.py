@@ -55,11 +55,11 @@ HEAVY = {
     ),
     *(
         f"adjourn.controller.{part}"
-        for part in ("whole", "equipped", "tasks", "runs", "asking", "signing", "proofs")
+        for part in ("agents", "asks", "batches", "controller", "documents", "edits", "endings")
     ),
     *(
         f"adjourn.controller.{part}"
-        for part in ("edits", "endings", "gate", "histories", "inside", "openings", "standing")
+        for part in ("gate", "plans", "reasons", "runs", "signing", "standing", "tasks")
     ),
     *(
         f"adjourn.core.{part}"

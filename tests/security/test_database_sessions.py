@@ -115,8 +115,9 @@ def test_nobody_puts_anything_of_its_own_on_the_tables(hostile: Login) -> None:
 
 
 def test_a_forged_notice_wakes_people_and_does_nothing_more(
-    offices: dict[str, Office], hostile: Login
-) -> None:  # noqa: F811 -- the fixture
+    offices: dict[str, Office],  # noqa: F811 -- the fixture
+    hostile: Login,
+) -> None:
     worker = offices["worker"]
     waiting = worker.start(pause_on_approval=True)
     for news in (
@@ -155,7 +156,7 @@ def test_nobody_writes_by_what_was_so_when_its_transaction_began(
         ((no,),) = bot.execute(
             "SELECT no FROM adjourn.task WHERE id = %s", [run.task_id]
         ).fetchall()
-        worker.controller.finish(run, DONE)
+        worker.controller.runs.finish(run, DONE)
         with pytest.raises(errors.InsufficientPrivilege):
             bot.execute("SELECT adjourn.add_document(%s, 'saved', 'late')", [no])
         bot.execute("ROLLBACK")

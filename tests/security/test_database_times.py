@@ -145,5 +145,5 @@ def test_nobody_has_an_ask_expire_before_its_time(
         ):
             settle(login, task.id, ask.id, "expired", at=office.now)
     move_deadline(database, ask.id, -2 * 60_000)
-    office.controller.recover()
+    office.controller.runs.recover()
     assert worker.scene_of(task.id).asks[-1].state is AskState.EXPIRED

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import msgspec
 
 from adjourn.clarifications import files, log
-from adjourn.controller.asks import CHECKPOINT, RESPONSE, clarification_of
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.clarification import (
@@ -25,6 +24,7 @@ from adjourn.core.clarification import (
 )
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
+from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, RESPONSE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import visible
@@ -60,13 +60,13 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
         with controller.store.read() as view:
             task = view.task(task_id)
             asks = view.asks(task_id)
-            if view.document(task_id, RESPONSE) == digest:
+            if RESPONSE.read(view, task_id) == digest:
                 return False  # it was taken before
         if task.state in ENDED:
             raise Conflict(f"task {task_id} has {task.state}", way_out=f"adjourn show {task_id}")
         response = files.response_of(found.content, task_id=task_id)
         by = Principal(name=f"file:uid:{found.owner}")
-        if not controller.respond(task_id, replies_to(response, asks), digest=digest, by=by):
+        if not controller.asks.respond(task_id, replies_to(response, asks), digest=digest, by=by):
             return False
     except NotYet as reason:
         log.say(f"the response for {visible(task_id)} is not whole yet: {reason}")
@@ -110,12 +110,12 @@ def why_refused(root: str, task_id: str) -> str | None:
 
 def clear_taken(controller: Controller, root: str, task_id: str) -> None:
     """Remove a response that was taken, so that it never answers the next request."""
-    taken = controller.kept(task_id, RESPONSE)
+    taken = controller.documents.read(task_id, RESPONSE)
     if taken is None:
         return
     if files.response_digest(root, task_id) == taken:
         files.remove(files.response_path(root, task_id))
-    controller.keep(task_id, RESPONSE, None)
+    controller.documents.keep(task_id, RESPONSE, None)
 
 
 # --- requests and checkpoints go out --------------------------------------------------------------
@@ -139,13 +139,13 @@ def write_checkpoint(
         response_path=files.response_path(root, task.id),
     )
     content = encoded_checkpoint(checkpoint)
-    controller.keep(task.id, CHECKPOINT, content)
+    controller.documents.keep(task.id, CHECKPOINT, content)
     files.write_checkpoint(root, task.id, content)
 
 
 def recover(controller: Controller, root: str) -> list[Task]:
     """Settle what dead supervisors left, as they would have done."""
-    settled = controller.recover()
+    settled = controller.runs.recover()
     for task in settled:
         close_run(controller, root, task)
     return settled
@@ -162,7 +162,7 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
     if task.state is not TaskState.WAITING:
         return
     with controller.store.read() as view:
-        clarification = clarification_of(view, task.id)
+        clarification = CLARIFICATION.read(view, task.id)
         if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
             return
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
@@ -179,10 +179,10 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
 
 def prompt_of(controller: Controller, task_id: str) -> str | None:
     """Return the prompt with which an agent resumes, once its clarification is answered."""
-    answers = controller.answers(task_id)
+    answers = controller.asks.answers(task_id)
     if answers is None:
         return None
-    kept = controller.kept(task_id, CHECKPOINT)
+    kept = controller.documents.read(task_id, CHECKPOINT)
     try:
         checkpoint = read_checkpoint(kept) if kept else Checkpoint(agent_id=task_id)
     except msgspec.DecodeError:
@@ -197,7 +197,7 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     if run.resumed_from is None:
         files.remove_all(root, run.task_id)  # a run from nothing begins with nothing
         return {}
-    answers = controller.answers(run.task_id)
+    answers = controller.asks.answers(run.task_id)
     prompt = prompt_of(controller, run.task_id)
     if answers is None or prompt is None:
         return {}
@@ -207,10 +207,10 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     write_whole(prompt_path, prompt.encode())
 
     # An agent that reads files finds answers that came another way in a response file
-    taken = controller.kept(run.task_id, RESPONSE)
+    taken = controller.documents.read(run.task_id, RESPONSE)
     if taken is None or not os.path.lexists(files.response_path(root, run.task_id)):
         content = files.write_response(root, run.task_id, answers, at=run.created_at)
-        controller.keep(run.task_id, RESPONSE, sha256(content))
+        controller.documents.keep(run.task_id, RESPONSE, sha256(content))
         log.say(log.WRITTEN)
     log.say(log.RESUMING.format(agent=run.task_id))
     return {"ADJOURN_ANSWERS": answers_path, "ADJOURN_RESUME_PROMPT": prompt_path}
@@ -218,7 +218,7 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
 
 def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[str, str]:
     """Write a reviewer's wishes into a run's directory; return what to add to its environment."""
-    feedback = controller.feedback(run)
+    feedback = controller.asks.feedback(run)
     if not feedback:
         return {}
     path = os.path.join(place, "feedback.md")
@@ -228,5 +228,5 @@ def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[st
 
 def announce_resumed(controller: Controller, root: str, run: Run) -> None:
     """Report that a run has begun that follows a clarification."""
-    if run.resumed_from and files.is_used(root) and controller.answers(run.task_id):
+    if run.resumed_from and files.is_used(root) and controller.asks.answers(run.task_id):
         log.say(log.RESUMED.format(agent=run.task_id))

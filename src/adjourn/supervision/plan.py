@@ -52,7 +52,7 @@ class Execution:
 
     def progress(self) -> Progress:
         """Return how far the plan is now."""
-        return self._controller.progress(self._plan)
+        return self._controller.plans.progress(self._plan)
 
     def execute_ready(self, signals: Signals) -> Progress:
         """Run what is ready, one after the other; return how far the plan is when nothing more is.
@@ -83,7 +83,7 @@ class Execution:
             watcher = self._observer.begins(stand, task)
             return self._supervisor.join(signals, task, watcher=watcher)
         if task is None or stand.state is not ItemState.QUEUED:
-            task = self._controller.begin_item(
+            task = self._controller.plans.begin_item(
                 self._specs[stand.item.id],
                 words=words_of(self._plan, stand.item),
                 by=self._by,
@@ -98,7 +98,7 @@ class Execution:
         except WorkspaceBusy:
             raise
         except Conflict:
-            return self._controller.find(task.id)  # a worker was faster
+            return self._controller.decisions.find_task(task.id)  # a worker was faster
         if ended.state is TaskState.QUEUED and signals.count():
             return self._supervisor.pause(ended)
         return ended

@@ -131,7 +131,7 @@ class Supervisor:
             if signals.count():
                 return self.pause(ended)
             try:
-                claimed = self._controller.claim(ended.id, supervisor=self.name)
+                claimed = self._controller.runs.claim(ended.id, supervisor=self.name)
             except Conflict:  # a worker was faster: wait for it, and pass on requests to stop
                 return wait_until(
                     self._controller,
@@ -160,7 +160,7 @@ class Supervisor:
 
         # Somebody else runs it; what was left without a shim is settled
         def look() -> None:
-            self._controller.recover()
+            self._controller.runs.recover()
             self._pause_if(signals, task)
 
         def is_over(seen: Task) -> bool:
@@ -172,15 +172,15 @@ class Supervisor:
         """Return whether a task is queued, or claimed for this very supervisor."""
         return (
             task.state is TaskState.QUEUED
-            or self._controller.claimed(task.id, supervisor=self.name) is not None
+            or self._controller.runs.claimed(task.id, supervisor=self.name) is not None
         )
 
     def pause(self, task: Task) -> Task:
         """Pause a task that left at the very moment in which it was told to stop."""
         try:
-            return self._controller.pause(task.id, by=self._controller.principal())
+            return self._controller.tasks.pause(task.id, by=self._controller.decisions.principal())
         except Conflict:
-            return self._controller.find(task.id)  # it has ended
+            return self._controller.decisions.find_task(task.id)  # it has ended
 
     def _pause_if(self, signals: Signals, task: Task) -> None:
         if signals.count():
@@ -188,7 +188,7 @@ class Supervisor:
 
     def _can_adopt(self, run_id: str) -> bool:
         """Return whether a run has lost its supervisor and still has a shim of this machine."""
-        orphan = next((run for run in self._controller.orphans() if run.id == run_id), None)
+        orphan = next((run for run in self._controller.runs.orphans() if run.id == run_id), None)
         if orphan is None or orphan.shim is None:
             return False
         return self._processes.can_adopt(orphan.id, orphan.shim)
@@ -221,9 +221,9 @@ class Supervisor:
         deadline = self._leases.deadline() if self._leases else None
         claimed: Claimed | Task | None = None
         if task.state is TaskState.RUNNING:
-            claimed = self._controller.claimed(task.id, supervisor=self.name)
+            claimed = self._controller.runs.claimed(task.id, supervisor=self.name)
         try:
-            claimed = claimed or self._controller.claim(task.id, supervisor=self.name)
+            claimed = claimed or self._controller.runs.claim(task.id, supervisor=self.name)
         except OSError as error:
             if not is_shortage(error.errno):
                 raise
@@ -241,7 +241,7 @@ class Supervisor:
                 why = why_failed(error)
                 if is_machines(error):
                     return self._give_back_unstarted(run, why=why)
-                self._controller.fail_to_start(run, why=why, tries=self._tries)
+                self._controller.runs.fail_to_start(run, why=why, tries=self._tries)
                 sentence = f"task {task.id} could not be started: {why}"
                 raise AdjournError(sentence, way_out=f"adjourn resume {task.id}") from error
             self._renew(run, deadline)
@@ -293,7 +293,7 @@ class Supervisor:
             active.close()
             return self.end(active)
         deadline = self._leases.deadline() if self._leases else None
-        executing = self._controller.execute(active.run, shim=shim.identity)
+        executing = self._controller.runs.execute(active.run, shim=shim.identity)
         if isinstance(executing, Task):  # what let it start is gone: the gate stays shut
             active.close()
             self._stop_renewing(active.run)
@@ -301,7 +301,7 @@ class Supervisor:
         # Its lease is a new one: where a database is slow, the first may be over by now
         self._renew(active.run, deadline)
         try:
-            self._controller.mark_start(call, active.run.id)
+            self._controller.agents.mark_start(call, active.run.id)
         except OSError as error:
             # Whatever is wrong with the folder of marks, the task has no part in it
             active.close()
@@ -320,7 +320,7 @@ class Supervisor:
         """Give back the runs whose gate stayed shut because the store failed."""
         while self._unopened:
             with suppress(Conflict):  # somebody else has done so
-                self._controller.release(
+                self._controller.runs.release(
                     self._unopened[-1], why="the store failed before the gate opened"
                 )
             self._unopened.pop()
@@ -330,7 +330,7 @@ class Supervisor:
 
         Return the task instead if somebody wants it to stop: then it is not queued again.
         """
-        ended = self._controller.release(run, why=why)
+        ended = self._controller.runs.release(run, why=why)
         if ended.state is TaskState.QUEUED:
             raise _not_started(ended, why)
         return ended
@@ -343,8 +343,8 @@ class Supervisor:
             return None
         deadline = self._leases.deadline() if self._leases else None
         try:
-            is_driven = self._controller.find(run.task_id).spec.is_driven
-            taken = self._controller.adopt(run, supervisor=self.name)
+            is_driven = self._controller.decisions.find_task(run.task_id).spec.is_driven
+            taken = self._controller.runs.adopt(run, supervisor=self.name)
         except AdjournError:
             shim.close()
             raise
@@ -478,18 +478,18 @@ class Supervisor:
         match self._processes.left_behind(run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, run.task_id)
-                ended = self._controller.finish(run, exit)
+                ended = self._controller.runs.finish(run, exit)
                 exchange.close_run(self._controller, self._root, ended)
                 workspace_notes.note_left(self._controller, ended)
                 return ended
             case NeverStarted(why=why, is_refused=is_refused):
                 if is_refused:
-                    return self._controller.fail_to_start(run, why=why, tries=self._tries)
+                    return self._controller.runs.fail_to_start(run, why=why, tries=self._tries)
                 return self._give_back_unstarted(run, why=why or "its gate stayed shut")
             case _ if active.has_never_started():
                 return self._give_back_unstarted(run, why=_DIED)
             case _:
-                return self._controller.lose(run)
+                return self._controller.runs.lose(run)
 
 
 def _not_started(task: Task, why: str) -> NotStarted:

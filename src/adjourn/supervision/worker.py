@@ -159,7 +159,7 @@ class Worker:
 
     def _adopt_orphans(self) -> None:
         """Adopt the runs whose supervisor died and whose shim lives; nothing is started again."""
-        for run in self._controller.orphans():
+        for run in self._controller.runs.orphans():
             try:
                 active = self._supervisor.adopt(run)
             except Conflict:
@@ -204,7 +204,7 @@ class Worker:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.count())
         except CannotResume as error:
             why = f"{error.sentence}; {error.way_out}"
-            self._write_manifest(self._controller.give_up(task.id, why=why))
+            self._write_manifest(self._controller.tasks.give_up(task.id, why=why))
             self._log("given_up", task=task.id, error=error.sentence)
             return
         except WorkspaceBusy:

@@ -8,7 +8,6 @@ from adjourn.core.namespaces import PLACES, Place, difference, known_places, wit
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Change, View
-from adjourn.process import processes
 from adjourn.process.ancestry import (
     Ancestor,
     Unreadable,
@@ -144,6 +143,9 @@ def _all_run_in(root: str, view: View, place: Place, running: list[Task]) -> boo
     if is_initial(place):
         return False
     for task in running:
+        # Loaded here: most decide while no run is alive, and `approve` is a hot path
+        from adjourn.process import processes
+
         about = processes.about_of(root, view.run(task.id, task.runs).supervisor)
         theirs = about.place if about else None
         if theirs is None or (theirs.pid_namespace, theirs.first_process) != (
@@ -159,6 +161,9 @@ def _runs_here(root: str) -> bool:
 
     A supervisor or a shim holds its lock.
     """
+    # Loaded here: most decide while no run is alive, and `approve` is a hot path
+    from adjourn.process import processes
+
     if processes.living(root):
         return True
     return any(

@@ -170,7 +170,7 @@ def wanted_of_ask(
     controller: Controller, text: str, *, workspace: str | None, task: Task | None
 ) -> Wanted:
     """Return what an ask is about; only what stands before a gate can ever run by itself."""
-    ask = controller.find_ask(text)
+    ask = controller.decisions.find_ask(text)
     if not ask.gate or ask.call is None:
         raise Misuse(
             f"ask {ask.id} is a process's own question, which no rule answers",

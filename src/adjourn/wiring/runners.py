@@ -116,7 +116,7 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
     session = LeftSession(
         of=task.session_id,
         ref=run.session_ref,
-        documents=partial(controller.kept, task.id),
+        documents=partial(controller.documents.read_named, task.id),
         environment=os.environ,
         starts=starts,
     )

@@ -145,7 +145,7 @@ def open_worker(
         """Settle what dead supervisors left; note once from where this worker uses the store."""
         nonlocal is_noted
         settled = recover(controller, root)
-        is_noted = is_noted or controller.note_place(controller.principal())
+        is_noted = is_noted or controller.decisions.note_place(controller.decisions.principal())
         return settled
 
     refuse = once(root, lambda sentence: log("response_refused", error=sentence))

@@ -69,9 +69,9 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
         executing(session.root, found),
         deferred_signals() as signals,
     ):
-        by = session.principal(controller)
+        by = session.principal(controller.decisions)
         if anew:
-            controller.begin_plan_anew(found.path, by=by)
+            controller.plans.begin_plan_anew(found.path, by=by)
         display = PlanDisplay(session, controller, by)
         execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=display)
         for note in changes_since_start(execution.progress(), session.commands):
@@ -80,7 +80,7 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
         for stand in progress.stands if outer else ():
             # Inside a run, that one waits for what the plan has not done
             if outer and stand.task and stand.task.state not in ENDED:
-                controller.leave_open(outer, stand.task)
+                controller.tasks.leave_open(outer, stand.task)
         return _report(session, controller, progress, named=plan)
 
 

@@ -40,7 +40,7 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
     locks = 0
     if session.has_store:
         controller = session.open_controller()
-        by = session.principal(controller)
+        by = session.principal(controller.decisions)
         old = _old(controller, before=controller.now() - int(days * _DAY_MS))
         if not dry_run:
             old = [task for task in old if _forget(controller, session.root, task, by=by)]
@@ -64,7 +64,7 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
 
 def _forget(controller: Controller, root: str, task: Task, *, by: Principal) -> bool:
     try:
-        controller.forget(task.id, by=by)
+        controller.tasks.forget(task.id, by=by)
     except Conflict:
         return False  # the task that started it still needs it
     _remove_files(root, task)
