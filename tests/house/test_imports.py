@@ -69,7 +69,12 @@ HEAVY = {
         f"adjourn.core.{part}"
         for part in ("judgement", "resumption", "scene", "settings", "signed")
     ),
-    *("adjourn.views.next_step", "adjourn.views.ask", "adjourn.views.task", "adjourn.wiring.scenes"),
+    *(
+        "adjourn.views.next_step",
+        "adjourn.views.ask",
+        "adjourn.views.task",
+        "adjourn.wiring.scenes",
+    ),
     *(
         "adjourn.clarifications.exchange",
         "adjourn.supervision.workspace_notes",
@@ -94,7 +99,6 @@ NOT_TO_RESUME = {
     ),
     *(
         "adjourn.supervision.agent_calls",
-        "adjourn.cli.foreground",
         "adjourn.process.forks.server",
         "adjourn.process.forks.warm",
     ),
