@@ -99,7 +99,6 @@ NOT_TO_RESUME = {
     ),
     *(
         "adjourn.supervision.agent_calls",
-        "adjourn.cli.foreground",
         "adjourn.process.forks.server",
         "adjourn.process.forks.warm",
     ),

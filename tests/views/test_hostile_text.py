@@ -132,7 +132,6 @@ def test_no_field_of_a_notification_holds_a_secret() -> None:
     for kind in ("run_waiting", "run_failed", "run_completed"):
         happened = Happened(place=1, event=an_event(kind=kind, facts={"run": 1}), seal=bytes(32))
         notice = notice_of(happened, redactor.scene(scene), ask=None, commands=COMMANDS, now=NOON)
-        assert SECRET not in notice.text
         assert SECRET not in str(redactor.document(notice))
 
 

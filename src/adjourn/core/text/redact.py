@@ -160,7 +160,9 @@ class Redactor:
                 return self._bytes(encoded)
             case Mapping():
                 named = cast("Mapping[str, Any]", value)
-                return {key: self._named(str(key), item) for key, item in named.items()}
+                return {
+                    self.text(str(key)): self._named(str(key), item) for key, item in named.items()
+                }
             case list() | tuple():
                 return self._list(cast("Sequence[Any]", value))
             case _:
