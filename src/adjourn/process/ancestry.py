@@ -31,7 +31,7 @@ class Ancestor(NamedTuple):
 
 
 def find_enclosing_run() -> str | None:
-    """Return a word for the run that this process is known to be part of, or None.
+    """Return a name for the run that this process is known to be part of, or None.
 
     Raise Unreadable where /proc hides it.
     """
@@ -47,7 +47,7 @@ def mark_of_run() -> str | None:
 
 
 def enclosing_shim(ancestors: list[Ancestor]) -> str | None:
-    """Return a word for the shim among these processes, or for the fork server that takes the place of a dead one."""
+    """Return the shim among these processes, or the fork server that adopted what it left."""
     return next((f"pid {one.pid}" for one in ancestors if one.name in _OURS), None)
 
 
@@ -66,10 +66,10 @@ def read_ancestors() -> list[Ancestor]:
 
 
 def came_from_outside(ancestors: list[Ancestor]) -> bool:
-    """Whether the last ancestor entered this pid namespace from one above it, as `docker exec` does.
+    """Return whether the last ancestor entered this pid namespace, as `docker exec` does.
 
-    Only a process of an outer namespace can start such a process. In the first namespace there is none: there it means
-    that the kernel itself started it.
+    Only a process of an outer namespace can start such a process. In the first namespace the kernel
+    itself started it.
     """
     return ancestors[-1].pid != 1
 
@@ -126,7 +126,7 @@ def read_place() -> Place:
 
 
 def is_initial(place: Place) -> bool:
-    """Whether nothing can enter the pid namespace from outside, for there is no outside."""
+    """Return whether this is the outermost pid namespace, which nothing can enter."""
     return place.pid_namespace == _INITIAL_PID_NAMESPACE
 
 
@@ -146,3 +146,14 @@ def _map(name: str) -> str:
         return " ".join(os.read(fd, 4096).decode("ascii", "replace").split())
     finally:
         os.close(fd)
+
+
+def enclosing_run() -> str | None:
+    """Return the run that this process is known to be part of, if any.
+
+    Where /proc hides the answer it is None. The authoriser checks again before a decision.
+    """
+    try:
+        return find_enclosing_run()
+    except Unreadable:
+        return None

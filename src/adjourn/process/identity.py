@@ -32,7 +32,7 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def is_alive(process: ProcessId) -> bool:
-    """Say whether this very process still lives; a zombie does not."""
+    """Return whether this very process still lives; a zombie does not."""
     return identify(process.pid) == process
 
 
@@ -89,7 +89,7 @@ class Pinned:
             signal.pidfd_send_signal(self._pidfd, number)
 
     def gone(self, *, within: float | None = 0) -> bool:
-        """Say whether the process is gone, or goes within so many seconds.
+        """Return whether the process is gone, or goes within so many seconds.
 
         None means to wait for it.
         """

@@ -1,4 +1,4 @@
-"""Executes a plan: one task at a time, until nothing is ready, a person is needed, or somebody says stop."""
+"""Executes a plan: one task at a time, until nothing is ready or a person is needed."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -14,22 +14,19 @@ from adjourn.supervision.supervisor import Supervisor, Watcher
 from adjourn.system.signals import Signals
 
 
-class Onlooker(Protocol):
-    """Whoever looks on while a plan is executed; a surface."""
+class Observer(Protocol):
+    """A surface that shows the execution of a plan."""
 
     def begins(self, stand: Stand, task: Task) -> Watcher | None:
-        """Hear that a task is about to run, and say how its output is watched."""
+        """Show that a task is about to run, and return how its output is watched."""
         ...
 
     def left(self, stand: Stand, task: Task) -> None:
-        """Hear how a task stands whose process has left."""
+        """Show the task whose process has left."""
         ...
 
     def reviews(self, task: Task, signals: Signals) -> bool:
-        """Have somebody review a task's work now, if somebody is there.
-
-        Say whether that was done.
-        """
+        """Let a person review a task's work, if one is there; return whether that was done."""
         ...
 
 
@@ -44,72 +41,69 @@ class Execution:
         *,
         specs: Mapping[str, Spec],
         by: Principal,
-        onlooker: Onlooker,
+        observer: Observer,
     ) -> None:
         self._controller = controller
         self._supervisor = supervisor
         self._plan = plan
         self._specs = specs
         self._by = by
-        self._onlooker = onlooker
+        self._observer = observer
 
     def progress(self) -> Progress:
-        """Say how the plan stands now."""
+        """Return how far the plan is now."""
         return self._controller.progress(self._plan)
 
     def execute_ready(self, signals: Signals) -> Progress:
-        """Run what is ready, one after the other, and return how the plan stands when nothing more can start by itself.
+        """Run what is ready, one after the other; return how far the plan is when nothing more is.
 
-        A pause starts nothing else, whoever asked for it; nor does a review that is not given, or one that says stop.
+        After a pause nothing else is started, whoever asked for it; nor after a review that is not
+        given, or one that says stop.
         """
-        while not signals.count() and self._goes_on(self.progress(), signals):
-            continue
+        while not signals.count():
+            progress = self.progress()
+            # A review that is open comes first
+            in_review = (stand.task for stand in progress.stands if stand.in_review and stand.task)
+            reviewed = next(in_review, None)
+            if reviewed:
+                is_given = self._observer.reviews(reviewed, signals)
+                if not is_given or self._is_told_to_stop(reviewed):
+                    break
+                continue
+            stand = progress.next
+            if stand is None:
+                break
+            self._observer.left(stand, self._run(stand, signals))
         return self.progress()
 
-    def _goes_on(self, progress: Progress, signals: Signals) -> bool:
-        """Take one step, and say whether another may follow; a review that is open comes first."""
-        reviewed = next(
-            (stand.task for stand in progress.stands if stand.in_review and stand.task), None
-        )
-        if reviewed:
-            return self._onlooker.reviews(reviewed, signals) and not self._says_stop(reviewed)
-        stand = progress.next
-        if stand is None:
-            return False
-        self._onlooker.left(stand, self._run(stand, signals))
-        return True
-
     def _run(self, stand: Stand, signals: Signals) -> Task:
-        if stand.state is ItemState.RUNNING and stand.task:
-            return self._supervisor.join(
-                signals, stand.task, watcher=self._onlooker.begins(stand, stand.task)
+        """Run the task of an item, or join it where it runs already, until it has left."""
+        task = stand.task
+        if task and stand.state is ItemState.RUNNING:
+            watcher = self._observer.begins(stand, task)
+            return self._supervisor.join(signals, task, watcher=watcher)
+        if task is None or stand.state is not ItemState.QUEUED:
+            task = self._controller.begin_item(
+                self._specs[stand.item.id],
+                words=words_of(self._plan, stand.item),
+                by=self._by,
+                instead_of=task.id if task else None,
+                supervisor=self._supervisor.name,
             )
-        task = stand.task if stand.state is ItemState.QUEUED and stand.task else self._begin(stand)
         if not self._supervisor.may_run(task):
             return task
-        watcher = self._onlooker.begins(stand, task)
+        watcher = self._observer.begins(stand, task)
         try:
             ended = self._supervisor.run_heeding(signals, task, watcher=watcher)
         except WorkspaceBusy:
             raise
         except Conflict:
             return self._controller.find(task.id)  # a worker was faster
-        return (
-            self._supervisor.pause(ended)
-            if ended.state is TaskState.QUEUED and signals.count()
-            else ended
-        )
+        if ended.state is TaskState.QUEUED and signals.count():
+            return self._supervisor.pause(ended)
+        return ended
 
-    def _begin(self, stand: Stand) -> Task:
-        return self._controller.begin_item(
-            self._specs[stand.item.id],
-            words=words_of(self._plan, stand.item),
-            by=self._by,
-            instead_of=stand.task.id if stand.task else None,
-            supervisor=self._supervisor.name,
-        )
-
-    def _says_stop(self, task: Task) -> bool:
+    def _is_told_to_stop(self, task: Task) -> bool:
         with self._controller.store.read() as view:
             reviews = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.review]
         return any(review_of(ask.reply) == Approved(stops=True) for ask in reviews)

@@ -26,7 +26,7 @@ from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import About, LocalProcesses, set_aside, supervisor_lock
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
 from adjourn.supervision import workspace_notes
-from adjourn.supervision.shims import RUN_KEY, ActiveRun, Shims, WarmForks
+from adjourn.supervision.shims import RUN_KEY, ActiveRun, Shims
 from adjourn.supervision.wait import require_workspace, wait_until
 from adjourn.system import lock
 from adjourn.system.files import private_directory, write_all
@@ -35,7 +35,8 @@ from adjourn.system.run_files import run_directory, runs_directory
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals, deferred_signals
 
-if TYPE_CHECKING:  # only agents have calls, and starting a command is a hot path
+if TYPE_CHECKING:  # only agents have these, and starting a command is a hot path
+    from adjourn.process.forks.warm import WarmForks
     from adjourn.supervision.agent_calls import AgentCalls
 
 _DIED = "its shim was killed before the gate opened"
@@ -61,7 +62,7 @@ class Supervisor:
         own: str | None,
         about: About,
         tries: int = TRIES,
-        start_heart: Callable[[str], Heart] | None = None,
+        start_leases: Callable[[str], Heart] | None = None,
     ) -> None:
         self._controller = controller
         self._shims = Shims(forks, root=root, own=own)
@@ -73,7 +74,7 @@ class Supervisor:
         self._lock_path = supervisor_lock(root, self.name)
         self._lock = lock.hold(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
-        self._leases = start_heart(self.name) if start_heart else None
+        self._leases = start_leases(self.name) if start_leases else None
         self._unopened: list[Run] = []
         # The owner of this supervisor may want to know these
         self.on_started: Callable[[], None] = lambda: None
@@ -92,7 +93,7 @@ class Supervisor:
         """Why our leases could not be renewed last time, where there are any."""
         return self._leases.trouble if self._leases else None
 
-    def keep_warm(self, warm_forks: WarmForks, *, runner: str) -> None:
+    def keep_warm(self, warm_forks: "WarmForks", *, runner: str) -> None:
         """Fork the drivers of a runner from where its slow modules are imported already."""
         self._shims.warm_forks, self._shims.warm_runner = warm_forks, runner
 

@@ -39,7 +39,7 @@ Log = Callable[..., None]  # log(event, **facts)
 class Worker:
     """Runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each has a name at the one place that makes a worker
         self,
         controller: Controller,
         supervisor: Supervisor,

@@ -1,7 +1,4 @@
-"""Notes how a task leaves its workspace.
-
-What is checked out at a pause, and what it changed, for whoever reviews it.
-"""
+"""Notes what a task's workspace has checked out at a pause, and what the task changed in it."""
 
 import msgspec
 
@@ -23,17 +20,11 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 def note_left(controller: Controller, task: Task) -> None:
     """Keep how a task that has stopped leaves its workspace, once for each time that it stops."""
-    _note_head(controller, task)
+    if task.state in {TaskState.WAITING, TaskState.PAUSED}:
+        head = head_of(task.spec.workspace)
+        if head and head_at_pause(controller, task) is None:
+            controller.keep(task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head)))
     note_changes(controller, task)
-
-
-def _note_head(controller: Controller, task: Task) -> None:
-    """Keep what the workspace of a paused task has checked out, once for each pause, and only where it is a repository."""
-    if task.state not in {TaskState.WAITING, TaskState.PAUSED}:
-        return
-    head = head_of(task.spec.workspace)
-    if head and head_at_pause(controller, task) is None:
-        controller.keep(task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head)))
 
 
 def head_at_pause(controller: Controller, task: Task) -> Head | None:
@@ -44,7 +35,7 @@ def head_at_pause(controller: Controller, task: Task) -> Head | None:
 
 
 def note_before(controller: Controller, task: Task) -> None:
-    """Keep a sketch of the workspace of a task that is to be reviewed, once, before anything of it runs."""
+    """Keep a sketch of the workspace before a task runs for the first time that is reviewed."""
     if task.spec.review and controller.kept(task.id, BEFORE) is None:
         from adjourn.workspace.sketch import encoded, sketch_of  # seldom: most work is not reviewed
 
@@ -52,7 +43,7 @@ def note_before(controller: Controller, task: Task) -> None:
 
 
 def note_changes(controller: Controller, task: Task) -> None:
-    """Keep what a task changed whose work is to be reviewed, once for each review."""
+    """Keep what a task changed, once for each review of its work."""
     if task.state is not TaskState.WAITING or not task.spec.review:
         return
     before = controller.kept(task.id, BEFORE)

@@ -64,7 +64,7 @@ def resolve(path: str) -> str:
 
 
 def own_python(*words: str) -> list[str]:
-    """Return the words that run adjourn in a Python that imports nothing from the directory that it is started in."""
+    """Return an argv for adjourn in a Python that imports nothing from the current directory."""
     return [sys.executable, "-P", "-m", "adjourn", *words]
 
 

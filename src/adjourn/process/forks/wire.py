@@ -1,4 +1,4 @@
-"""What a supervisor and its fork server say to each other, descriptors included."""
+"""The messages between a supervisor and its fork server, descriptors included."""
 
 import errno
 import marshal
@@ -17,7 +17,7 @@ _REPLY = struct.Struct("=i")  # the shim's pid, or an error's number below zero
 
 
 class Request(NamedTuple):
-    """A shim that is wanted, the end of the gate that it waits at, and where it reports that it does."""
+    """Asks for a shim: the end of the gate that it waits at, and where it reports that it does."""
 
     spec: ShimSpec
     gate: int
@@ -25,7 +25,7 @@ class Request(NamedTuple):
 
 
 class Warming(NamedTuple):
-    """A second server that is wanted, with these modules imported and this rehearsed, and its end of the channel to it."""
+    """Asks for a second server: what it imports and calls first, and its end of its channel."""
 
     modules: list[str]
     rehearsal: str  # `module:function`
@@ -75,7 +75,7 @@ def send_reply(channel: socket.socket, *, pidfd: int) -> None:
 
 
 def send_refusal(channel: socket.socket, error: OSError) -> None:
-    """Say why there is no shim."""
+    """Return why there is no shim."""
     channel.sendall(_REPLY.pack(error.errno or -1))
 
 

@@ -12,6 +12,7 @@ import msgspec
 from adjourn.process import linux
 from adjourn.process.shim import Ready, ShimResult, ShimSpec
 from adjourn.process.shim_side.running import INTERRUPTS, KILL, Prepared, Running
+from adjourn.system.files import spelled
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals
 
@@ -48,8 +49,7 @@ def _run(spec: ShimSpec, signals: Signals, *, gate: int, report: int, cgroups: s
         prepared = Prepared(spec, cgroups=cgroups)
     except OSError as error:
         directory = "its directory" if is_shortage(error.errno) else spec.run_dir
-        sentence = f"cannot prepare {directory}: {error.strerror}"
-        sentence = sentence.encode(errors="backslashreplace").decode()
+        sentence = spelled(f"cannot prepare {directory}: {error.strerror}")
         _send_ready(report, Ready(error=sentence, is_shortage=is_shortage(error.errno)))
         return 1
     _send_ready(report, Ready(record=prepared.record))
