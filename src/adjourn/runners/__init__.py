@@ -10,7 +10,7 @@ from typing import overload
 
 from adjourn.core.errors import Misuse
 from adjourn.core.policy.judgement import Effect
-from adjourn.ports.runner import RunnerKind
+from adjourn.ports.runner import RunnerKind, load
 from adjourn.ports.world import Runner
 from adjourn.runners.command import CommandRunner
 from adjourn.runners.driver import DriverRunner
@@ -100,6 +100,9 @@ class RunnerNames(Sequence[str]):
 def find_runner(name: str) -> Runner:
     """Return what the controller has to know of the runner of that name."""
     kind = find_kind(name)
+    if kind.exits:
+        runner: Runner = load(kind.exits)()
+        return runner
     if not kind.driver:
         return CommandRunner()
     return DriverRunner(

@@ -145,7 +145,7 @@ def drive_run(name: str) -> int:
         )
         agent = find_kind(name).make_driver(drive, host)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: agent.interrupt())
+            signal.signal(number, lambda _number, _frame: agent.interrupt())
         try:
             return agent.resume(drive.run.session_ref) if drive.run.session_ref else agent.start()
         except StoreProblem:
