@@ -22,12 +22,13 @@ from adjourn.core.ask import Principal, Question
 from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, Run, Spec, Task
 from adjourn.process.processes import LocalProcesses
+from adjourn.runners import find_runner
 from adjourn.stores.sqlite.binding import Home, identity_in
-from adjourn.stores.sqlite.store import Rows, SqliteStore
+from adjourn.stores.sqlite.rows import SqliteRows
+from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.user_state import state_directory
 from adjourn.wiring import STORE, now
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
-from adjourn.wiring.controller import find_runner
 from adjourn.wiring.policies import open_gate
 
 _BATCH = 500  # tasks that share a transaction
@@ -167,7 +168,7 @@ class _Hasty(SqliteStore):
             "PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 20000; PRAGMA cache_size = -400000"
         )
 
-    def transaction(self) -> AbstractContextManager[Rows]:
+    def transaction(self) -> AbstractContextManager[SqliteRows]:
         """Open the transaction that everything inside shares."""
         return super().change()
 
@@ -177,12 +178,12 @@ class _Hasty(SqliteStore):
         super().close()
 
     @contextmanager
-    def change(self) -> Generator[Rows, None, None]:
+    def change(self) -> Generator[SqliteRows, None, None]:
         """Change within the shared transaction."""
         yield self._rows
 
     @contextmanager
-    def read(self) -> Generator[Rows, None, None]:
+    def read(self) -> Generator[SqliteRows, None, None]:
         """Read within the shared transaction."""
         yield self._rows
 

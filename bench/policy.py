@@ -12,9 +12,9 @@ from _figures import Figure, report, words
 
 from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judgement import Action
-from adjourn.core.policy.policy import Policy, decode_policy, encode_policy
+from adjourn.core.policy.policy import Origin, Policy, decode_policy, encode_policy
 from adjourn.core.policy.surroundings import Surroundings
-from adjourn.settings.policies import Origin, read_all
+from adjourn.settings.policies import read_all
 
 GOAL = 3.0
 FEW, MANY = 20, 2_000

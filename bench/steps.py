@@ -33,7 +33,7 @@ from adjourn.core.task import ProcessId, Spec
 from adjourn.runners.agent.interrupt import Stop
 from adjourn.runners.agent.loop import Agent
 from adjourn.runners.agent.options import Setup
-from adjourn.runners.agent.retry import Asking
+from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools.tool import Tool
 from adjourn.runners.agent.tools.toolbox import toolbox
 from adjourn.system.run_files import run_directory
@@ -97,7 +97,7 @@ def cost(place: str, count: int, *, steps: int) -> Step:
         controller = open_controller(os.path.join(place, STORE))
         with (
             closing(controller.store),
-            closing(Asking(setup, "Work.", hear=_ignore, tell=_ignore)) as asking,
+            closing(RetryingModel(setup, "Work.", hear=_ignore, tell=_ignore)) as asking,
         ):
             driver = begun(controller, place, setup, conversation(count))
             watched = Watched(asking)
@@ -110,7 +110,7 @@ def cost(place: str, count: int, *, steps: int) -> Step:
 class Watched:
     """Asks the model, and looks at the clock before and after."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: RetryingModel) -> None:
         self._asking = asking
         self._looks: list[tuple[Step, Step]] = []
 

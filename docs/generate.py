@@ -63,10 +63,11 @@ from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
 from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
-from adjourn.settings.notify import KEYS
+from adjourn.notifiers import OURS as NOTIFIERS
+from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
+from adjourn.settings.notify import COMMON_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
-from adjourn.wiring.controller import find_runner
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
@@ -1057,7 +1058,10 @@ def _config() -> Iterator[str]:
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in AGENT_KEYS.items()])
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
-    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in KEYS.items()])
+    first = {"on": COMMON_KEYS["on"]}
+    own = {key: meaning for kind in NOTIFIERS.values() for key, meaning in kind.keys.items()}
+    keys = {**first, **own, **COMMON_KEYS}
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in keys.items()])
     yield _table(
         ("in `on`", "is told of the events"),
         [(_code(occasion), _events_of(occasion)) for occasion in Occasion],
@@ -1129,7 +1133,10 @@ def _plan() -> Iterator[str]:
     yield "## At the top"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PLAN_KEYS.items()])
     yield "## `[[task]]`"
-    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TASK_KEYS.items()])
+    *most, last = [f'`"{name}"`' for name in OURS]
+    names = {"runners": f"{', '.join(most)} or {last}", "command": COMMAND, "agent": DEFAULT_AGENT}
+    meanings = {**TASK_KEYS, "runner": TASK_KEYS["runner"].format_map(names)}
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in meanings.items()])
 
 
 if __name__ == "__main__":

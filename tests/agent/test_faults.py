@@ -5,6 +5,7 @@ import socket
 import time
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.agent.desk import command, desk, finish, out_of_order, say, use
@@ -195,8 +196,26 @@ def test_bad_words_at_the_command_line_start_nothing(tmp_path: Path) -> None:
 
 def test_the_agents_own_processes_do_nothing_for_a_person(tmp_path: Path) -> None:
     with desk(tmp_path) as person:
-        assert "a part of adjourn's own" in person.adjourn("_agent", expect=2).err
+        assert "a part of adjourn's own" in person.adjourn("_drive", "agent", expect=2).err
         assert "a part of adjourn's own" in person.adjourn("_tool", "x.tc_1", expect=2).err
+
+
+@pytest.mark.parametrize("runner", ["agent", "claude", "codex"])
+def test_what_earlier_versions_recorded_still_starts_a_driver(runner: str, tmp_path: Path) -> None:
+    """Tasks of theirs have `adjourn _claude` in their records."""
+    with desk(tmp_path) as person:
+        assert "a part of adjourn's own" in person.adjourn(f"_{runner}", expect=2).err
+
+
+def test_a_task_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    with desk(tmp_path, say("Which one?"), finish()) as person:
+        manifest = person.agent_run(expect=10)
+        with contextlib.closing(apsw.Connection(str(person.store / "adjourn.db"))) as database:
+            body = database.execute("SELECT body FROM task_spec").get
+            earlier = body.replace(b'"_drive","agent"', b'"_agent"')
+            assert earlier != body
+            database.execute("UPDATE task_spec SET body = ?", (earlier,))
+        person.resumed(manifest, "that one", expect=0)
 
 
 def test_a_project_cannot_set_up_the_agent(tmp_path: Path) -> None:

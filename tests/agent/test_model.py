@@ -18,8 +18,9 @@ from adjourn.core.agent.transcript import (
     User,
     with_unique_ids,
 )
+from adjourn.runners.agent.model_errors import ModelGaveUp
 from adjourn.runners.agent.options import Setup
-from adjourn.runners.agent.retry import Asking, ModelGaveUp
+from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools.read import LOOKING
 from tests.model.script import Fault, ToolUse, Turn
 from tests.model.server import Model, playing
@@ -35,7 +36,7 @@ class Asked:
         self.heard: list[str] = []
         self.told: list[str] = []
         self.waits: list[float] = []
-        self._asking = Asking(
+        self._asking = RetryingModel(
             setup,
             "Be brief.",
             hear=self.heard.append,

@@ -153,7 +153,7 @@ class Scene:
         """Look for responses as a worker does; return what was refused."""
         refused: list[str] = []
         exchange.take_responses(
-            self.controller, self.root, refuse=exchange.once(self.root, refused.append)
+            self.controller, self.root, refuse=exchange.report_once(self.root, refused.append)
         )
         return refused
 

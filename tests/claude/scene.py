@@ -38,7 +38,7 @@ class Scene(Stage):
     """A stage with Claude Code, and the model that it talks to."""
 
     gated = GATED
-    driver, program = " _claude", " --settings "
+    driver, program = " _drive claude", " --settings "
 
     def __init__(self, place: Path, program: str) -> None:
         super().__init__(place)

@@ -25,7 +25,7 @@ from adjourn.runners.claude.fingerprint import (
 from adjourn.runners.claude.options import (
     Setup,
     plain_ref,
-    read_setup,
+    read_options,
     resume_argv,
     start_argv,
     version_of,
@@ -101,14 +101,14 @@ def test_a_prompt_that_no_argument_can_hold_goes_another_way() -> None:
 )
 def test_what_would_take_the_gate_away_is_refused(words: str) -> None:
     with pytest.raises(Misuse):
-        read_setup({"arguments": words}, {})
+        read_options({"arguments": words}, {})
 
 
 def test_unknown_options_and_open_quotes_are_refused() -> None:
     for given in ({"colour": "red"}, {"arguments": "'"}, {"trust-project": "maybe"}):
         with pytest.raises(Misuse):
-            read_setup(given, {})
-    assert read_setup({}, {"ADJOURN_CLAUDE": "/opt/claude"}).program == "/opt/claude"
+            read_options(given, {})
+    assert read_options({}, {"ADJOURN_CLAUDE": "/opt/claude"}).program == "/opt/claude"
 
 
 def test_nothing_of_an_outer_session_is_handed_down() -> None:

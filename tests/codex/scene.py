@@ -115,7 +115,7 @@ class Scene(Stage):
     """A workspace, a home, a Codex, and the model that it talks to."""
 
     gated = GATED
-    driver, program = " _codex", " app-server "
+    driver, program = " _drive codex", " app-server "
 
     def __init__(self, place: Path, program: str) -> None:
         super().__init__(place)

@@ -11,8 +11,9 @@ import pytest
 from adjourn.core.agent.calls import Held
 from adjourn.core.call import Call
 from adjourn.core.states import CallState
-from adjourn.runners.codex.memory import Usage, memory_of
+from adjourn.runners.codex.memory import memory_of
 from adjourn.runners.codex.session import Rollout, put_back
+from adjourn.runners.codex.usage import Usage
 
 CALL = {
     "type": "function_call",

@@ -18,9 +18,10 @@ from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import AdjournError
 from adjourn.process.processes import LocalProcesses
+from adjourn.runners import find_runner
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.wiring import new_id, now
-from adjourn.wiring.controller import find_runner, open_controller
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.policies import open_gate
 from tests.authorities import everybody
 

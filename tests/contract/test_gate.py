@@ -18,8 +18,8 @@ from adjourn.core.policy.policy import NO_POLICY
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Task
-from adjourn.stores.postgres.store import Rows as SharedRows
-from adjourn.stores.sqlite.store import Rows
+from adjourn.stores.postgres.asks import PostgresRows
+from adjourn.stores.sqlite.rows import SqliteRows
 from tests.contract.office import ASKS_90, INTERRUPTED, ME, Office
 from tests.unit.policies import policy as policy_of
 
@@ -84,8 +84,8 @@ def _other_bytes(office: Office, task: Task) -> None:
     with office.controller.store.change() as tx:
         call = tx.call(task.id, task.next_call or 0)
         body = command_body(Command(argv=("evil",), cwd="/"))
-        if isinstance(tx, Rows | SharedRows):
-            tx._run("update_call_body", tx._key(task.id, call.number), body)
+        if isinstance(tx, SqliteRows | PostgresRows):
+            tx._execute("update_call_body", tx._key(task.id, call.number), body)
         else:
             tx.save_call(call, msgspec.structs.replace(call, body=body, version=call.version + 1))
 

@@ -33,7 +33,9 @@ def begin(
 
 def progress(office: Office, *names: str) -> Progress:
     plan = Plan(
-        path=PATH, workspace="/srv/place", items=tuple(Item(id=name, line=1) for name in names)
+        path=PATH,
+        workspace="/srv/place",
+        items=tuple(Item(id=name, line=1, runner="command") for name in names),
     )
     return office.controller.progress(plan)
 

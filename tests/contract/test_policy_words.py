@@ -11,7 +11,8 @@ from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judge import allowed_call
 from adjourn.core.policy.policy import Allowance
 from adjourn.core.text.render import prose
-from adjourn.views.policy import as_document, as_text
+from adjourn.views.block import to_text
+from adjourn.views.policy import explanation_blocks, explanation_document
 from adjourn.wiring.policies import explained
 from tests.hostile import HOSTILE, HOSTILE_WORDS
 
@@ -47,8 +48,8 @@ def test_an_explanation_of_hostile_words_is_safe_to_show(
         argv = tuple(text if word == "{}" else word for word in shape)
         arguments = arguments_of(command_body(Command(argv=argv, cwd=place)))
         found = explained(place, place, "command", arguments, now=0)
-        assert is_safe(as_text(found)), ascii(text)
-        assert encoded(as_document(found))
+        assert is_safe(to_text(explanation_blocks(found))), ascii(text)
+        assert encoded(explanation_document(found))
 
 
 def test_an_explanation_of_a_hostile_tool_is_safe_to_show(place: str) -> None:
@@ -58,9 +59,8 @@ def test_an_explanation_of_a_hostile_tool_is_safe_to_show(place: str) -> None:
         if len(each) < 10_000 and not any("\ud800" <= char <= "\udfff" for char in each)
     ):
         for tool, arguments in ((text, {text: text}), ("Bash", {"command": text})):
-            assert is_safe(as_text(explained(place, place, tool, arguments, now=0))), ascii(
-                text[:50]
-            )
+            found = explained(place, place, tool, arguments, now=0)
+            assert is_safe(to_text(explanation_blocks(found))), ascii(text[:50])
 
 
 def test_a_listing_of_a_hostile_rule_is_safe_to_show() -> None:

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Ask, Principal, Reply, Verb
@@ -31,9 +30,11 @@ from adjourn.core.call import (
 from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec
+from adjourn.core.text.render import WHOLE
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.testing.values import a_call
-from adjourn.views.call import call_block
+from adjourn.views.block import to_text
+from adjourn.views.call import call_blocks
 from adjourn.wiring.supervisor import open_supervisor
 from tests.hostile import HOSTILE_WORDS
 from tests.stateful.world import shim_of
@@ -70,6 +71,11 @@ def _unescaped(found: re.Match[str]) -> bytes:
     return b" " * int(found[3]) if found[3] else _PLAIN[found[0]].encode()
 
 
+def screen_of(call: Call) -> list[str]:
+    """Return the lines that a person sees of a call."""
+    return to_text(call_blocks(call, cut=WHOLE)).split("\n")
+
+
 def read_back(lines: list[str]) -> tuple[list[bytes], bytes, bytes]:
     """Return the words, the directory and the value that a block of lines shows."""
     words = [
@@ -100,9 +106,6 @@ class Stage:
         self.probe.write_text(PROBE)
         self.probe.chmod(0o700)
         self.controller, self.supervisor = self._open()
-        self.session = Session(wants_json=False)
-        self.session.given_store = str(place / ".adjourn")
-        self.session.cuts = False
 
     def _open(self) -> tuple[Controller, Supervisor]:
         return open_supervisor(str(self.place / ".adjourn"))
@@ -182,9 +185,7 @@ def test_a_probe_receives_exactly_the_bytes_that_were_shown(tmp_path: Path, swee
             ask, call = stage.asked(
                 Spec(runner="command", argv=tuple(words), workspace=str(stage.place))
             )
-            assert read_back(call_block(stage.session, call))[0] == [
-                os.fsencode(word) for word in words
-            ]
+            assert read_back(screen_of(call))[0] == [os.fsencode(word) for word in words]
             value = chance.choice(
                 [None, "yes", a_word(chance).encode("utf-8", "replace").decode()[:999]]
             )
@@ -198,9 +199,7 @@ def test_a_probe_receives_exactly_the_bytes_that_were_shown(tmp_path: Path, swee
                 if edited and edited != words
                 else None
             )
-            shown = read_back(
-                call_block(stage.session, stage.approve(ask, value=value, edited=changed))
-            )
+            shown = read_back(screen_of(stage.approve(ask, value=value, edited=changed)))
             assert stage.received(ask.task_id) == [shown[1], shown[2], *shown[0][1:]]
     finally:
         stage.supervisor.close()
@@ -250,16 +249,11 @@ def test_two_different_calls_never_render_alike(calls: list[tuple[str, bytes]]) 
 
     Whatever differs can be seen, without the digest.
     """
-    session = Session(wants_json=False)
-    session.cuts = False
-    session.given_store = "/nowhere"
     seen: dict[str, bytes] = {}
     for kind, body in calls:
         call = a_call(body=body, tool="command" if kind == "command" else _tool(body))
         shown = "\n".join(
-            call_block(session, call)[1:]
-            if kind == "command"
-            else ["tool", *call_block(session, call)[1:]]
+            screen_of(call)[1:] if kind == "command" else ["tool", *screen_of(call)[1:]]
         )
         assert seen.setdefault(shown, body) == body
 
@@ -275,9 +269,6 @@ def test_what_is_read_back_is_what_was_written() -> None:
         cwd="/x y",
         env={AUTO_APPROVAL: "v\x1b"},
     )
-    session = Session(wants_json=False)
-    session.cuts = False
-    session.given_store = "/nowhere"
-    lines = call_block(session, a_call(body=command_body(command)))
+    lines = screen_of(a_call(body=command_body(command)))
     assert read_back(lines) == ([os.fsencode(word) for word in command.argv], b"/x y", b"v\x1b")
     assert command_of(command_body(command)) == command

@@ -16,7 +16,7 @@ import pytest
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.runners.codex import protocol as codex
 from adjourn.runners.codex.channel import Message
-from adjourn.runners.hook import SOCKET, Ear
+from adjourn.runners.hook import SOCKET, HookListener
 from tests.e2e.shell import Shell
 from tests.e2e.signer import Signers, waiting
 from tests.e2e.test_incoming import Sender
@@ -69,7 +69,7 @@ def test_a_hook_message_with_a_key_twice_gets_no_yes(tmp_path: Path) -> None:
     )
     with (
         selectors.DefaultSelector() as selector,
-        contextlib.closing(Ear(str(tmp_path), selector)) as ear,
+        contextlib.closing(HookListener(str(tmp_path), selector)) as ear,
         contextlib.closing(socket.socket(socket.AF_UNIX)) as line,
     ):
         line.connect(str(tmp_path / SOCKET))

@@ -168,7 +168,7 @@ print(len(heard), flush=True)
 def test_a_driver_does_not_hear_a_process_from_outside_of_its_run(tmp_path: Path) -> None:
     """Another process of the same user finds the socket easily."""
     selector = selectors.DefaultSelector()
-    listener = hook.Ear(str(tmp_path), selector)
+    listener = hook.HookListener(str(tmp_path), selector)
     words = [sys.executable, "-c", ASKS, str(tmp_path), msgspec.json.encode(CALL).decode()]
     orphan = 'setsid "$@" > answer 2>&1 & while ! test -s answer; do sleep 0.05; done'
     # The shell that starts it ends at once, so that it is no child of ours any more.
@@ -193,7 +193,7 @@ def test_a_driver_without_its_own_socket_answers_nobody(tmp_path: Path, how: str
     place = tmp_path / "driver"
     place.mkdir()
     selector = selectors.DefaultSelector()
-    listener = hook.Ear(str(place), selector)
+    listener = hook.HookListener(str(place), selector)
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(str(place / "hook.sock"))
         line.sendall(msgspec.json.encode(CALL))

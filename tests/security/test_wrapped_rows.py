@@ -25,6 +25,8 @@ from adjourn.core.text.render import (
     width,
     wrap,
 )
+from adjourn.views.block import Span, line, to_text
+from adjourn.views.block import wrap as wrap_blocks
 from tests.e2e.shell import Shell
 from tests.e2e.terminal import Terminal
 
@@ -68,13 +70,14 @@ HOSTILE = st.one_of(
 def test_no_row_of_hostile_text_begins_without_our_mark(
     columns: int, shown: Callable[[str], str], text: str
 ) -> None:
-    line = HEAD + shown(text)
-    wrapped = wrap(line, columns=columns)
+    whole = HEAD + shown(text)
+    wrapped = wrap(whole, columns=columns)
+    assert to_text([line(whole)], columns) == wrapped
     first, *more = drawn(wrapped, columns)
     assert first.startswith(HEAD.rstrip())
     assert [row for row in more if not row.startswith(MORE_MARK.rstrip())] == []
     assert all(width(row) <= columns for row in wrapped.split("\n"))
-    assert wrapped.replace(f"\n{MORE_MARK}", "") == line  # nothing is left out or added
+    assert wrapped.replace(f"\n{MORE_MARK}", "") == whole  # nothing is left out or added
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -110,9 +113,10 @@ def test_no_row_of_what_a_run_prints_begins_without_its_mark(
 
 
 def test_our_own_colours_take_no_columns() -> None:
-    line = "\x1b[33mPaused\x1b[0m " + "x" * 33
-    assert wrap(line, columns=40) == line
-    assert wrap(line + "x", columns=40).count(MORE_MARK) == 1
+    fits = line(Span("Paused", "waiting"), " " + "x" * 33)
+    assert wrap_blocks([fits], 40) == [fits]
+    too_long = line(Span("Paused", "waiting"), " " + "x" * 34)
+    assert to_text([too_long], 40).count(MORE_MARK) == 1
 
 
 @pytest.mark.parametrize(

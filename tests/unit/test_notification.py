@@ -19,11 +19,14 @@ from adjourn.testing.values import (
     an_event,
     settled,
 )
+from adjourn.views.commands import Commands
 from adjourn.views.notice import OCCASIONS, Occasion, notice_of, occasion_of
 from docs import generate
 from tests.hostile import HOSTILE_WORDS
 
 SEAL = bytes(range(32))
+COMMANDS = Commands("adjourn", None)
+NOW = 1_000
 
 
 def a_scene(**task: Any) -> Scene:
@@ -35,7 +38,7 @@ def a_scene(**task: Any) -> Scene:
 
 def told(kind: str, scene: Scene, **facts: str | int | None) -> str:
     happened = Happened(place=1, event=an_event(kind=kind, facts=facts), seal=SEAL)
-    return notice_of(happened, scene, ask=None, hint="adjourn -c cp").text
+    return notice_of(happened, scene, ask=None, commands=COMMANDS, now=NOW).text
 
 
 def test_only_events_that_there_are_can_be_told() -> None:
@@ -54,18 +57,20 @@ def test_the_word_of_a_person_that_it_ran_completes_a_task() -> None:
 
 def test_the_document_is_the_manifest_with_what_happened() -> None:
     happened = Happened(place=1, event=an_event(kind="run_waiting", facts={"run": 1}), seal=SEAL)
-    document = msgspec.to_builtins(notice_of(happened, a_scene(), ask=None, hint="adjourn -c cp"))
+    document = msgspec.to_builtins(
+        notice_of(happened, a_scene(), ask=None, commands=COMMANDS, now=NOW)
+    )
     assert document["id"] == "evt_000102030405060708090a0b0c0d0e0f"
     assert document["event"] == "pause"
     assert document["outcome"] == "paused"
     assert document["pause_reason"]["type"] == "tool_approval_required"
-    assert document["resume_hint"] == "adjourn -c cp"
+    assert document["resume_hint"] == "adjourn -c cp --approve tc_1"
 
 
 def test_a_pause_shows_what_would_run_and_how_to_go_on() -> None:
     text = told("run_waiting", a_scene(), run=1)
     assert '0  "./deploy.sh"' in text
-    assert text.endswith("Go on with: adjourn -c cp")
+    assert text.endswith("Go on with: adjourn -c cp --approve tc_1")
 
 
 def test_of_an_agent_it_is_told_what_the_agent_was_told() -> None:
@@ -87,7 +92,7 @@ def test_a_decision_says_whose_it_is_and_what_it_says() -> None:
     happened = Happened(
         place=1, event=an_event(kind="ask_answered", facts={"ask": ask.id}), seal=SEAL
     )
-    notice = notice_of(happened, a_scene(), ask=ask, hint="adjourn -c cp")
+    notice = notice_of(happened, a_scene(), ask=ask, commands=COMMANDS, now=NOW)
     assert notice.text.startswith("Answered by uid:1000: eu  (task task-a)")
     assert notice.ask_id == ask.id
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from adjourn.core.plan.file import MOST_TASKS, read_plan
+from adjourn.core.plan.file import MOST_TASKS, Runners, read_plan
 from adjourn.core.plan.plan import (
     Item,
     ItemState,
@@ -68,11 +68,13 @@ WRONG = {
     '[[task]]\nid = "a"\nprompt = ["x"]\n': (3, "`prompt` must be text"),
 }
 
+RUNNERS = Runners(names=("command", "agent", "claude", "codex"), command="command", agent="agent")
+
 
 @pytest.mark.parametrize("text", WRONG, ids=repr)
 def test_what_is_wrong_is_told_with_its_line(text: str) -> None:
     line, what = WRONG[text]
-    problems = read_plan(text, source="plan.toml").problems
+    problems = read_plan(text, source="plan.toml", runners=RUNNERS).problems
     assert problems, text
     assert what in problems[0].what
     assert (problems[0].source, problems[0].line) == ("plan.toml", line)
@@ -86,14 +88,14 @@ def test_a_circle_is_told_at_a_need_that_is_part_of_it() -> None:
         + '[[task]]\nid = "d"\ncommand = ["true"]\nneeds = ["c"]\n'
         + '[[task]]\nid = "e"\ncommand = ["true"]\nneeds = ["d"]\n'
     )
-    (problem,) = read_plan(text, source="plan.toml").problems
+    (problem,) = read_plan(text, source="plan.toml", runners=RUNNERS).problems
     assert problem.what == "the needs go round in a circle: `b` needs `d` needs `c` needs `b`"
     assert (problem.line, problem.column) == (7, 15)
 
 
 def test_everything_that_is_wrong_is_told_in_order() -> None:
     text = f'{A_TASK}grace = "x"\nfoo = 1\n[[task]]\nid = 1\n'
-    problems = read_plan(text, source="plan.toml").problems
+    problems = read_plan(text, source="plan.toml", runners=RUNNERS).problems
     assert [problem.line for problem in problems] == sorted(problem.line for problem in problems)
     assert len(problems) == 4
 
@@ -102,13 +104,13 @@ def test_too_many_tasks_are_refused() -> None:
     text = "".join(
         f'[[task]]\nid = "t{number}"\ncommand = ["true"]\n' for number in range(MOST_TASKS + 1)
     )
-    (problem,) = read_plan(text, source="plan.toml").problems
+    (problem,) = read_plan(text, source="plan.toml", runners=RUNNERS).problems
     assert "1,000 are the most" in problem.what
 
 
 def test_a_plan_says_what_its_tasks_do_not() -> None:
     text = f'review = true\npause_on_approval = true\n{A_TASK}[[task]]\nid = "b"\nprompt = "go"\nreview = false\nrunner = "codex"\n'
-    content = read_plan(text, source="plan.toml")
+    content = read_plan(text, source="plan.toml", runners=RUNNERS)
     one, two = content.items
     assert (one.review, one.pause_on_approval, one.runner, one.command) == (
         True,
@@ -130,7 +132,7 @@ def test_a_plan_says_what_its_tasks_do_not() -> None:
 
 def a_plan(**needs: str) -> Plan:
     items = [
-        Item(id=name, line=1, command=("true",), needs=tuple(wanted.split()))
+        Item(id=name, line=1, runner="command", command=("true",), needs=tuple(wanted.split()))
         for name, wanted in needs.items()
     ]
     return Plan(path="/srv/plan.toml", workspace="/srv", items=tuple(items))

@@ -81,7 +81,7 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
     return True
 
 
-def once(root: str, say: Callable[[str], None]) -> Refuse:
+def report_once(root: str, say: Callable[[str], None]) -> Refuse:
     """Return a `refuse` that reports each refused response once, however often it is read."""
 
     def refuse(refusal: Refusal) -> None:

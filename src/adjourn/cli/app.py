@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from adjourn.cli.options import help_option, telling
-from adjourn.cli.session import Session
-from adjourn.cli.terminal import make_ready
+from adjourn.cli.session import Session, checked_exit_code
+from adjourn.cli.terminal import flush, make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 from adjourn.core.text.render import block
 from adjourn.system.user_state import take_key_from
 
+_INTERRUPTED = 130  # as a shell has it
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
 
 VERBS = {
@@ -56,8 +57,10 @@ VERBS = {
 }
 
 # Parts of adjourn that adjourn itself starts.
-DRIVERS = {"_agent": "agent", "_tool": "tool", "_claude": "claude", "_codex": "codex"}
+DRIVERS = {"_drive": "drive", "_tool": "tool"}
 HIDDEN = frozenset({*DRIVERS, "_hook"})
+# The tasks of earlier versions have these in their records
+_EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 
 
 class Verbs(click.Group):
@@ -150,12 +153,13 @@ def run(argv: list[str]) -> int:
     except click.ClickException as error:
         code = session.fail(Misuse(_on_one_line(error), way_out=_help_for(error, argv)))
     except (click.Abort, KeyboardInterrupt):
-        code = session.stopped()
+        code = _INTERRUPTED  # a person pressed Ctrl+C while nothing of ours ran
     except OSError as error:
         code = session.fail(_of_the_system(error, session))
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
-    return session.flushed(code)
+    flush()  # the exit code stays, whatever becomes of what was printed
+    return checked_exit_code(code)
 
 
 def _refuse_other_encodings(argv: list[str]) -> None:
@@ -181,7 +185,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
         return ["resume", *argv[1:]]
     if argv[:1] == ["-a"]:
         return ["run", *argv[1:]]
-    return argv or ["--help"]
+    return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["--help"]
 
 
 def _wants_json(argv: list[str]) -> bool:
@@ -208,7 +212,9 @@ def _of_the_system(error: OSError, session: Session) -> AdjournError:
             from adjourn.system.files import disk_full
 
             return disk_full(
-                os.path.dirname(os.fsdecode(error.filename)) if error.filename else session.root
+                os.path.dirname(os.fsdecode(error.filename))
+                if error.filename
+                else session.root or os.getcwd()
             )
     if error.errno in {errno.EMFILE, errno.ENFILE}:
         return AdjournError("too many files are open", way_out="ulimit -n 1024, and say it again")
@@ -226,7 +232,7 @@ def _defect(error: Exception, session: Session) -> AdjournError:
         import traceback
 
         lines = (
-            block(session.redactor.text("".join(traceback.format_exception(error))))
+            block(session.open_redactor().text("".join(traceback.format_exception(error))))
             .rstrip("\n")
             .split("\n")
         )

@@ -6,7 +6,7 @@ Shows its output while it works, and how it stands when its process has left.
 import os
 import select
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -30,15 +30,15 @@ from adjourn.core.errors import (
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
+from adjourn.core.text.redact import plainly
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import span
 from adjourn.settings.config import has_config
-from adjourn.supervision.manifest_file import project
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.workspace_notes import note_left
 from adjourn.system.signals import deferred_signals
-from adjourn.views.next_step import command
-from adjourn.views.task import standing
+from adjourn.views.block import Block, change_text, lay_out
+from adjourn.views.task import task_blocks
 from adjourn.wiring import has_worker
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.supervisor import open_supervisor
@@ -60,7 +60,7 @@ def require_redaction(session: Session) -> None:
     Where there is no config, there is nothing to check.
     """
     if has_config():
-        session.redactor  # noqa: B018 -- it is kept once it was made
+        session.open_redactor()
 
 
 @contextmanager
@@ -93,58 +93,60 @@ def naming(session: Session, task: Task) -> Generator[None, None, None]:
     except (StoreLost, StoreRefused):
         raise  # it says more
     except StoreProblem as error:
-        sentence = f"{error.sentence}; task {task.id} is kept: see how it stands before anything is started again"
-        raise StoreLost(sentence, way_out=command(session, "show", task.id)) from error
+        sentence = (
+            f"{error.sentence}; task {task.id} is kept: see how it stands before anything is"
+            " started again"
+        )
+        raise StoreLost(sentence, way_out=session.commands("show", task.id)) from error
 
 
 def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task:
-    """Run a queued task and show what it prints.
+    """Run a queued task and show what it prints, unless it is not ours to run.
 
     From then on there is nothing left to interrupt.
     """
-    screen = Screen(session)
+    if not supervisor.may_run(task):
+        return task
+    screen = Screen(wants_json=session.wants_json, verbose=session.verbose)
     try:
         with naming(session, task), deferred_signals(restore_handlers=False) as signals:
-            return supervisor.run_heeding(
-                signals, task, watcher=screen.follow if screen.is_wanted else None
-            )
+            watcher = screen.follow if screen.is_wanted else None
+            return supervisor.run_heeding(signals, task, watcher=watcher)
     finally:
         screen.close()
 
 
 def report(session: Session, controller: Controller, task: Task) -> int:
-    """Write the manifest of a pause, say how the task stands, and return the exit code for it."""
+    """Write the manifest of a pause, print how the task stands, and return the exit code for it."""
     with naming(session, task):
         note_left(controller, task)
         scene = controller.scene(task.id)
-    manifest = project(session, scene)
+    manifest = session.write_manifest(scene)
+    is_completed = scene.task.state is TaskState.SUCCEEDED
     if session.wants_json:
-        session.document(manifest)
-    elif sys.stdout.isatty():
-        session.say(_closing(session, scene))
-    elif scene.task.state is not TaskState.SUCCEEDED:
-        session.say(told(session, scene))
+        session.print_document(manifest)
+    elif is_completed and sys.stdout.isatty():
+        took = span(scene.task.updated_at - scene.task.created_at)
+        session.print(f"Completed in {took}  (task {scene.task.id})")
+        if plan := scene.task.spec.plan:
+            session.print(f"Then: {session.commands('execute', plan)}")
+    elif not is_completed:
+        session.show(standing(session, scene, now=controller.now()))
     return EXIT_CODES[scene.task.state]
 
 
-def told(session: Session, scene: Scene) -> str:
-    """Say how a task stands.
+def standing(session: Session, scene: Scene, *, now: int) -> Sequence[Block]:
+    """Lay out how a task stands.
 
-    Whole to a person, clean where nobody looks, as in the log of a CI job, which others keep.
+    Whole for a person, without secrets where nobody looks, as in the log of a CI job, which others
+    keep.
     """
+    cut = session.cut(scene.task.id)
     if sys.stdout.isatty():
-        return standing(session, scene, now=session.now())
-    from adjourn.core.text.redact import plainly
-
-    return plainly(standing(session, session.redactor.scene(scene), now=session.now()))
-
-
-def _closing(session: Session, scene: Scene) -> str:
-    if scene.task.state is TaskState.SUCCEEDED:
-        plan = scene.task.spec.plan
-        way_on = f"\nThen: {command(session, 'execute', plan)}" if plan else ""
-        return f"Completed in {span(scene.task.updated_at - scene.task.created_at)}  (task {scene.task.id}){way_on}"
-    return standing(session, scene, now=session.now())
+        return task_blocks(scene, session.commands, now=now, cut=cut)
+    clean = session.open_redactor().scene(scene)
+    blocks = task_blocks(clean, session.commands, now=now, cut=cut)
+    return change_text(lay_out(blocks, None), plainly)
 
 
 _LONGEST = 15.0  # seconds until it is left to itself, whether it has begun or not
@@ -160,7 +162,7 @@ class _Failure(msgspec.Struct):
     way_out: str = ""
 
 
-def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
+def run_detached(session: Session, queue: Callable[[Controller], Task]) -> int:
     """Queue a task, leave it to a supervisor of its own, and return as soon as that has begun."""
     if os.environ.get("ADJOURN_RUN_ID"):
         raise Misuse(
@@ -176,9 +178,9 @@ def detached(session: Session, queue: Callable[[Controller], Task]) -> int:
         if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
             _leave_to_a_copy(session, task)
     if session.wants_json:
-        session.document(manifest_of(scene, hint=command(session, "wait", task.id)))
+        session.print_document(manifest_of(scene, hint=session.commands("wait", task.id)))
     else:
-        session.say(task.id)
+        session.print(task.id)
     return exits.COMPLETED
 
 
@@ -227,7 +229,7 @@ def _raised(session: Session, task: Task, failure: _Failure) -> AdjournError:
         error.code, error.exit_code = failure.code, failure.exit_code
         return error
     sentence = f"task {task.id} could not be started: {failure.sentence}; nothing of it ran, and it stays queued"
-    return NotStarted(sentence, way_out=command(session, "resume", task.id))
+    return NotStarted(sentence, way_out=session.commands("resume", task.id))
 
 
 def _be_copy(session: Session, task: Task, writing: int) -> NoReturn:

@@ -1,7 +1,8 @@
 """The options that every verb has."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import click
@@ -15,11 +16,37 @@ Verb = Callable[..., int | None]
 _COMMON = frozenset({"store", "key_file", "output", "verbose"})
 
 
-def verb(name: str, **settings: Any) -> Callable[[Verb], click.Command]:
-    """Make a verb: a command with the common options, whose function takes the session first."""
+def verb(
+    name: str, *, finds_store: bool = True, **settings: Any
+) -> Callable[[Verb], click.Command]:
+    """Make a verb: a command with the common options, whose function takes the session first.
+
+    The store's directory has been found, once, when the function is called.
+    """
 
     def decorate(function: Verb) -> click.Command:
-        wrapped = _verbose(_output(_key_file(_store(click.pass_obj(function)))))
+        @wraps(function)
+        def run(
+            session: Session,
+            *args: Any,
+            store: str | None,
+            key_file: str | None,
+            output: str,
+            verbose: bool,
+            **options: Any,
+        ) -> int | None:
+            session.given_store = store
+            session.wants_json = output == "json"
+            session.verbose = verbose
+            if key_file is not None:
+                take_key_file(key_file)
+            if verbose:
+                os.environ["ADJOURN_VERBOSE"] = "1"  # whoever runs under this command, too
+            if finds_store:
+                session.find_root()
+            return function(session, *args, **options)
+
+        wrapped = _verbose(_output(_key_file(_store(click.pass_obj(run)))))
         decorator: Callable[[Verb], click.Command] = click.command(
             name, add_help_option=False, **settings
         )
@@ -42,7 +69,9 @@ def telling(words: list[str], text: Callable[[click.Context], str], *, says: str
 
     def tell(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
         if is_wanted and not context.resilient_parsing:
-            _session(context).say(text(context))
+            session = context.find_object(Session)
+            assert session is not None  # noqa: S101 -- the app hands one to every verb
+            session.print(text(context))
             context.exit()
 
     return click.Option(
@@ -93,59 +122,25 @@ def signable(function: Verb) -> Verb:
     return signed
 
 
-def _session(context: click.Context) -> Session:
-    session = context.find_object(Session)
-    assert session is not None  # noqa: S101 -- the app hands one to every verb
-    return session
-
-
-def _keep_store(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        _session(context).given_store = value
-
-
-def _keep_key(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        take_key_file(value)
-
-
-def _keep_output(context: click.Context, _: click.Parameter, value: str) -> None:
-    _session(context).wants_json = value == "json"
-
-
-def _keep_verbose(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 -- click's callback
-    _session(context).verbose = value
-    if value:
-        os.environ["ADJOURN_VERBOSE"] = "1"  # whoever runs under this command speaks up, too
-
-
 _store = click.option(
     "--store",
     metavar="DIR|URL",
-    callback=_keep_store,
-    expose_value=False,
     help="The store's directory (default: the nearest .adjourn), or a postgresql:// URL.",
 )
 _key_file = click.option(
     "--key-file",
     metavar="FILE",
-    callback=_keep_key,
-    expose_value=False,
     help="The key of a store that jobs carry from machine to machine (or ADJOURN_STORE_KEY).",
 )
 _output = click.option(
     "--output",
     type=click.Choice(["text", "json"]),
     default="text",
-    callback=_keep_output,
-    expose_value=False,
     help="How to answer: for people, or one JSON document on stdout.",
 )
 _verbose = click.option(
     "--verbose",
     is_flag=True,
-    callback=_keep_verbose,
-    expose_value=False,
     help="Say on stderr what happens.",
 )
 
@@ -164,6 +159,18 @@ class Amount(click.FloatRange):
         if number - number != 0:
             self.fail(f"{value!r} is not a number that one can count to.", param, ctx)
         return number
+
+
+class AnyOf(click.Choice[str]):
+    """One of several names. They are listed only for help, or if another one is given."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(())
+        self.choices = names  # type: ignore[assignment]  # click says Sequence, and infers tuple
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        return value if value in self.choices else super().convert(value, param, ctx)
 
 
 class Duration(click.ParamType[int]):

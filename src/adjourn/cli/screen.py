@@ -10,11 +10,11 @@ import time
 from codecs import getincrementaldecoder
 from collections.abc import Sequence
 
-from adjourn.cli.session import Session
-from adjourn.cli.terminal import CUSTOMARY_COLUMNS, columns_of
+from adjourn.cli.terminal import columns_of
 from adjourn.core.text.render import block, fitting_head, width
 from adjourn.core.text.when import span
 from adjourn.system.files import open_plain
+from adjourn.views.block import CUSTOMARY_COLUMNS
 
 _STDOUT, _STDERR = 1, 2
 _CHUNK = 1 << 20
@@ -28,17 +28,13 @@ _DOING = ("running {}  (Ctrl+C pauses)", "stopping {}  (Ctrl+C again kills)", "k
 class Screen:
     """The terminal or the pipes of a run in the foreground."""
 
-    def __init__(self, session: Session) -> None:
-        self.is_wanted = not session.wants_json or session.verbose
-        # In JSON mode stdout is the document's alone.
+    def __init__(self, *, wants_json: bool, verbose: bool) -> None:
+        self.is_wanted = not wants_json or verbose
         self._margin = Margin()
-        stderr = Stream("stderr", _STDERR, self._margin)
-        self._streams = (
-            [stderr] if session.wants_json else [Stream("stdout", _STDOUT, self._margin), stderr]
-        )
-        self._ticks = (
-            os.isatty(_STDERR) and not session.wants_json and os.environ.get("TERM") != "dumb"
-        )
+        self._streams = [Stream("stderr", _STDERR, self._margin)]
+        if not wants_json:  # else stdout is the document's alone
+            self._streams.insert(0, Stream("stdout", _STDOUT, self._margin))
+        self._ticks = os.isatty(_STDERR) and not wants_json and os.environ.get("TERM") != "dumb"
         self._began = time.monotonic()
         self._is_shown = False
         self._place: str | None = None

@@ -1,26 +1,28 @@
-"""What every verb has: the store it works on, and how it speaks."""
+"""What every verb has: its options, the store that it works on, and what prints."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
-from typing import Any, TextIO
+from functools import cache
 
-from adjourn.cli.terminal import CUSTOMARY_COLUMNS, columns_of, speak_utf8
+from adjourn.cli.terminal import print_exactly, print_warning, printed, speak_utf8
 from adjourn.controller.decisions import Desk
 from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
-from adjourn.core.text.render import command_rows, prose, wrap
+from adjourn.core.text.render import Cut, prose
+from adjourn.views.block import Block, Command, lines
+from adjourn.views.commands import Commands, cut_of
 from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:  # starting is a hot path: a short verb needs the desk only
+if TYPE_CHECKING:  # start-up is a hot path: a short verb loads none of these
     from adjourn.controller.controller import Controller
-
-_UNBOUNDED = 100_000
+    from adjourn.core.documents import Manifest
+    from adjourn.core.scene import Scene
+    from adjourn.core.text.redact import Redactor
 
 
 class Session:
@@ -29,65 +31,29 @@ class Session:
     def __init__(self, *, wants_json: bool) -> None:
         self.wants_json = wants_json
         self.verbose = False
-        self.cuts = True
+        self.shows_all = False  # values and lists are not cut
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
         self.given_store: str | None = None
-        # From inside a run, where a sandbox may hide the user's state directory
-        self.only_asks = False
-        self._controller: Controller | None = None
-        self._desk: Desk | None = None
-        self._clock: Callable[[], int] | None = None
+        self.root = ""  # the store's directory, once it was found
+        self._redactor: Redactor | None = None
 
-    @property
-    def root(self) -> str:
-        """The store's directory."""
-        return find_root(self.given_store or os.environ.get("ADJOURN_STORE"))
+    # --- the store --------------------------------------------------------------------------------
 
-    def use_store_of(self, place: str) -> None:
-        """Work on the store of that place, unless another one was named.
+    def find_root(self, start: str | None = None) -> None:
+        """Find the store's directory: the one that is named, else the nearest from here or a start.
 
-        Whoever calls from elsewhere means the same one.
+        With a start, it is from then on named in commands if another one is nearest from here.
         """
-        found = find_root(self.given_store or os.environ.get("ADJOURN_STORE"), start=place)
-        if found != self.root:
+        named = self.given_store or os.environ.get("ADJOURN_STORE")
+        found = find_root(named, start=start)
+        if start and found != self.root:
             self.given_store = found
+        self.root = found
 
     @property
     def has_store(self) -> bool:
         """Whether there is a store at all."""
         return os.path.lexists(self.root)
-
-    @property
-    def desk(self) -> Desk:
-        """What decides on an existing store.
-
-        The whole controller only where dead supervisors or files left something to do.
-        """
-        if self._desk is None:
-            self.require_store()
-            desk = open_desk(self.root)
-            self._desk = (
-                desk if desk.is_settled and not has_responses(self.root) else self.controller
-            )
-        return self._desk
-
-    @property
-    def controller(self) -> "Controller":
-        """The controller of an existing store."""
-        if self._controller is None:
-            from adjourn.wiring.controller import open_controller
-
-            self.require_store()
-            self._controller = self._desk = open_controller(self.root, for_asking=self.only_asks)
-            self.settle(self._controller)
-        return self._controller
-
-    def now(self) -> int:
-        """Return the time in milliseconds, by the clock of the store.
-
-        That of this machine may be an hour off.
-        """
-        return (self._clock or self.desk.now)()
 
     def require_store(self) -> None:
         """Refuse to go on where there is no store: only a new task makes one."""
@@ -96,168 +62,165 @@ class Session:
                 f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND"
             )
 
-    def say_nothing_found(self, sentence: str) -> None:
-        """Say that a list is empty, and where the store would be if there is none.
+    def open_decisions(self) -> Desk:
+        """Open an existing store for decisions.
 
-        Its name may be misspelt.
+        The whole controller only where dead supervisors or files left something to do.
         """
-        self.say(
-            sentence
-            if self.has_store
-            else f"{sentence} There is no store at {prose(self.root)} yet."
-        )
+        self.require_store()
+        decisions = open_desk(self.root)
+        if decisions.is_settled and not has_responses(self.root):
+            return decisions
+        return self.open_controller()
+
+    def open_controller(self, *, for_asking: bool = False) -> "Controller":
+        """Open an existing store and settle what dead supervisors left in it.
+
+        Who asks from inside a run may not see the user's state directory: a sandbox may hide it.
+        """
+        # A short verb does without what runs and settles
+        from adjourn.wiring.controller import open_controller
+
+        self.require_store()
+        controller = open_controller(self.root, for_asking=for_asking)
+        self.settle(controller)
+        return controller
 
     def settle(self, controller: "Controller") -> None:
-        """Settle the runs whose supervisor is gone, and write down those that turn out to have paused."""
-        self._clock = controller.now
-        settled = controller.recover()
-        if settled:
+        """Settle the runs whose supervisor is gone, and take the answers that lie in files."""
+        if settled := controller.recover():
+            # Seldom: supervisors do not die often
             from adjourn.clarifications.exchange import close_run
-            from adjourn.supervision.manifest_file import project
 
             for task in settled:
                 close_run(controller, self.root, task)
-                project(self, controller.scene(task.id))
+                self.write_manifest(controller.scene(task.id))
         if has_responses(self.root):
-            from adjourn.clarifications.exchange import once, take_responses
+            # Seldom: most answers are given to a verb
+            from adjourn.clarifications.exchange import report_once, take_responses
 
-            refuse = once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            refuse = report_once(
+                self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
+            )
             # A copy can be looked at; whoever wants to change it is told
             with suppress(StoreRefused):
                 take_responses(controller, self.root, refuse=refuse)
 
-    @property
-    def inside_run(self) -> str | None:
-        """The run that this command is part of, if any."""
-        return enclosing_run()
+    def write_manifest(self, scene: "Scene") -> "Manifest":
+        """Return how a task stands; if it is paused, its manifest files are written."""
+        # A short verb writes none
+        from adjourn.supervision.manifest_file import write_manifest
 
-    @property
-    def principal(self) -> Principal:
-        """Who is at the other end, as the store says, and the run it is part of, if any."""
-        if self.has_store:
-            return self.desk.principal(inside_run=self.inside_run)
-        return Principal(name=f"uid:{os.getuid()}", inside_run=self.inside_run)
-
-    @property
-    def has_colour(self) -> bool:
-        """Whether colour helps: on a terminal, and only if nobody said otherwise."""
-        return (
-            sys.stdout.isatty()
-            and not os.environ.get("NO_COLOR")
-            and os.environ.get("TERM") != "dumb"
+        return write_manifest(
+            scene,
+            root=self.root,
+            commands=self.commands,
+            redactor=self.open_redactor(),
+            warn=lambda sentence: self.warn(f"adjourn: {sentence}"),
         )
 
-    @property
-    def columns(self) -> int:
-        """How wide the terminal is; where there is none, nothing needs to be cut."""
-        return columns_of(sys.stdout) or _UNBOUNDED
+    def principal(self, decisions: Desk | None) -> Principal:
+        """Return who is at the other end, as the store says, and the run it is part of, if any."""
+        inside_run = enclosing_run()
+        if decisions is None:
+            return Principal(name=f"uid:{os.getuid()}", inside_run=inside_run)
+        return decisions.principal(inside_run=inside_run)
 
     @property
-    def columns_for_words(self) -> int:
-        """How wide an agent's words may be.
+    def commands(self) -> Commands:
+        """What writes command lines of this very program on this very store."""
+        program = _program(sys.argv[0], os.environ.get("PATH", ""))
+        return Commands(program, self.root if self.given_store else None)
 
-        The terminal, or 80 columns, as whoever shows a log may break its lines.
-        """
-        return columns_of(sys.stdout) or CUSTOMARY_COLUMNS
+    def cut(self, task_id: str) -> Cut:
+        """Return how much of a task's values is shown, and how to see the rest."""
+        return cut_of(task_id, self.commands, shows_all=self.shows_all)
 
-    def say(self, text: str) -> None:
-        """Print to stdout, in rows that fit the terminal.
+    # --- printing ---------------------------------------------------------------------------------
 
-        Whoever closed it does not want to hear; the exit code still tells.
-        """
-        self.hand_out(_fitted(text, sys.stdout))
+    def print(self, text: str) -> None:
+        """Print to stdout, in rows that fit the terminal."""
+        self.show(lines(text.split("\n")))
 
-    def hand_out(self, text: str) -> None:
-        """Print to stdout what programs read: not a character is added."""
-        try:
-            sys.stdout.write(text + "\n")
-        except (BrokenPipeError, OSError, ValueError):
-            _silence_stdout()
-
-    def flush(self) -> None:
-        """Hand out what was said so far, before somebody else writes to the same place."""
-        try:
-            sys.stdout.flush()
-        except (BrokenPipeError, OSError, ValueError):
-            _silence_stdout()
+    def show(self, blocks: Sequence[Block]) -> None:
+        """Print blocks to stdout, in rows that fit the terminal and in colour where that helps."""
+        print_exactly(printed(blocks, sys.stdout))
 
     def warn(self, text: str) -> None:
-        """Print to stderr, with rows that fit the terminal."""
-        try:
-            sys.stderr.write(_fitted(text, sys.stderr) + "\n")
-        except (BrokenPipeError, OSError, ValueError):
-            return
+        """Print to stderr, in rows that fit the terminal."""
+        print_warning(printed(lines(text.split("\n")), sys.stderr))
 
-    @cached_property
-    def redactor(self) -> Any:
-        """What takes secrets out of copies."""
-        from adjourn.settings.redaction import open_redactor
-
-        return open_redactor()
-
-    def document(self, document: object) -> None:
+    def print_document(self, document: object) -> None:
         """Print one JSON document."""
+        # A short verb mostly prints text
         from adjourn.core.documents import encoded
 
         speak_utf8()
-        self.hand_out(encoded(self.redactor.document(document) if self.is_copy else document))
+        print_exactly(
+            encoded(self.open_redactor().document(document) if self.is_copy else document)
+        )
+
+    def print_nothing_found(self, sentence: str) -> None:
+        """Print that a list is empty, and where the store would be if there is none.
+
+        Its name may be misspelt.
+        """
+        missing = "" if self.has_store else f" There is no store at {prose(self.root)} yet."
+        self.print(f"{sentence}{missing}")
+
+    def open_redactor(self) -> "Redactor":
+        """Return what takes secrets out of copies; the user's patterns are read once."""
+        if self._redactor is None:
+            from adjourn.settings.redaction import open_redactor
+
+            self._redactor = open_redactor()
+        return self._redactor
 
     def fail(self, error: AdjournError) -> int:
-        """Say what went wrong, why, and what helps."""
+        """Print what went wrong, why, and what helps; return the exit code."""
         try:
-            self._tell(error)
+            self._print_error(error)
         except OSError as problem:
-            # What would tell it cannot even be loaded: for want of descriptors, say
+            # What would print it cannot even be loaded: for want of descriptors, say
             self.warn(f"adjourn: {prose(problem.strerror or 'the system fails')}")
         return error.exit_code
 
-    def _tell(self, error: AdjournError) -> None:
-        self._keep_redactor()
-        if self.wants_json:
-            from adjourn.core.documents import failure
-
-            self.document(failure(error))
-        else:
-            clean = self.redactor.text
-            self.warn(f"adjourn: {prose(clean(error.sentence))}")
-            for item in error.items if isinstance(error, NothingRecorded) else ():
-                why = f": {prose(clean(item.error.sentence))}" if item.error else ""
-                self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
-            if error.way_out:
-                way_out = prose(clean(error.way_out))
-                columns = (
-                    columns_of(sys.stderr) if way_out.startswith("adjourn ") else None
-                ) or _UNBOUNDED
-                self.warn("\n".join(command_rows("  try: ", way_out, columns=columns)))
-
-    def _keep_redactor(self) -> None:
-        """Make sure that an error can be told, also the one that the user's patterns cannot be used."""
+    def _print_error(self, error: AdjournError) -> None:
         from adjourn.core.text.redact import Redactor
 
         try:
-            self.redactor  # noqa: B018 -- it is kept once it was made
-        except AdjournError:
-            self.__dict__["redactor"] = Redactor()
+            redactor = self.open_redactor()
+        except AdjournError:  # the user's patterns cannot be used, which may be this very error
+            redactor = self._redactor = Redactor()
+        if self.wants_json:
+            from adjourn.core.documents import failure
 
-    def stopped(self) -> int:
-        """Say nothing more: a person pressed Ctrl+C while nothing of ours ran."""
-        return 130
-
-    def flushed(self, code: int) -> int:
-        """Hand out what is still in the buffer, and keep the exit code whatever becomes of it."""
-        self.flush()
-        return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
-
-
-def _fitted(text: str, stream: TextIO) -> str:
-    """Break rows before the terminal does, so that each begins with words of ours; see `wrap`."""
-    columns = columns_of(stream)
-    if columns is None:
-        return text
-    spelled = text.encode(stream.encoding, "backslashreplace").decode(stream.encoding)
-    return wrap(spelled, columns=columns)
+            self.print_document(failure(error))
+            return
+        clean = redactor.text
+        self.warn(f"adjourn: {prose(clean(error.sentence))}")
+        for item in error.items if isinstance(error, NothingRecorded) else ():
+            why = f": {prose(clean(item.error.sentence))}" if item.error else ""
+            self.warn(f"  {prose(item.ask_id)} {item.result}{why}")
+        if error.way_out:
+            way_out = prose(clean(error.way_out))
+            is_ours = way_out.startswith("adjourn ")
+            shown = [Command("  try: ", way_out)] if is_ours else lines([f"  try: {way_out}"])
+            print_warning(printed(shown, sys.stderr))
 
 
-def _silence_stdout() -> None:
-    """Keep the interpreter from complaining about a closed stdout when it ends."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- it lives until the process ends
+def checked_exit_code(code: int) -> int:
+    """Return an exit code that has a meaning."""
+    return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
+
+
+@cache
+def _program(called: str, path: str) -> str:
+    """Return `adjourn` if a shell finds us under that name, else the path it was called by."""
+    called = os.path.abspath(called)
+    own = called if os.path.basename(called) == "adjourn" else "adjourn"
+    for directory in path.split(os.pathsep):
+        found = os.path.join(directory, "adjourn")
+        if os.access(found, os.X_OK):
+            return "adjourn" if os.path.realpath(found) == os.path.realpath(called) else own
+    return own

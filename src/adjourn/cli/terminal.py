@@ -7,14 +7,25 @@ import os
 import select
 import sys
 import termios
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from adjourn.core.text.render import clipped, wrap
+from adjourn.views.block import CUSTOMARY_COLUMNS, Block, Line, change_text, lay_out
+from adjourn.views.block import wrap as wrap_blocks
 
-CUSTOMARY_COLUMNS = 80
-_STDOUT, _STDERR = 1, 2
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+# The one place that turns a role into a colour; all other roles are plain here
+_COLOURS = {
+    "strong": "1",
+    "danger": "31",
+    "succeeded": "32",
+    "waiting": "33",
+    "running": "34",
+    "ready": "36",
+    "muted": "90",
+}
 
 
 def make_ready() -> None:
@@ -23,15 +34,15 @@ def make_ready() -> None:
     while fd <= _STDERR:
         fd = os.open(os.devnull, os.O_RDWR)
     os.close(fd)
-    for speaking in (_STDOUT, _STDERR):
-        if not os.get_blocking(speaking):
+    for number in (_STDOUT, _STDERR):
+        if not os.get_blocking(number):
             # Node, say, left it otherwise: what does not fit would be lost
-            os.set_blocking(speaking, True)
-    sys.stdout = _speaking(sys.stdout, _STDOUT)
-    sys.stderr = _speaking(sys.stderr, _STDERR)
+            os.set_blocking(number, True)
+    sys.stdout = _usable(sys.stdout, _STDOUT)
+    sys.stderr = _usable(sys.stderr, _STDERR)
 
 
-def _speaking(stream: TextIO | None, fd: int) -> TextIO:
+def _usable(stream: TextIO | None, fd: int) -> TextIO:
     """Return a stream that spells out what its encoding lacks.
 
     Python has none for what was closed when it started.
@@ -52,6 +63,70 @@ def columns_of(stream: TextIO | int) -> int | None:
         return None
 
 
+def printed(blocks: Iterable[Block], stream: TextIO) -> str:
+    """Return blocks as this stream takes them.
+
+    For a terminal, in rows that fit, so that each begins with words of ours, and with colours on
+    stdout unless somebody said otherwise.
+    """
+    columns = columns_of(stream)
+    rows = lay_out(blocks, columns)
+    if columns is not None:
+        rows = wrap_blocks(change_text(rows, lambda text: _spelled(text, stream)), columns)
+    has_colour = stream is sys.stdout and has_colours()
+    return "\n".join(_coloured(row) if has_colour else row.text for row in rows)
+
+
+def has_colours() -> bool:
+    """Return whether colour helps: on a terminal, and only if nobody said otherwise."""
+    return (
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def _spelled(text: str, stream: TextIO) -> str:
+    if text.isascii():
+        return text
+    return text.encode(stream.encoding, "backslashreplace").decode(stream.encoding)
+
+
+def _coloured(row: Line) -> str:
+    return "".join(
+        f"\x1b[{_COLOURS[span.role]}m{span.text}\x1b[0m" if span.role in _COLOURS else span.text
+        for span in row.spans
+    )
+
+
+def print_exactly(text: str) -> None:
+    """Print to stdout: not a character is added.
+
+    Whoever closed it does not want to hear; the exit code still tells.
+    """
+    try:
+        sys.stdout.write(text + "\n")
+    except (BrokenPipeError, OSError, ValueError):
+        _silence_stdout()
+
+
+def print_warning(text: str) -> None:
+    """Print to stderr, if it is still there."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(text + "\n")
+
+
+def flush() -> None:
+    """Hand out what was printed so far, before somebody else writes to the same place."""
+    try:
+        sys.stdout.flush()
+    except (BrokenPipeError, OSError, ValueError):
+        _silence_stdout()
+
+
+def _silence_stdout() -> None:
+    """Keep the interpreter from complaining about a closed stdout when it ends."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- it lives until the process ends
+
+
 def speak_utf8() -> None:
     """Print UTF-8 from here on, whatever the locale: JSON is."""
     _set_up(sys.stdout, encoding="utf-8")
@@ -63,7 +138,6 @@ def _set_up(stream: object, **settings: str) -> None:
         reconfigure(**settings)
 
 
-_STATUS_STDERR = 2
 _CLEAR = "\x1b[K"
 
 
@@ -71,7 +145,7 @@ class StatusLine:
     """One line below everything else that is said."""
 
     def __init__(self, *, is_wanted: bool) -> None:
-        self.is_there = is_wanted and os.isatty(_STATUS_STDERR) and os.environ.get("TERM") != "dumb"
+        self.is_there = is_wanted and os.isatty(_STDERR) and os.environ.get("TERM") != "dumb"
         self._text = ""
 
     def show(self, text: str) -> None:
@@ -85,7 +159,7 @@ class StatusLine:
         rows = wrap(line, columns=self._columns()).replace("\n", f"{_CLEAR}\n")
         self._put(f"\r{rows}{_CLEAR}\n{self._drawn()}")
 
-    def remove(self) -> None:
+    def close(self) -> None:
         """Take the line away."""
         if self._text:
             self._text = ""
@@ -101,18 +175,17 @@ class StatusLine:
         The last column stays free, for some terminals begin a new line behind it.
         """
         try:
-            return max(os.get_terminal_size(_STATUS_STDERR).columns - 1, 1)
+            return max(os.get_terminal_size(_STDERR).columns - 1, 1)
         except OSError:
             return 79
 
     def _put(self, text: str) -> None:
         try:
-            os.write(_STATUS_STDERR, text.encode(errors="backslashreplace"))
+            os.write(_STDERR, text.encode(errors="backslashreplace"))
         except OSError:
             self.is_there = False  # a terminal that is gone must not end the work
 
 
-_STDIN = 0
 _QUIET_MS = 250  # without a key, before a question takes one
 _PASTE_MS = 50  # what follows a line within this time was not typed
 

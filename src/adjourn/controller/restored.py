@@ -9,12 +9,11 @@ import msgspec
 
 from adjourn.controller import endings
 from adjourn.controller.transaction import ADJOURN, Asked, Steps
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import LATER, Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.states import AskMove, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import Run, Task
 
-LATER = "this store was restored or copied: the call may have been approved and run since then"
 _SUPERVISOR = "restored"
 _UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)

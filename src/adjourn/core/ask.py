@@ -12,6 +12,9 @@ from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.when import stamp
 
+# With this begins the prompt of an approval that is asked for again
+LATER = "this store was restored or copied: the call may have been approved and run since then"
+
 
 class Approver(StrEnum):
     """Who may approve."""

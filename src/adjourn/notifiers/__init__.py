@@ -1,1 +1,59 @@
-"""Tell somebody outside what happened: a command, or a webhook."""
+"""The registry of notifiers: one entry per kind, with everything that adjourn knows about it.
+
+Other packages bring theirs as an entry point of the group `adjourn.notifiers`: its name is the key
+of a `[[notify]]` table that chooses it, and it names a `NotifierKind` of adjourn.ports.notifier.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from adjourn.ports.notifier import BadTable, NotifierKind
+
+GROUP = "adjourn.notifiers"
+
+OURS = {
+    "command": NotifierKind(
+        name="command",
+        keys={
+            "command": "The command to run, as a list of words; no shell. It gets the document on "
+            "its stdin, and has taken it when it exits 0."
+        },
+        factory="adjourn.notifiers.command:prepare",
+    ),
+    "webhook": NotifierKind(
+        name="webhook",
+        keys={
+            "webhook": "The URL to post to: `https`, or `http` to this machine. It has taken the "
+            "document when it answers 2xx."
+        },
+        factory="adjourn.notifiers.webhook:prepare",
+        takes_secret=True,
+    ),
+}
+
+
+def choose_kind(values: Mapping[str, Any]) -> NotifierKind:
+    """Return the kind that the own keys of a table ask for, or raise BadTable."""
+    named = [kind for name, kind in OURS.items() if values.get(name)]
+    others = [key for key in values if key not in OURS]
+    if not named and others:
+        named = [kind for key in others if (kind := _installed(key))]
+    if not named and others:
+        raise BadTable(f"object contains unknown field `{others[0]}`")
+    if len(named) != 1:
+        names = " or ".join(f"`{name}`" for name in OURS)
+        raise BadTable(f"it needs {names}, and not both")
+    return named[0]
+
+
+def _installed(name: str) -> NotifierKind | None:
+    """Return the notifier that another package brings, if one does."""
+    # Imported only where a table has a key that is not ours: it is slow
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=GROUP, name=name):
+        kind = entry.load()
+        if not isinstance(kind, NotifierKind) or kind.name != name:
+            raise BadTable(f"the entry point {entry.value} is not a NotifierKind named {name}")
+        return kind
+    return None

@@ -3,10 +3,30 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
-from adjourn.ports.notifier import NotDelivered
+import msgspec
+
+from adjourn.core.text.render import command_line
+from adjourn.ports.notifier import BadTable, NotDelivered, NotifierSettings, Prepared, read_keys
+
+
+class _Keys(msgspec.Struct, forbid_unknown_fields=True):
+    command: tuple[str, ...]
+
+
+def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> Prepared:
+    """Return the notifier that a table describes."""
+    argv = read_keys(values, _Keys).command
+    if not argv[0] or any("\0" in word for word in argv):
+        raise BadTable("`command` must name a program, and no word of it may hold a NUL")
+    return Prepared(
+        notifier=CommandNotifier(argv, timeout=settings.timeout),
+        name=os.path.basename(argv[0]),
+        shown=command_line(argv),
+    )
 
 
 class CommandNotifier:
@@ -31,19 +51,6 @@ class CommandNotifier:
         except (OSError, ValueError) as error:
             raise NotDelivered(f"it could not be started: {error}") from error
         self._process = process
-        code = self._fed(process, body)
-        self._process = None
-        if code:
-            raise NotDelivered(
-                f"it ended with signal {-code}" if code < 0 else f"it exited with {code}"
-            )
-
-    def hang_up(self) -> None:
-        """Kill the command if it is at work."""
-        if self._process and self._process.poll() is None:
-            _kill(self._process)
-
-    def _fed(self, process: "subprocess.Popen[bytes]", body: bytes) -> int:
         try:
             process.communicate(body, timeout=self._timeout)
         except subprocess.TimeoutExpired:
@@ -51,7 +58,16 @@ class CommandNotifier:
         finally:
             if process.poll() is None:
                 _kill(process)
-        return process.returncode
+        self._process = None
+        code = process.returncode
+        if code:
+            ending = f"ended with signal {-code}" if code < 0 else f"exited with {code}"
+            raise NotDelivered(f"it {ending}")
+
+    def hang_up(self) -> None:
+        """Kill the command if it is at work."""
+        if self._process and self._process.poll() is None:
+            _kill(self._process)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -2,15 +2,61 @@
 
 import socket
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from urllib.parse import urlsplit
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
 
 from adjourn.core.authority.webhook import signature
-from adjourn.ports.notifier import NotDelivered
+from adjourn.ports.notifier import BadTable, NotDelivered, NotifierSettings, Prepared, read_keys
 
 _TAKEN = range(200, 300)
 _MOVED = range(300, 400)
+
+
+class _Keys(msgspec.Struct, forbid_unknown_fields=True):
+    webhook: str
+
+
+def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> Prepared:
+    """Return the notifier that a table describes."""
+    text = read_keys(values, _Keys).webhook
+    url = _usable_url(text)
+    return Prepared(
+        notifier=WebhookNotifier(text, key=settings.secret(), timeout=settings.timeout),
+        name=url.hostname or "",
+        shown=f"{url.scheme}://{url.netloc}/…",
+    )
+
+
+def _usable_url(text: str) -> SplitResult:
+    try:
+        url = urlsplit(text)
+        is_usable = bool(url.hostname) and url.port != 0
+    except ValueError as error:
+        raise BadTable(f"`webhook` is not a URL: {error}") from error
+    if not is_usable or not text.isascii() or not text.isprintable() or " " in text:
+        raise BadTable("`webhook` is not a URL")
+    if url.username is not None or url.password is not None:
+        raise BadTable(
+            "`webhook` must not carry a user or a password: it is signed with the secret"
+        )
+    if url.scheme != "https" and not (url.scheme == "http" and _is_this_machine(url.hostname)):
+        raise BadTable(
+            "`webhook` must be https; http goes to this machine only (127.0.0.1, ::1, localhost)"
+        )
+    return url
+
+
+def _is_this_machine(host: str | None) -> bool:
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
 
 
 class WebhookNotifier:
@@ -26,7 +72,7 @@ class WebhookNotifier:
         self._connection: HTTPConnection | None = None
 
     def send(self, notice_id: str, body: bytes, *, at: int) -> None:
-        """Post the document."""
+        """Post the document; it is signed as Standard Webhooks says."""
         headers = {
             "content-type": "application/json",
             "user-agent": "adjourn",

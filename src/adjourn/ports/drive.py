@@ -27,7 +27,7 @@ class Drive(Protocol):
         ...
 
     def propose(self, batch: Sequence[Proposed]) -> list[Held]:
-        """Write down all calls of one answer of the model, before anything of it acts, and return how each stands."""
+        """Record all calls of one answer before any of them acts; return how each stands."""
         ...
 
     def batch(self) -> list[Held]:
@@ -39,11 +39,11 @@ class Drive(Protocol):
         ...
 
     def lets_run(self, proposed: Proposed) -> bool:
-        """Say whether a call would run without anybody being asked; nothing is written down."""
+        """Return whether a call would run without anybody being asked; nothing is recorded."""
         ...
 
     def wait_for_calls(self) -> list[Held]:
-        """Wait until nothing of the batch is left that could still run by itself, and return how each call stands."""
+        """Wait until no call of the batch can run without a person; return how each stands."""
         ...
 
     def hand_out(self, call: Call) -> Call | None:
@@ -54,7 +54,7 @@ class Drive(Protocol):
         ...
 
     def close(self, call: Call, result: CallResult) -> None:
-        """Say what became of a call that was handed out."""
+        """Record what became of a call that was handed out."""
         ...
 
     def ask(self, question: Question) -> Ask:
@@ -86,9 +86,9 @@ class Drive(Protocol):
         ...
 
     def session(self, ref: str, *, resumable: bool) -> None:
-        """Write down the provider's own name of its session, and whether it could go on from there right now."""
+        """Record the provider's name of its session, and whether it could be resumed right now."""
         ...
 
     def report(self, report: Report) -> None:
-        """Say what the run has done so far; the last word counts."""
+        """Record what the run has done so far; the last report counts."""
         ...

@@ -56,7 +56,8 @@ def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 --
     manifest = last_json_object(exit.output)
     if standing.was_approved and manifest in {None, standing.approved_manifest}:
         return Failed(
-            f"it was approved, and left with exit code {exit.code} again: does it read AUTO_APPROVAL?"
+            f"it was approved, and left with exit code {exit.code} again: does it read "
+            "AUTO_APPROVAL?"
         )
     return WantsApproval(manifest)
 

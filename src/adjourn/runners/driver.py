@@ -3,9 +3,13 @@
 A process of ours that runs an agent and keeps what the agent wants in the store.
 """
 
+import os
+import sys
+
 from adjourn.core import exits
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.core.policy.judgement import Effect
+from adjourn.core.text.render import block
 from adjourn.runners.command import ending
 
 # What the system calls a failure for now: the task is paused, and can go on from where it is
@@ -16,7 +20,7 @@ _SIGNALS = 128  # a shell, and who catches a signal, adds its number to this
 
 
 class DriverRunner:
-    """Knows that a driver asks in the store, says in the store what it did, and leaves with a plain exit code."""
+    """Knows what the exit of a driver means, which asks and reports in the store."""
 
     def __init__(self, *, effect: Effect, needs_session: bool, makes_calls: bool) -> None:
         self.effect = effect
@@ -48,6 +52,37 @@ class DriverRunner:
         if self.effect is not Effect.READ_ONLY and not standing.resumable:
             return Failed(why)
         return Waits() if standing.open_asks else Interrupted(why, died=True)
+
+
+class StopRequest:
+    """Polls readable from the moment that the driver is told to stop."""
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._fd
+
+    def make(self) -> None:
+        """Tell the driver to stop. A signal handler may call this at any time."""
+        os.eventfd_write(self._fd, 1)
+
+    def take(self) -> None:
+        """Stop polling readable until the next request."""
+        os.eventfd_read(self._fd)
+
+
+def say(text: str) -> None:
+    """Print what the agent says."""
+    sys.stdout.write(f"{block(text)}\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """Print what goes wrong."""
+    sys.stderr.write(f"{block(text)}\n")
+    sys.stderr.flush()
 
 
 def was_stopped(code: int | None) -> bool:

@@ -1,4 +1,4 @@
-"""The hook: how a call that Claude Code or Codex is about to make reaches the driver of its run, and how the answer returns."""
+"""How a call that an agent is about to make reaches the driver of its run, and the answer it."""
 
 import os
 import selectors
@@ -18,7 +18,10 @@ BLOCKS = 2  # the exit code that Claude Code takes for a no, whatever its settin
 PATIENCE = 890.0  # seconds; a little less than Claude Code gives its hooks
 _LARGEST = 64 * 1024 * 1024
 _PIECE = 65_536
-REPLACED = "the socket at which the calls of this run wait was replaced: a process inside the run can have done that"
+REPLACED = (
+    "the socket at which the calls of this run wait was replaced: a process inside the run "
+    "can have done that"
+)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,13 +128,13 @@ def proof_of(seal: str) -> str:
 
 
 def ask(place: str, request: bytes) -> bytes:
-    """Take a hook's input to the driver that listens in that place, and return what to print, or raise.
+    """Send a hook's input to the driver that listens in that directory; return what to print.
 
     For a sealed yes, that is the proof of the seal and nothing else: what is broken cannot know it.
     """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as line:
         line.settimeout(PATIENCE)
-        _near(place, line.connect)
+        _use_socket(place, line.connect)
         if not _is_driver_of_us(line):
             raise NotAllowed(f"Not run: who listens at {SOCKET} is not the driver of this run")
         line.sendall(request)
@@ -145,7 +148,7 @@ def ask(place: str, request: bytes) -> bytes:
     return proof_of(seal.decode()).encode() if seal else said
 
 
-def _near(place: str, use: Any) -> None:
+def _use_socket(place: str, use: Any) -> None:
     """Use the socket's path by way of its directory.
 
     A path of more than 107 bytes is too long for a socket.
@@ -160,10 +163,10 @@ def _near(place: str, use: Any) -> None:
 # --- the side of the driver -----------------------------------------------------------------------
 
 
-class Asked:
+class WaitingHook:
     """One hook that waits for its answer."""
 
-    def __init__(self, line: socket.socket, listener: "Ear") -> None:
+    def __init__(self, line: socket.socket, listener: "HookListener") -> None:
         self._line = line
         self._listener = listener
         self._said = bytearray()
@@ -188,7 +191,7 @@ class Asked:
         A hook that is gone was killed, which is a no. A seal shows who spoke.
         """
         said = msgspec.json.encode(answer)
-        self._line.setblocking(True)  # noqa: FBT003 -- the name that the standard library gave it
+        self._line.setblocking(True)  # noqa: FBT003 -- its only argument
         if not self._listener.is_own:  # whoever asks may stand between us and the hook
             self._line.close()
             return said.decode()
@@ -203,7 +206,7 @@ class Asked:
         self._line.close()
 
 
-class Ear:
+class HookListener:
     """Listens for hooks, in the private directory of a run."""
 
     def __init__(self, place: str, selector: selectors.BaseSelector) -> None:
@@ -212,39 +215,39 @@ class Ear:
         with suppress(FileNotFoundError):
             os.unlink(self._path)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        _near(place, self._listener.bind)
+        _use_socket(place, self._listener.bind)
         self._listener.listen(64)
         self._identity = _identity(self._path)
-        self._listener.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
-        selector.register(self._listener, selectors.EVENT_READ, self._welcome)
-        self._asking: set[Asked] = set()
-        self.heard: list[Asked] = []
+        self._listener.setblocking(False)  # noqa: FBT003 -- its only argument
+        selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._asking: set[WaitingHook] = set()
+        self.heard: list[WaitingHook] = []
 
-    def _welcome(self) -> None:
+    def _accept(self) -> None:
         with suppress(BlockingIOError):
             line, _ = self._listener.accept()
             if not _is_below_us(line):
                 line.close()
                 return
-            line.setblocking(False)  # noqa: FBT003 -- the name that the standard library gave it
-            asked = Asked(line, self)
+            line.setblocking(False)  # noqa: FBT003 -- its only argument
+            asked = WaitingHook(line, self)
             self._asking.add(asked)
-            self._selector.register(line, selectors.EVENT_READ, lambda: self._listen(asked))
+            self._selector.register(line, selectors.EVENT_READ, lambda: self._read(asked))
 
-    def _listen(self, asked: Asked) -> None:
+    def _read(self, asked: WaitingHook) -> None:
         try:
             is_whole = asked.is_whole()
         except BlockingIOError:
             return
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._leave(asked)
+            self._forget(asked)
             asked.drop()
             return
         if is_whole:
-            self._leave(asked)
+            self._forget(asked)
             self.heard.append(asked)
 
-    def _leave(self, asked: Asked) -> None:
+    def _forget(self, asked: WaitingHook) -> None:
         self._selector.unregister(asked)
         self._asking.discard(asked)
 
@@ -264,7 +267,7 @@ class Ear:
         """
         return _identity(self._path) not in {self._identity, None}
 
-    def take(self) -> list[Asked]:
+    def take(self) -> list[WaitingHook]:
         """Return the hooks that have said all, each once."""
         heard, self.heard = self.heard, []
         return heard
@@ -272,7 +275,7 @@ class Ear:
     def close(self) -> None:
         """Stop listening; whoever still asks gets no answer."""
         for asked in list(self._asking):
-            self._leave(asked)
+            self._forget(asked)
             asked.drop()
         for asked in self.take():
             asked.drop()
@@ -293,7 +296,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def refuse_replaced(listener: Ear) -> None:
+def refuse_replaced(listener: HookListener) -> None:
     """Raise if something else is in the place of the socket.
 
     Then nobody knows who answers the hooks.

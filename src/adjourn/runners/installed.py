@@ -1,15 +1,18 @@
-"""Finds the programs that a runner starts by itself.
+"""Finds the programs that a runner starts, as the user names them, and asks for their version.
 
-As the user names them, and never one of the workspace.
+It never finds a program of the workspace.
 """
 
 import os
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 
+from adjourn.core.agent.calls import Look
 from adjourn.core.errors import AdjournError
 
 _SYSTEM = "/usr/bin:/bin"
 _FIRST_LINE = 4096
+_SECONDS = 20  # that a program may take to print its version
 
 
 def find_program(name: str, *, path: str, workspace: str) -> str | None:
@@ -41,10 +44,10 @@ def find_program(name: str, *, path: str, workspace: str) -> str | None:
     return None
 
 
-def start_words(program: str, *, path: str, workspace: str) -> list[str]:
-    """Return the words that start a program.
+def start_argv(program: str, *, path: str, workspace: str) -> list[str]:
+    """Return the arguments that start a program.
 
-    A script that has `env` find its interpreter would take the workspace's.
+    A script that has `env` find its interpreter could find one of the workspace.
     """
     try:
         with open(program, "rb") as file:
@@ -70,6 +73,47 @@ def start_words(program: str, *, path: str, workspace: str) -> list[str]:
 def find_tool(name: str, *, path: str, workspace: str) -> str:
     """Return a tool of the system, first from where systems have it."""
     return find_program(name, path=f"{_SYSTEM}:{path}", workspace=workspace) or name
+
+
+def print_of(argv: Sequence[str], *options: str) -> subprocess.CompletedProcess[str]:
+    """Run an installed program with an option that makes it print something and exit.
+
+    Raise OSError, ValueError or TimeoutExpired if it cannot be run, or does not exit.
+    """
+    return subprocess.run(
+        [*argv, *options],
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def check_program(
+    name: str,
+    *,
+    before: str,
+    starts: bool,
+    find: Callable[[], list[str]],
+    version: Callable[[list[str]], str],
+) -> Look:
+    """Check that a program is still there, and that its version is one that adjourn can use.
+
+    `before` is the version that the task has used. Only who is about to start the program
+    `starts` it to ask for its version.
+    """
+    since = f"; it was {before} when the task left" if before else ""
+    try:
+        argv = find()
+        if not starts:
+            says = f"{argv[-1]}{since}; its version is checked when it starts"
+        else:
+            now = version(argv)
+            says = f"{name} {now}{since if before != now else ''}"
+    except AdjournError as error:
+        return Look(thing="program", fine=False, says=error.sentence)
+    return Look(thing="program", fine=True, says=says)
 
 
 def _can_run(path: str) -> bool:

@@ -3,17 +3,20 @@
 import os
 import stat
 
-import msgspec
-
+from adjourn.core.documents import spelled
 from adjourn.core.errors import BadPolicy
 from adjourn.core.policy.judgement import Never
-from adjourn.core.policy.policy import NO_POLICY, Allowance, Include, Policy, Source
+from adjourn.core.policy.policy import NO_POLICY, Allowance, Include, Origin, Policy, Source
 from adjourn.core.policy.rule import Rule
 from adjourn.core.text.toml import Problem
 from adjourn.settings.config import config_directory, is_trusted
+from adjourn.settings.find_store import (
+    is_shared,
+    nearest_policy,
+    nearest_store,
+    place_for_a_new_store,
+)
 from adjourn.system.files import NotRegular, open_regular
-from adjourn.wiring import find_root, is_shared
-from adjourn.wiring.find_store import nearest_policy, nearest_store
 
 POLICY = "policy.toml"
 RULES = "rules.toml"
@@ -21,13 +24,6 @@ _LARGEST = 1024 * 1024
 _MOST_FILES = 32
 
 Signature = tuple[int, ...] | None
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """A file that may hold rules."""
-
-    path: str
-    is_project: bool
 
 
 class FilePolicies:
@@ -58,11 +54,6 @@ class FilePolicies:
         return policy
 
 
-def spelled(path: str) -> str:
-    """Return a path as a snapshot can hold it."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
 def rules_path() -> str:
     """Return where the user's always-allow rules are."""
     return os.path.join(config_directory(), RULES)
@@ -70,7 +61,10 @@ def rules_path() -> str:
 
 def origins(root: str, workspace: str) -> list[Origin]:
     """Return the files that may hold rules for a workspace, whether they are there or not."""
-    home = find_root(None) if is_shared(root) else root  # the project's policy lies in the project
+    home = root
+    if is_shared(root):  # the project's policy lies in the project
+        here = os.getcwd()
+        home = nearest_store(here) or place_for_a_new_store(here)
     return _origins(config_directory(), home, workspace)
 
 

@@ -7,8 +7,9 @@ import msgspec
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import NONE, Rights, Scope
 from adjourn.core.errors import Misuse, NotFound
+from adjourn.ports.notifier import BadTable, read_keys
 from adjourn.settings.config import Config, read_config
-from adjourn.settings.notify import BadTable, Secret, key_of, proper_name, require_secret, told
+from adjourn.settings.notify import Secret, key_of, proper_name, require_secret
 
 _DECIDES = frozenset({Scope.ANSWER, Scope.APPROVE})
 _HOW = "see docs/security.md"
@@ -89,18 +90,16 @@ def webhooks(config: Config) -> list[WebhookTable]:
 
 def _table(config: Config, key: str, number: int, content: Any) -> PrincipalTable:
     try:
-        return msgspec.convert(content, PrincipalTable)
-    except msgspec.ValidationError as error:
-        raise _wrong(config, key, number, told(error)) from error
+        return read_keys(content, PrincipalTable)
+    except BadTable as error:
+        raise _wrong(config, key, number, str(error)) from error
 
 
 def _webhook(config: Config, number: int, content: Any) -> WebhookTable:
     try:
-        table = msgspec.convert(content, WebhookTable)
+        table = read_keys(content, WebhookTable)
         proper_name(table.name)
         require_secret(table)
-    except msgspec.ValidationError as error:
-        raise _wrong(config, "webhook", number, told(error)) from error
     except BadTable as error:
         raise _wrong(config, "webhook", number, str(error)) from error
     return table

@@ -16,7 +16,6 @@ class NoLeases:
     """
 
     def abandoned(self) -> list[Run]:
-        """Return no run: no lease can run out."""
         return []
 
     def hold(self, run: Run) -> None:

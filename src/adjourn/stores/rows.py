@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from adjourn.core.ask import Ask
+from adjourn.core.call import Call
 from adjourn.core.errors import NotFound
-from adjourn.core.states import TaskState
-from adjourn.core.task import Task, number_of_run, task_of_run
+from adjourn.core.states import CallState, TaskState
+from adjourn.core.task import Run, Task, number_of_run, run_id, task_of_run
 from adjourn.core.trail.events import GENESIS, Event, Happened, Sealed, link_after
 from adjourn.stores.bodies import (
     author_of,
@@ -38,18 +39,18 @@ _OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "me
 Values = tuple[Any, ...]  # what a database hands out; each reader gives it a type at once
 
 
-class Numbered:
-    """A task has a number, and what belongs to it lies side by side.
+class StoreRows:
+    """Reads and writes rows by the names of statements; each database says how one is run.
 
-    Under that number and one of its own.
+    A task has a number. What belongs to it has that number times 2^20 plus a number of its own.
     """
 
     def _all(self, query: str, *values: object) -> list[Values]:
-        """Run a statement and return its rows; each database says how."""
+        """Run a statement and return its rows."""
         raise NotImplementedError
 
-    def _run(self, query: str, *values: object) -> None:
-        """Run a statement whose rows nobody wants, at the latest before the next one that returns some."""
+    def _execute(self, query: str, *values: object) -> None:
+        """Run a statement whose rows nobody needs, at the latest before the next `_all`."""
         raise NotImplementedError
 
     def _no(self, task_id: str) -> int:
@@ -74,9 +75,177 @@ class Numbered:
         first = self._no(task_id) << BITS
         return first, first + LAST
 
+    # --- tasks ------------------------------------------------------------------------------------
 
-class Trail(Numbered):
-    """What happened, in the one chain of the store, and how far each notifier has told it."""
+    def _task(self, row: Values) -> Task:
+        """Put a task together."""
+        raise NotImplementedError
+
+    def task_in_slot(self, slot: str) -> Task | None:
+        row = self._one("task_in_slot", bytes.fromhex(slot))
+        return self._task(row) if row else None
+
+    def tasks_like(self, prefix: str) -> list[str]:
+        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
+
+    def tasks(
+        self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
+    ) -> list[Task]:
+        place, limit = self._no(before) if before else NEWEST, most(limit)
+        if not states:
+            return [self._task(row) for row in self._all("tasks_before", place, limit)]
+        found = [
+            row
+            for state in states
+            for row in self._all("tasks_in_state_before", state.value, place, limit)
+        ]
+        return [self._task(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
+
+    def unwanted(self) -> set[str]:
+        return {row[0] for row in self._all("unwanted_tasks")}
+
+    def queued(self, *, pool: str, limit: int) -> list[Task]:
+        return [self._task(row) for row in self._all("queued", pool, most(limit))]
+
+    # --- runs and calls ---------------------------------------------------------------------------
+
+    def _run_of(self, task_id: str, row: Values) -> Run:
+        """Return the run that a row holds; its number is the row's first column."""
+        raise NotImplementedError
+
+    def _call_of(self, task_id: str, row: Values) -> Call:
+        """Return the call that a row holds; its number is the row's first column."""
+        raise NotImplementedError
+
+    def run(self, task_id: str, number: int) -> Run:
+        row = self._one("run", self._key(task_id, number))
+        if row is None:
+            raise NotFound(f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}")
+        return self._run_of(task_id, row)
+
+    def runs(self, task_id: str) -> list[Run]:
+        return [self._run_of(task_id, row) for row in self._all("runs", *self._span(task_id))]
+
+    def run_of_checkpoint(self, prefix: str) -> Run | None:
+        found = self._all("runs_like", *prefix_range(prefix))
+        if len(found) != 1:
+            return None
+        no = found[0][0]
+        ((task_id,),) = self._all("task_id", no >> BITS)
+        return self.run(task_id, no & LAST)
+
+    def call(self, task_id: str, number: int) -> Call:
+        row = self._one("call", self._key(task_id, number))
+        if row is None:
+            raise NotFound(f"no call {task_id}.tc_{number}", way_out=f"adjourn show {task_id}")
+        return self._call_of(task_id, row)
+
+    def calls(self, task_id: str) -> list[Call]:
+        return [self._call_of(task_id, row) for row in self._all("calls", *self._span(task_id))]
+
+    def calls_in(self, task_id: str, state: CallState) -> list[Call]:
+        rows = self._all("calls_in", *self._span(task_id), state.value)
+        return [self._call_of(task_id, row) for row in rows]
+
+    def call_labelled(self, task_id: str, label: str) -> Call | None:
+        row = self._one("call_labelled", label, *self._span(task_id))
+        return self.call(task_id, row[0] & LAST) if row else None
+
+    # --- asks -------------------------------------------------------------------------------------
+
+    def _ask(self, row: Values) -> Ask:
+        """Put an ask together."""
+        raise NotImplementedError
+
+    def _asks(self, query: str, *values: object) -> list[Ask]:
+        return [self._ask(row) for row in self._all(query, *values)]
+
+    def ask(self, ask_id: str) -> Ask:
+        return self._ask(self._named("ask_by_id", ask_id))
+
+    def _named(self, query: str, ask_id: str) -> Values:
+        row = self._one(query, name_or_none(ask_id))
+        if row is None:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
+        return row
+
+    def asks_like(self, prefix: str) -> list[str]:
+        return [row[0] for row in self._all("asks_like", *prefix_range(prefix))]
+
+    def asks(self, task_id: str) -> list[Ask]:
+        return self._asks("asks", *self._span(task_id))
+
+    def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
+        return self._asks("asks_of_run", *self._span(task_id), run)
+
+    def open_asks_of(self, task_id: str) -> list[Ask]:
+        return self._asks("open_asks_of", *self._span(task_id))
+
+    def ask_in_slot(self, slot: str) -> Ask | None:
+        row = self._one("ask_in_slot", bytes.fromhex(slot))
+        return self._ask(row) if row else None
+
+    def ask_numbered(self, task_id: str, number: int) -> Ask | None:
+        row = self._one("ask_by_no", self._key(task_id, number))
+        return self._ask(row) if row else None
+
+    def open_asks(
+        self, *, limit: int, after: str | None = None, awake_at: int | None = None
+    ) -> list[Ask]:
+        place = self._named("ask_place", after) if after else (-1, -1)
+        if awake_at is None:
+            return self._asks("open_asks", *place, most(limit))
+        return self._asks("awake_asks", *place, most(limit), awake_at)
+
+    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
+        return self._asks("snoozed_asks", now, most(limit))
+
+    def count_snoozed_asks(self, *, now: int) -> int:
+        return self._count("count_snoozed_asks", now)
+
+    def expired_asks(self, *, now: int) -> list[Ask]:
+        return self._asks("expired_asks", now)
+
+    def count_open_asks(self) -> int:
+        return self._count("count_open_asks")
+
+    # --- turns, documents and messages ------------------------------------------------------------
+
+    def count_turns(self, run_id: str, key: str) -> int:
+        return self._count("count_turns", self._run_key(run_id), short_digest(key))
+
+    def close_turn(self, run_id: str, thing: str) -> None:
+        self._execute("close_turn", self._run_key(run_id), thing)
+
+    def document(self, task_id: str, name: str) -> bytes | None:
+        row = self._one("document", self._no(task_id), name)
+        return bytes(row[0]) if row else None
+
+    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
+        no = self._no(task_id)
+        self._execute("drop_document", no, name)
+        if body is not None:
+            self._execute("insert_document", no, name, body)
+
+    def shared_document(self, name: str) -> bytes | None:
+        row = self._one("shared_document", name)
+        return bytes(row[0]) if row else None
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        self._execute("keep_shared_document", name, body)
+
+    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
+        first, last = self._span(task_id)
+        return [body for (body,) in self._all("messages", first + after, last)]
+
+    def count_messages(self, task_id: str) -> int:
+        row = self._one("last_message", *self._span(task_id))
+        return int(row[0]) & LAST if row else 0
+
+    def add_message(self, task_id: str, number: int, body: bytes) -> None:
+        self._execute("insert_message", self._key(task_id, number), body)
+
+    # --- the trail --------------------------------------------------------------------------------
 
     # Of tasks whose chains grew: their numbers, and their newest links
     _heads: dict[str, tuple[int, bytes]]
@@ -94,7 +263,6 @@ class Trail(Numbered):
         raise NotImplementedError
 
     def append(self, event: Event) -> None:
-        """Add to the audit trail."""
         no, head = self._head(event.task_id)
         link = link_after(head, event)
         self._heads[event.task_id] = (no, link)
@@ -104,17 +272,14 @@ class Trail(Numbered):
         return self._heads.get(task_id) or self._stored_head(task_id)
 
     def chain_head(self, task_id: str) -> bytes:
-        """Return the link of the newest event of a task."""
         return self._head(task_id)[1]
 
     def trail_head(self) -> tuple[int, bytes]:
-        """Return the place and the seal of the newest event."""
         self._write_events()
         row = self._one("trail_head")
         return (int(row[0]), bytes(row[1])) if row else (0, GENESIS)
 
     def requester(self, task_id: str) -> str:
-        """Return who asked for a task."""
         row = self._one("first_event", self._no(task_id))
         if row is None:  # it was made in this very transaction
             self._write_events()
@@ -122,7 +287,6 @@ class Trail(Numbered):
         return author_of(row[0]) if row and row[0] is not None else ""
 
     def beginning(self, task_id: str) -> Event | None:
-        """Return the first event of a task."""
         no = self._no(task_id)
         row = self._one("first_event", no)
         if row is None:  # it was made in this very transaction
@@ -130,7 +294,6 @@ class Trail(Numbered):
         return intact_event(task_id, row[0]) if row[0] is not None else None
 
     def told(self, task_id: str, *, limit: int) -> list[Event]:
-        """Return what happened to a task last, newest first."""
         no = self._no(task_id)
         untold = self._untold(task_id, no)
         if 0 <= limit <= len(untold):
@@ -144,12 +307,10 @@ class Trail(Numbered):
         raise NotImplementedError
 
     def events(self, task_id: str) -> list[Event]:
-        """Return what happened to a task."""
         self._write_events()
         return [event_of(task_id, body) for (body,) in self._all("events", self._no(task_id))]
 
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
-        """Return what happened to a task last, newest first."""
         self._write_events()
         rows = self._all("last_events", self._no(task_id), most(limit))
         return [
@@ -157,12 +318,10 @@ class Trail(Numbered):
         ]
 
     def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
-        """Return the audit trail of the whole store."""
         self._write_events()
         return [sealed_of(*row) for row in self._all("trail", after, most(limit))]
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
-        """Return what happened after a place of the trail."""
         self._write_events()
         rows = self._all("happened", after, most(limit))
         return [
@@ -171,7 +330,6 @@ class Trail(Numbered):
         ]
 
     def place_before(self, moment: int) -> int:
-        """Return the place after which everything happened at that moment or later."""
         self._write_events()
         place = NEWEST
         while page := self._all("events_before", place):
@@ -182,13 +340,12 @@ class Trail(Numbered):
         return 0
 
     def forget_task(self, task_id: str) -> None:
-        """Drop an ended task and all that belongs to it, except the links of its events."""
         no, span = self._no(task_id), self._span(task_id)
         self._forget_events(task_id, no)
         for table in _OF_A_TASK:
-            self._run(f"forget_{table}", *span)
+            self._execute(f"forget_{table}", *span)
         for query in ("forget_documents", "forget_spec", "forget_task"):
-            self._run(query, no)
+            self._execute(query, no)
         self._heads.pop(task_id, None)
 
     def _forget_events(self, task_id: str, no: int) -> None:
@@ -196,182 +353,28 @@ class Trail(Numbered):
         link = GENESIS
         for event_no, body in self._all("trail_of", no):
             link = link_after(link, event_of(task_id, body))
-            self._run("forget_event", event_no, link)
+            self._execute("forget_event", event_no, link)
 
     def outbox(self, notifier: str) -> "Outbox | None":
-        """Return how far a notifier is."""
         from adjourn.core.outbox import Outbox
 
         row = self._one("outbox", notifier)
         return msgspec.msgpack.decode(row[0], type=Outbox) if row else None
 
     def save_outbox(self, notifier: str, outbox: "Outbox") -> None:
-        """Keep how far a notifier is."""
-        self._run("save_outbox", notifier, msgspec.msgpack.encode(outbox))
-
-
-class Belongings(Numbered):
-    """What a run asked for before, and the documents and the transcript of a task."""
-
-    def count_turns(self, run_id: str, key: str) -> int:
-        """Return how often a run has asked for that key."""
-        return self._count("count_turns", self._run_key(run_id), short_digest(key))
-
-    def close_turn(self, run_id: str, thing: str) -> None:
-        """Remember that a run got what it had asked for."""
-        self._run("close_turn", self._run_key(run_id), thing)
-
-    def document(self, task_id: str, name: str) -> bytes | None:
-        """Return what a task keeps under that name, if anything."""
-        row = self._one("document", self._no(task_id), name)
-        return bytes(row[0]) if row else None
-
-    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task."""
-        no = self._no(task_id)
-        self._run("drop_document", no, name)
-        if body is not None:
-            self._run("insert_document", no, name, body)
-
-    def shared_document(self, name: str) -> bytes | None:
-        """Return what the store keeps under that name, if anything."""
-        row = self._one("shared_document", name)
-        return bytes(row[0]) if row else None
-
-    def keep_shared_document(self, name: str, body: bytes) -> None:
-        """Keep a document that belongs to no task."""
-        self._run("keep_shared_document", name, body)
-
-    def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
-        """Return a transcript, or so much of it after a message."""
-        first, last = self._span(task_id)
-        return [body for (body,) in self._all("messages", first + after, last)]
-
-    def count_messages(self, task_id: str) -> int:
-        """Return how many messages a transcript has."""
-        row = self._one("last_message", *self._span(task_id))
-        return int(row[0]) & LAST if row else 0
-
-    def add_message(self, task_id: str, number: int, body: bytes) -> None:
-        """Keep the next message of a transcript."""
-        self._run("insert_message", self._key(task_id, number), body)
-
-
-class Tasks(Numbered):
-    """What is to be done, as it is found."""
-
-    def _task(self, row: Values) -> Task:
-        """Put a task together."""
-        raise NotImplementedError
-
-    def task_in_slot(self, slot: str) -> Task | None:
-        """Return the task that was started for that slot, if there is one."""
-        row = self._one("task_in_slot", bytes.fromhex(slot))
-        return self._task(row) if row else None
-
-    def tasks_like(self, prefix: str) -> list[str]:
-        """Return a few ids of tasks that the prefix fits."""
-        return [row[0] for row in self._all("tasks_like", *prefix_range(prefix))]
-
-    def tasks(
-        self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
-    ) -> list[Task]:
-        """Return the newest tasks first."""
-        place, limit = self._no(before) if before else NEWEST, most(limit)
-        if not states:
-            return [self._task(row) for row in self._all("tasks_before", place, limit)]
-        found = [
-            row
-            for state in states
-            for row in self._all("tasks_in_state_before", state.value, place, limit)
-        ]
-        return [self._task(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
-
-    def unwanted(self) -> set[str]:
-        """Return the tasks that run and that somebody wants to stop."""
-        return {row[0] for row in self._all("unwanted_tasks")}
-
-    def queued(self, *, pool: str, limit: int) -> list[Task]:
-        """Return the tasks of a pool that can be started, oldest first."""
-        return [self._task(row) for row in self._all("queued", pool, most(limit))]
-
-
-class Asks(Numbered):
-    """What people are asked, as it is found."""
-
-    def _ask(self, row: Values) -> Ask:
-        """Put an ask together."""
-        raise NotImplementedError
-
-    def _asks(self, query: str, *values: object) -> list[Ask]:
-        return [self._ask(row) for row in self._all(query, *values)]
-
-    def ask(self, ask_id: str) -> Ask:
-        """Return the ask, or raise NotFound."""
-        return self._ask(self._named("ask_by_id", ask_id))
-
-    def _named(self, query: str, ask_id: str) -> Values:
-        row = self._one(query, name_or_none(ask_id))
-        if row is None:
-            raise NotFound(f"no ask {ask_id}", way_out="adjourn inbox")
-        return row
-
-    def asks_like(self, prefix: str) -> list[str]:
-        """Return a few ids of asks that begin with the prefix."""
-        return [row[0] for row in self._all("asks_like", *prefix_range(prefix))]
-
-    def asks(self, task_id: str) -> list[Ask]:
-        """Return all asks of a task."""
-        return self._asks("asks", *self._span(task_id))
-
-    def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
-        """Return the asks that one run opened."""
-        return self._asks("asks_of_run", *self._span(task_id), run)
-
-    def open_asks_of(self, task_id: str) -> list[Ask]:
-        """Return the open asks of a task."""
-        return self._asks("open_asks_of", *self._span(task_id))
-
-    def ask_in_slot(self, slot: str) -> Ask | None:
-        """Return the newest ask in that slot that was not withdrawn."""
-        row = self._one("ask_in_slot", bytes.fromhex(slot))
-        return self._ask(row) if row else None
-
-    def ask_numbered(self, task_id: str, number: int) -> Ask | None:
-        """Return the n-th ask of a task, if there is one."""
-        row = self._one("ask_by_no", self._key(task_id, number))
-        return self._ask(row) if row else None
-
-    def open_asks(
-        self, *, limit: int, after: str | None = None, awake_at: int | None = None
-    ) -> list[Ask]:
-        """Return open asks of all tasks, oldest first."""
-        place = self._named("ask_place", after) if after else (-1, -1)
-        if awake_at is None:
-            return self._asks("open_asks", *place, most(limit))
-        return self._asks("awake_asks", *place, most(limit), awake_at)
-
-    def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
-        """Return the open asks that are snoozed, those first that come back first."""
-        return self._asks("snoozed_asks", now, most(limit))
-
-    def count_snoozed_asks(self, *, now: int) -> int:
-        """Return how many open asks are snoozed."""
-        return self._count("count_snoozed_asks", now)
-
-    def expired_asks(self, *, now: int) -> list[Ask]:
-        """Return the open asks whose time is over."""
-        return self._asks("expired_asks", now)
-
-    def count_open_asks(self) -> int:
-        """Return how many asks are open."""
-        return self._count("count_open_asks")
+        self._execute("save_outbox", notifier, msgspec.msgpack.encode(outbox))
 
 
 def statements_in(text: str) -> dict[str, str]:
-    """Return the statements of an SQL file by the names that it gives them."""
-    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
-    return {name: statement for name, _, statement in parts}
+    """Return the statements of an SQL file by the names that it gives them.
+
+    `-- part: x` names what stands in statements as {x}, such as the columns that make a task.
+    """
+    parts, statements = text.partition("-- name: ")[0], text.split("-- name: ")[1:]
+    found = [each.partition("\n") for each in parts.split("-- part: ")[1:]]
+    for name, _, part in found:
+        statements = [each.replace(f"{{{name}}}", part.strip()) for each in statements]
+    return {name: each for name, _, each in (each.partition("\n") for each in statements)}
 
 
 def most(limit: int) -> int:

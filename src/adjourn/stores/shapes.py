@@ -1,19 +1,36 @@
-"""How a value lies in a row.
+"""How a value lies in a row, in every database.
 
-What SQL compares is a column, all other fields are one body, so that a new field costs nothing.
+What SQL compares is a column. All other fields are one body, so that a new field costs nothing.
 """
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+
+from adjourn.core.task import ProcessId
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 Fields = dict[str, Any]
 _fields = msgspec.msgpack.Decoder(Fields)
+_processes = msgspec.json.Decoder(ProcessId)
+
+
+class Column(NamedTuple):
+    """How a field lies in its column, where that is not as it is in the value; None is NULL."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
+PROCESS = Column(lambda shim: msgspec.json.encode(shim).decode(), _processes.decode)
+FLAG = Column(int, bool)
 
 
 class Shape(Generic[Value]):
-    """Takes values of one kind apart and puts them together again."""
+    """Takes values of one kind apart, and puts them together again."""
 
     def __init__(
         self,
@@ -22,16 +39,25 @@ class Shape(Generic[Value]):
         columns: tuple[str, ...],
         apart: tuple[str, ...] = (),
         known: tuple[str, ...] = (),
+        as_column: Mapping[str, Column] | None = None,
     ) -> None:
         self._kind = kind
         self._columns = columns
         self._apart = apart
+        self._special = as_column or {}
         elsewhere = {*columns, *apart, *known}
         self._inside = tuple(field for field in kind.__struct_fields__ if field not in elsewhere)
 
-    def columns(self, value: Value) -> list[Any]:
-        """Return what stands in columns, in their order, as SQL knows it."""
-        return [msgspec.to_builtins(getattr(value, field)) for field in self._columns]
+    def columns(self, value: Value, *, of: tuple[str, ...] | None = None) -> list[Any]:
+        """Return what stands in columns, or in those of some fields, in order, as SQL knows it."""
+        found: list[Any] = []
+        for field in of or self._columns:
+            each = getattr(value, field)
+            special = self._special.get(field)
+            if each is not None and special:
+                each = special.encode(each)
+            found.append(each.value if isinstance(each, Enum) else each)
+        return found
 
     def body(self, value: Value) -> bytes:
         """Return all that stands in no column and nowhere else."""
@@ -41,7 +67,7 @@ class Shape(Generic[Value]):
         """Return what nobody rewrites, and what therefore has a row of its own."""
         return msgspec.msgpack.encode({field: getattr(value, field) for field in self._apart})
 
-    def value(self, columns: tuple[Any, ...], *bodies: bytes, **known: Any) -> Value:
+    def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
         """Put a value together.
 
         What a column says counts, whatever a body says, and of two bodies the later.
@@ -49,6 +75,8 @@ class Shape(Generic[Value]):
         fields: Fields = {}
         for body in bodies:
             fields |= _fields.decode(body)
-        return msgspec.convert(
-            fields | dict(zip(self._columns, columns, strict=True)) | known, self._kind
-        )
+        fields |= zip(self._columns, columns, strict=True)
+        for field, special in self._special.items():
+            if fields[field] is not None:
+                fields[field] = special.decode(fields[field])
+        return msgspec.convert(fields | known, self._kind)

@@ -8,32 +8,29 @@ from contextlib import closing, contextmanager
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import Ask
+from adjourn.core.documents import plain_json
 from adjourn.core.errors import NotFound, StoreProblem
 from adjourn.core.outbox import Outbox
-from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
+from adjourn.core.text.redact import Redactor, plainly
 from adjourn.core.trail.events import Happened
 from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock
 from adjourn.system import lock
 from adjourn.system.files import private_directory
 from adjourn.system.poll import Poll
-from adjourn.views.notice import Occasion, occasion_of
+from adjourn.views.commands import CommandWriter
+from adjourn.views.notice import Occasion, notice_of, occasion_of
 
 _PAGE = 200
 _LOOK_MS = 5_000  # repairs a lost wake-up; everything else is an event
-_RECORD_S = 0.2  # of what was delivered since, a killed courier tells again
+_RECORD_S = 0.2  # of what was delivered since, a killed process sends again
 # A notifier that comes back after that long is not told all that it missed
 _TOO_OLD: Milliseconds = 7 * 86_400_000
 _FOLDER = "notify"
 
-Hint = Callable[[Scene], str]
-# What is sent of an event: secrets are taken out there
-Write = Callable[[Happened, Scene, Ask | None], bytes]
 
-
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class Round(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one round."""
 
     delivered: int
@@ -42,11 +39,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     again_in: Milliseconds | None
 
 
-class Courier:
-    """Brings one notifier what happened.
-
-    Of several for the same name, one is on its way at a time.
-    """
+class Sender:
+    """Sends one notifier what happened. Of several for the same name, one sends at a time."""
 
     def __init__(
         self,
@@ -57,7 +51,8 @@ class Courier:
         on: frozenset[Occasion],
         root: str,
         clock: Clock,
-        write: Write,
+        commands: CommandWriter,
+        redactor: Redactor,
         since: Milliseconds,
     ) -> None:
         self.controller = controller
@@ -66,15 +61,18 @@ class Courier:
         self._on = on
         self._root = root
         self._clock = clock
-        self._write = write
+        self._commands = commands
+        self._redactor = redactor
         self._since = since
         self._box = Outbox(cursor=0)
         self._saved_at = 0.0
         self._saved_cursor = 0
         self._is_news = False
 
-    def deliver(self, *, at_once: bool = False, goes_on: Callable[[], bool] = lambda: True) -> Told:
-        """Tell all that is due; `at_once`, also what would be tried later."""
+    def send_due(
+        self, *, at_once: bool = False, goes_on: Callable[[], bool] = lambda: True
+    ) -> Round:
+        """Send all that is due; `at_once`, also what would be tried later."""
         delivered = failed = 0
         with self._turn():
             if at_once:
@@ -87,13 +85,10 @@ class Courier:
                 self._remember(happened, why)
                 delivered, failed = (delivered, failed + 1) if why else (delivered + 1, failed)
             self._save()
-        return self._told(delivered=delivered, failed=failed)
-
-    def _told(self, *, delivered: int, failed: int) -> Told:
         now = self._clock()
         next_at = self._box.next_at(now=now)
         why = self._box.last_error if failed else None
-        return Told(
+        return Round(
             delivered=delivered,
             failed=failed,
             why=why,
@@ -179,17 +174,27 @@ class Courier:
         return None
 
     def _document(self, happened: Happened) -> bytes:
-        event = happened.event
+        """Return what is sent of an event, without secrets."""
+        event, clean = happened.event, self._redactor
         ask_id = event.facts.get("ask")
         scene = self.controller.scene(event.task_id)
         with self.controller.store.read() as view:
             ask = view.ask(str(ask_id)) if ask_id else None
-        return self._write(happened, scene, ask)
+        notice = notice_of(
+            happened,
+            clean.scene(scene),
+            ask=clean.ask(ask) if ask else None,
+            commands=self._commands,
+            now=self._clock(),
+        )
+        told = msgspec.structs.replace(notice, text=plainly(notice.text))
+        # Once more as a finished document: no list of fields can forget one
+        return plain_json(msgspec.json.encode(clean.document(told)).decode()).encode()
 
     # --- what is remembered -----------------------------------------------------------------------
 
     def _load(self) -> None:
-        """Read how far we are: another courier may have been on its way meanwhile."""
+        """Read how far we are: another process may have sent meanwhile."""
         with self.controller.store.read() as view:
             kept = view.outbox(self.name)
             self._box = kept or Outbox(cursor=view.place_before(self._since))
@@ -209,7 +214,7 @@ class Courier:
 
 
 class Stop:
-    """Tells couriers to leave.
+    """Tells senders to leave.
 
     At once if nothing is due, and at the latest when their time is over.
     """
@@ -233,25 +238,25 @@ class Stop:
         return time.monotonic() >= self._deadline
 
 
-def follow(courier: Courier, *, stop: Stop, log: Callable[..., None]) -> None:
-    """Deliver whatever happens until told to stop; then only what is due still, and leave."""
-    with closing(courier.controller.store.listen()) as listener:
+def send_until(stop: Stop, sender: Sender, *, log: Callable[..., None]) -> None:
+    """Send whatever happens until told to stop; then only what is due still, and leave."""
+    with closing(sender.controller.store.listen()) as listener:
         poll = Poll(listener)
         poll.add(stop.fileno())
         is_last = False
         while not is_last:
             is_last = stop.fileno() in poll.wait(0)
-            wait = _round(courier, stop=stop, log=log)
+            wait = _send_round(sender, stop=stop, log=log)
             poll.wait(0 if is_last else wait / 1000)
 
 
-def _round(courier: Courier, *, stop: Stop, log: Callable[..., None]) -> Milliseconds:
+def _send_round(sender: Sender, *, stop: Stop, log: Callable[..., None]) -> Milliseconds:
     """Deliver what is due and return for how long nothing will be, unless something happens."""
     try:
-        told = courier.deliver(goes_on=lambda: not stop.is_over)
+        sent = sender.send_due(goes_on=lambda: not stop.is_over)
     except StoreProblem as error:
         log("store_error", error=error.sentence, way_out=error.way_out)
         return _LOOK_MS
-    if told.why:
-        log("not_delivered", notifier=courier.name, failed=told.failed, why=told.why)
-    return min(_LOOK_MS, told.again_in if told.again_in is not None else _LOOK_MS)
+    if sent.why:
+        log("not_delivered", notifier=sender.name, failed=sent.failed, why=sent.why)
+    return min(_LOOK_MS, sent.again_in if sent.again_in is not None else _LOOK_MS)

@@ -35,6 +35,7 @@ class Shims:
         self._root = root
         self._own = own
         self.warm_forks: WarmForks | None = None
+        self.warm_runner = ""  # whose drivers are forked there
 
     def close(self) -> None:
         """Fork nothing any more."""
@@ -42,7 +43,7 @@ class Shims:
             self.warm_forks.drop()
         self._forks.close()
 
-    def start(  # noqa: PLR0913 -- one for each thing that a shim needs
+    def start(
         self,
         claimed: Claimed,
         *,
@@ -80,7 +81,7 @@ class Shims:
             deadline=deadline,
         )
         shim: Shim | None = None
-        if self.warm_forks and task.spec.runner == "agent" and spec.argv[0] == "adjourn":
+        if self.warm_forks and task.spec.runner == self.warm_runner and spec.argv[0] == "adjourn":
             shim = self.warm_forks.fork_shim(spec)
         return shim or self._forks.fork_shim(spec)
 

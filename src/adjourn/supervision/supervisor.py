@@ -93,9 +93,9 @@ class Supervisor:
         """Why our leases could not be renewed last time, where there are any."""
         return self._leases.trouble if self._leases else None
 
-    def keep_warm(self, warm_forks: "WarmForks") -> None:
-        """Fork our own agent from where its slow modules are imported already."""
-        self._shims.warm_forks = warm_forks
+    def keep_warm(self, warm_forks: "WarmForks", *, runner: str) -> None:
+        """Fork the drivers of a runner from where its slow modules are imported already."""
+        self._shims.warm_forks, self._shims.warm_runner = warm_forks, runner
 
     def close(self) -> None:
         """Stop being a supervisor.

@@ -2,9 +2,10 @@
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 
+from adjourn.clarifications.exchange import recover, report_once, take_responses
 from adjourn.controller.controller import Controller
 from adjourn.core.backoff import backoff
 from adjourn.core.errors import (
@@ -18,12 +19,15 @@ from adjourn.core.errors import (
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Run, Task
+from adjourn.core.text.redact import Redactor
 from adjourn.ports.store import Listener
+from adjourn.supervision.manifest_file import write_manifest
 from adjourn.supervision.shims import ActiveRun
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.system.poll import Poll
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals
+from adjourn.views.commands import CommandWriter
 
 # Seconds before a start that failed is tried again: first, longest of a task, longest of a machine
 _BACKOFF, _LONGEST, _LONGEST_HOLD = 0.5, 60.0, 15.0
@@ -36,27 +40,29 @@ Log = Callable[..., None]  # log(event, **facts)
 class Worker:
     """Runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
-    def __init__(  # noqa: PLR0913 -- what it does in each round is handed in, each by its name
+    def __init__(
         self,
         controller: Controller,
         supervisor: Supervisor,
         *,
         settings: Settings,
         log: Log,
-        on_settled: Callable[[Task], None],
-        recover: Callable[[], list[Task]],
-        look_for_responses: Callable[[], object],
-        on_look: Callable[[], None] = lambda: None,
+        root: str,
+        commands: CommandWriter,
+        redactor: Redactor,
+        check_store: Callable[[], None] = lambda: None,
         pool: str = DEFAULT_POOL,
     ) -> None:
         self._controller = controller
         self._supervisor = supervisor
         self._settings = settings
         self._log = log
-        self._on_settled = on_settled
-        self._recover = recover
-        self._look_for_responses = look_for_responses
-        self._on_look = on_look
+        self._root = root
+        self._commands = commands
+        self._redactor = redactor
+        self._refuse = report_once(root, lambda sentence: log("response_refused", error=sentence))
+        self._is_place_noted = False
+        self._check_store = check_store
         self._pool = pool
         self._poll = Poll()
         self._active: dict[int, ActiveRun] = {}  # by the descriptor that is polled
@@ -78,17 +84,21 @@ class Worker:
         """How many runs there are."""
         return len(self._active)
 
-    def work(self, signals: Signals, *, once: bool = False) -> None:
+    def work(self, signals: Signals, *, once: bool = False) -> Generator[int, None, None]:
         """Run ready tasks until told to stop and all runs have left.
 
-        With `once`, until nothing is left to do.
+        With `once`, until nothing is left to do. Before each wait, yield how many runs are active.
         """
         gc.freeze()  # what a collection never touches stays shared with the fork server
         gc.enable()  # short commands go without; this one lasts
         with closing(self._controller.store.listen()) as listener:
             self._poll = Poll(listener, signals)
             is_woken = False
-            while self._do_round(signals, listener, is_woken=is_woken, once=once):
+            while True:
+                goes_on = self._do_round(signals, listener, is_woken=is_woken, once=once)
+                yield self.active
+                if not goes_on:
+                    return
                 ready = self._poll.wait(self._seconds_to_wait())
                 is_woken = listener.fileno() in ready
                 self._advance_runs(ready)
@@ -106,10 +116,13 @@ class Worker:
                 self._unreported.pop()
             if is_woken and not stops:
                 self._start_ready(signals)  # what was just decided does not wait for what follows
-            for task in self._recover():
+            for task in recover(self._controller, self._root):
                 self._log("settled", task=task.id, state=task.state)
-                self._on_settled(task)
-            self._look_for_responses()
+                self._write_manifest(task)
+            if not self._is_place_noted:  # from where it uses the store; only while nothing runs
+                by = self._controller.principal()
+                self._is_place_noted = self._controller.note_place(by)
+            take_responses(self._controller, self._root, refuse=self._refuse)
             if not stops:
                 self._adopt_orphans()
                 self._start_ready(signals)
@@ -124,7 +137,7 @@ class Worker:
             if once and not (self._active or self._unreported):
                 raise
             self._hold_back(error)
-        self._on_look()
+        self._check_store()
 
         if stops > 1 or (stops and self._is_drain_over()):
             # The results are on disk: the next worker here reports them
@@ -133,6 +146,16 @@ class Worker:
                 self._log("unreported", run=active.run.id, way_out=way_out)
             self._unreported.clear()
         return bool(self._active or self._unreported) or not (stops or (once and not self._delays))
+
+    def _write_manifest(self, task: Task) -> None:
+        """Write the manifest of a task that has paused."""
+        write_manifest(
+            self._controller.scene(task.id),
+            root=self._root,
+            commands=self._commands,
+            redactor=self._redactor,
+            warn=lambda sentence: self._log("no_manifest", error=sentence),
+        )
 
     # --- runs begin -------------------------------------------------------------------------------
 
@@ -183,7 +206,7 @@ class Worker:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.count())
         except CannotResume as error:
             why = f"{error.sentence}; {error.way_out}"
-            self._on_settled(self._controller.give_up(task.id, why=why))
+            self._write_manifest(self._controller.give_up(task.id, why=why))
             self._log("given_up", task=task.id, error=error.sentence)
             return
         except WorkspaceBusy:
@@ -208,7 +231,7 @@ class Worker:
             self._watch(begun)
         else:
             self._log("not_started", task=begun.id, state=begun.state)
-            self._on_settled(begun)
+            self._write_manifest(begun)
 
     def _delay(self, task_id: str, *, longest: float = _LONGEST) -> float:
         """Try a task again later, and later still the next time; return in how many seconds."""
@@ -317,7 +340,7 @@ class Worker:
             return
         why = {"why": task.message} if task.state is TaskState.FAILED else {}
         self._log("left", run=active.run.id, state=task.state, **why)
-        self._on_settled(task)
+        self._write_manifest(task)
 
     # --- the log ----------------------------------------------------------------------------------
 

@@ -46,12 +46,10 @@ class MemoryStore:
 
     @contextmanager
     def read(self) -> Generator["Rows", None, None]:
-        """Open a view of one moment."""
         yield self._rows
 
     @contextmanager
     def change(self) -> Generator["Rows", None, None]:
-        """Open a transaction."""
         with self._lock:
             rows = self._rows.copied()
             yield rows
@@ -66,16 +64,13 @@ class MemoryStore:
         supervisor: str,  # noqa: ARG002 -- a name of the port
         fits: Callable[[Task], bool],
     ) -> Task | None:
-        """Return the oldest task of a pool that can be started and that fits."""
         with self.read() as view:
             return oldest_fitting(view, pool, fits)
 
     def run_key(self, task_id: str) -> str | None:  # noqa: ARG002 -- there are no logins
-        """Return nothing: there are no logins."""
         return None
 
     def listen(self) -> "Ear":
-        """Return an ear that hears every change from now on."""
         ear = Ear(self._ears.remove)
         self._ears.append(ear)
         return ear
@@ -94,7 +89,6 @@ class Ear:
         self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
-        """Return what to poll."""
         return self._reader
 
     def wake(self) -> None:
@@ -103,13 +97,11 @@ class Ear:
             os.write(self._writer, b"\1")
 
     def drain(self) -> None:
-        """Forget the wake-ups that have come so far."""
         with suppress(BlockingIOError):
             while os.read(self._reader, 4096):
                 pass
 
     def close(self) -> None:
-        """Stop listening."""
         self._forget(self)
         os.close(self._reader)
         os.close(self._writer)
@@ -139,11 +131,9 @@ class Rows(NoLeases):
         return rows
 
     def task(self, task_id: str) -> Task:
-        """Return the task, or raise NotFound."""
         return _found(self._tasks.get(task_id), f"no task {task_id}")
 
     def tasks_like(self, prefix: str) -> list[str]:
-        """Return a few ids of tasks that the prefix fits."""
         by_id = [task_id for task_id in self._tasks if task_id.startswith(prefix)]
         by_checkpoint = [
             run.task_id
@@ -155,22 +145,18 @@ class Rows(NoLeases):
     def tasks(
         self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
     ) -> list[Task]:
-        """Return the newest tasks first."""
         newest = list(reversed(self._tasks.values()))
         if before:
             newest = newest[newest.index(self.task(before)) + 1 :]
         return [task for task in newest if not states or task.state in states][:limit]
 
     def running(self) -> list[Task]:
-        """Return every task that is running."""
         return [task for task in self._tasks.values() if task.state is TaskState.RUNNING]
 
     def unwanted(self) -> set[str]:
-        """Return the tasks that run and that somebody wants to stop."""
         return {task.id for task in self.running() if task.wish}
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:
-        """Return the tasks of a pool that can be started, oldest first."""
         fitting = (
             task
             for task in self._tasks.values()
@@ -179,56 +165,43 @@ class Rows(NoLeases):
         return list(fitting)[:limit]
 
     def run(self, task_id: str, number: int) -> Run:
-        """Return one run, or raise NotFound."""
         return _found(self._runs.get((task_id, number)), f"no run {run_id(task_id, number)}")
 
     def runs(self, task_id: str) -> list[Run]:
-        """Return all runs of a task."""
         return _of_task(self._runs, self.task(task_id))
 
     def run_of_checkpoint(self, prefix: str) -> Run | None:
-        """Return the one run whose checkpoint the prefix names."""
         runs = [run for run in self._runs.values() if (run.checkpoint_id or "").startswith(prefix)]
         return runs[0] if len(runs) == 1 else None
 
     def call(self, task_id: str, number: int) -> Call:
-        """Return one call, or raise NotFound."""
         return _found(self._calls.get((task_id, number)), f"no call {task_id}.tc_{number}")
 
     def calls(self, task_id: str) -> list[Call]:
-        """Return all calls of a task."""
         return _of_task(self._calls, self.task(task_id))
 
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
-        """Return the calls of a task in one state."""
         return [call for call in self.calls(task_id) if call.state is state]
 
     def call_labelled(self, task_id: str, label: str) -> Call | None:
-        """Return the call that an agent calls so."""
         return next((call for call in self.calls(task_id) if call.label == label), None)
 
     def ask(self, ask_id: str) -> Ask:
-        """Return the ask, or raise NotFound."""
         return _found(self._asks.get(ask_id), f"no ask {ask_id}")
 
     def asks_like(self, prefix: str) -> list[str]:
-        """Return a few ids of asks that begin with the prefix."""
         return sorted(ask_id for ask_id in self._asks if ask_id.startswith(prefix))[:_FEW]
 
     def asks(self, task_id: str) -> list[Ask]:
-        """Return all asks of a task."""
         return sorted(_of_task(self._asks, self.task(task_id)), key=lambda ask: ask.number)
 
     def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
-        """Return the asks that one run opened."""
         return [ask for ask in self.asks(task_id) if ask.run == run]
 
     def open_asks_of(self, task_id: str) -> list[Ask]:
-        """Return the open asks of a task."""
         return [ask for ask in self.asks(task_id) if ask.is_open]
 
     def ask_in_slot(self, slot: str) -> Ask | None:
-        """Return the newest ask in that slot that was not withdrawn."""
         fitting = [
             ask
             for ask in self._asks.values()
@@ -237,13 +210,11 @@ class Rows(NoLeases):
         return fitting[-1] if fitting else None
 
     def ask_numbered(self, task_id: str, number: int) -> Ask | None:
-        """Return the n-th ask of a task, if there is one."""
         return next((ask for ask in self.asks(task_id) if ask.number == number), None)
 
     def open_asks(
         self, *, limit: int, after: str | None = None, awake_at: int | None = None
     ) -> list[Ask]:
-        """Return open asks of all tasks, oldest first."""
         place = self._place(self.ask(after)) if after else ()
         rest = sorted(
             (ask for ask in self._asks.values() if ask.is_open and self._place(ask) > place),
@@ -252,21 +223,18 @@ class Rows(NoLeases):
         return [ask for ask in rest if awake_at is None or not ask.is_snoozed(awake_at)][:limit]
 
     def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
-        """Return the open asks that are snoozed, those first that come back first."""
         snoozed = [ask for ask in self._asks.values() if ask.is_open and ask.is_snoozed(now)]
         return sorted(snoozed, key=lambda ask: (ask.snoozed_until or 0, *self._place(ask)[1:]))[
             :limit
         ]
 
     def count_snoozed_asks(self, *, now: int) -> int:
-        """Return how many open asks are snoozed."""
         return len(self.snoozed_asks(now=now, limit=1 << 62))
 
     def _place(self, ask: Ask) -> tuple[int, ...]:
         return ask.created_at, list(self._tasks).index(ask.task_id), ask.number
 
     def expired_asks(self, *, now: int) -> list[Ask]:
-        """Return the open asks whose time is over."""
         over = [
             ask
             for ask in self._asks.values()
@@ -275,15 +243,12 @@ class Rows(NoLeases):
         return sorted(over, key=lambda ask: self._place(ask)[1:])
 
     def count_open_asks(self) -> int:
-        """Return how many asks are open."""
         return sum(ask.is_open for ask in self._asks.values())
 
     def count_turns(self, run_id: str, key: str) -> int:
-        """Return how often a run has asked for that key."""
         return sum(turn.key == key for turn in self._turns_of(run_id))
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
-        """Return what a run asked for and did not get."""
         return [turn for turn in self._turns_of(run_id) if turn.left_open]
 
     def _turns_of(self, run_id: str) -> list[Turn]:
@@ -291,15 +256,12 @@ class Rows(NoLeases):
         return [turn for turn in self._turns if turn.run_id == run_id]
 
     def task_in_slot(self, slot: str) -> Task | None:
-        """Return the task that was started for that slot, if there is one."""
         return next((task for task in self._tasks.values() if task.slot == slot), None)
 
     def document(self, task_id: str, name: str) -> bytes | None:
-        """Return what a task keeps under that name, if anything."""
         return self._documents.get((self.task(task_id).id, name))
 
     def messages(self, task_id: str, *, after: int = 0) -> list[bytes]:
-        """Return a transcript, or so much of it after a message."""
         name = self.task(task_id).id
         found = sorted(
             (number, body) for (owner, number), body in self._messages.items() if owner == name
@@ -307,33 +269,26 @@ class Rows(NoLeases):
         return [body for number, body in found if number > after]
 
     def count_messages(self, task_id: str) -> int:
-        """Return how many messages a transcript has."""
         return len(self.messages(task_id))
 
     def shared_document(self, name: str) -> bytes | None:
-        """Return what the store keeps under that name, if anything."""
         return self._shared_documents.get(name)
 
     def events(self, task_id: str) -> list[Event]:
-        """Return what happened to a task."""
         name = self.task(task_id).id
         return [row.event for row in self._trail if row.event and row.event.task_id == name]
 
     def requester(self, task_id: str) -> str:
-        """Return who asked for a task."""
         return next((event.by for event in self.events(task_id)), "")
 
     def beginning(self, task_id: str) -> Event | None:
-        """Return the first event of a task."""
         return next(iter(self.events(task_id)), None)
 
     def told(self, task_id: str, *, limit: int) -> list[Event]:
-        """Return what happened to a task last, newest first."""
         events = self.events(task_id)[::-1]
         return events[:limit] if limit >= 0 else events
 
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
-        """Return what happened to a task last, newest first."""
         name = self.task(task_id).id
         rows = [row for row in reversed(self._trail) if row.event and row.event.task_id == name][
             :limit
@@ -343,19 +298,15 @@ class Rows(NoLeases):
         ]
 
     def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
-        """Return the audit trail of the whole store."""
         return self._trail[after : after + limit if limit >= 0 else None]
 
     def chain_head(self, task_id: str) -> bytes:
-        """Return the link of the newest event of a task."""
         return self._heads.get(task_id, GENESIS)
 
     def trail_head(self) -> tuple[int, bytes]:
-        """Return the place and the seal of the newest event."""
         return (len(self._trail), self._trail[-1].seal) if self._trail else (0, GENESIS)
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
-        """Return what happened after a place of the trail."""
         rows = enumerate(self._trail[after:], start=after + 1)
         return [
             Happened(place=place, event=row.event, seal=row.seal)
@@ -364,7 +315,6 @@ class Rows(NoLeases):
         ][:limit]
 
     def place_before(self, moment: int) -> int:
-        """Return the place after which everything happened at that moment or later."""
         earlier = (
             row.place
             for row in reversed(self.happened(after=0, limit=len(self._trail)))
@@ -373,87 +323,70 @@ class Rows(NoLeases):
         return next(earlier, 0)
 
     def outbox(self, notifier: str) -> Outbox | None:
-        """Return how far a notifier is."""
         return self._outboxes.get(notifier)
 
     def save_outbox(self, notifier: str, outbox: Outbox) -> None:
-        """Keep how far a notifier is."""
         self._outboxes[notifier] = outbox
 
     def add_task(self, task: Task) -> None:
-        """Keep a new task."""
         _add(self._tasks, task.id, task)
 
     def save_task(self, old: Task, new: Task) -> None:
-        """Replace a task."""
         _expect(self._tasks.get(old.id) == old, old.id)
         self._tasks[new.id] = new
 
     def add_run(self, run: Run) -> None:
-        """Keep a new run."""
         _add(self._runs, (run.task_id, run.number), run)
 
     def save_run(self, old: Run, new: Run) -> None:
-        """Replace a run."""
         _expect(self._runs.get((old.task_id, old.number)) == old, old.id)
         self._runs[new.task_id, new.number] = new
 
     def add_call(self, call: Call) -> None:
-        """Keep a new call."""
         _add(self._calls, (call.task_id, call.number), call)
 
     def save_call(self, old: Call, new: Call) -> None:
-        """Replace a call."""
         _expect(self._calls.get((old.task_id, old.number)) == old, old.id)
         self._calls[new.task_id, new.number] = new
 
     def add_ask(self, ask: Ask) -> None:
-        """Keep a new ask."""
         _add({other.number: other for other in self.asks(ask.task_id)}, ask.number, ask)
         _add(self._asks, ask.id, ask)
 
     def save_ask(self, old: Ask, new: Ask) -> None:
-        """Replace an ask."""
         _expect(self._asks.get(old.id) == old, old.id)
         self._asks[new.id] = new
 
     def add_turn(self, turn: Turn) -> None:
-        """Remember a turn."""
         self._turns.append(turn)
 
     def close_turn(self, run_id: str, thing: str) -> None:
-        """Remember that a run got what it had asked for."""
         self._turns = [
             replace(turn, left_open=False) if (turn.run_id, turn.thing) == (run_id, thing) else turn
             for turn in self._turns
         ]
 
     def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task."""
         self._documents.pop((self.task(task_id).id, name), None)
         if body is not None:
             self._documents[task_id, name] = body
 
     def add_message(self, task_id: str, number: int, body: bytes) -> None:
-        """Keep the next message of a transcript."""
         _add(self._messages, (self.task(task_id).id, number), body)
 
     def flush(self) -> None:
         """Write nothing: nothing is kept back."""
 
     def keep_shared_document(self, name: str, body: bytes) -> None:
-        """Keep a document that belongs to no task."""
         self._shared_documents[name] = body
 
     def append(self, event: Event) -> None:
-        """Add to the audit trail."""
         link = link_after(self._heads.get(event.task_id, GENESIS), event)
         seal = seal_after(self._trail[-1].seal if self._trail else GENESIS, link)
         self._heads[event.task_id] = link
         self._trail.append(Sealed(event=event, seal=seal, place=len(self._trail) + 1))
 
     def forget_task(self, task_id: str) -> None:
-        """Drop an ended task and all that belongs to it, except the digests of its events."""
         del self._tasks[self.task(task_id).id]
         self._runs = {key: run for key, run in self._runs.items() if run.task_id != task_id}
         self._calls = {key: call for key, call in self._calls.items() if call.task_id != task_id}

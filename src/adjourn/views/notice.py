@@ -1,34 +1,24 @@
 """Which events are told to others, and the document that tells them."""
 
-from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
-from adjourn.core.agent.calls import files_of
-from adjourn.core.ask import Ask, AskKind, Verdict
-from adjourn.core.call import COMMAND, Call, arguments_of, command_of
+from adjourn.core.ask import Ask, Verdict
 from adjourn.core.documents import Manifest, manifest_of
-from adjourn.core.policy.locations import links_in
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.core.text.render import (
-    Cut,
-    agent_words,
-    argv_lines,
-    call_lines,
-    prose,
-    title,
-    visible,
-    wrap,
-)
+from adjourn.core.task import Milliseconds
+from adjourn.core.text.render import Cut, prose, title
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Event, Happened
+from adjourn.views.ask import ask_blocks
+from adjourn.views.block import CUSTOMARY_COLUMNS, AgentWords, Block, Line, Span, line, to_text
+from adjourn.views.commands import CommandWriter, cut_of
+from adjourn.views.next_step import resume_hint
 
 _TITLE = 200
 _SHOWN = 2_000
-_COLUMNS = 80
-_GO_ON = "Go on with: "  # no line of others begins so: each has a mark or an indent
 
 
 class Occasion(StrEnum):
@@ -82,78 +72,68 @@ def occasion_of(event: Event) -> Occasion | None:
     return OCCASIONS.get(event.kind)
 
 
-def notice_of(happened: Happened, scene: Scene, *, ask: Ask | None, hint: str) -> Notice:
-    """Make the copy that leaves the store.
-
-    What must not leave it is to be taken out here, and nowhere else.
-    """
+def notice_of(
+    happened: Happened, scene: Scene, *, ask: Ask | None, commands: CommandWriter, now: Milliseconds
+) -> Notice:
+    """Make the document that leaves the store; secrets are taken out of it by the caller."""
     event = happened.event
     occasion = occasion_of(event) or Occasion.PAUSE
-    manifest = manifest_of(scene, hint=hint)
+    hint = resume_hint(scene, commands)
+    blocks = notice_blocks(event, scene, ask=ask, commands=commands, now=now)
     return Notice(
-        **msgspec.structs.asdict(manifest),
+        **msgspec.structs.asdict(manifest_of(scene, hint=hint)),
         id=happened.id,
         event=occasion,
         kind=event.kind,
         at=stamp(event.at),
         by=event.by,
         ask_id=ask.id if ask else None,
-        text=_text(_lines(occasion, event, scene, ask=ask, hint=hint)),
+        text=to_text(blocks, CUSTOMARY_COLUMNS),
     )
 
 
-# --- the text for people: all of it has gone through the renderer ---------------------------------
-
-
-def _lines(
-    occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None, hint: str
-) -> Iterator[str]:
-    yield f"{_headline(occasion, event, scene, ask=ask)}  (task {scene.task.id})"
-    yield f"  {title(scene.task.spec, columns=_TITLE)}"
-    if not _still_stands(occasion, event, scene):
-        yield f"It went on since then: it is {scene.task.state}."
-        return
-    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN}:
-        for open_ask in scene.open_asks:
-            yield from _asked(open_ask, scene.calls.get(open_ask.call or 0))
-        yield from (f"waits for task {child}" for child in scene.waiting_on)
-    if occasion is Occasion.COMPLETION and scene.task.message:
-        yield from agent_words(scene.task.message, cut=_cut(scene))
-    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN, Occasion.FAILURE}:
-        yield f"{_GO_ON}{hint}"
-
-
-def _text(lines: Iterator[str]) -> str:
-    """Break long lines as for a terminal, but for the command, which a person pastes."""
-    return "\n".join(
-        line if line.startswith(_GO_ON) else wrap(line, columns=_COLUMNS) for line in lines
-    )
-
-
-def _headline(occasion: Occasion, event: Event, scene: Scene, *, ask: Ask | None) -> str:
+def notice_blocks(
+    event: Event, scene: Scene, *, ask: Ask | None, commands: CommandWriter, now: Milliseconds
+) -> list[Block]:
+    """Lay out what happened, and what is asked if the task still stands where the event left it."""
+    occasion = occasion_of(event) or Occasion.PAUSE
+    task = scene.task
+    still_stands = task.state in _STANDS[occasion] and event.facts.get("run") in {None, task.runs}
+    head = "Paused"
     match occasion:
         case Occasion.PAUSE:
-            return "Paused"
+            pass
         case Occasion.UNCERTAIN:
-            return "Uncertain: nobody knows whether it ran"
+            head = "Uncertain: nobody knows whether it ran"
         case Occasion.COMPLETION:
-            return "Completed"
+            head = "Completed"
         case Occasion.DECISION:
-            return _decision(event, ask)
+            reply = f": {prose(ask.reply)}" if ask and ask.reply else ""
+            head = f"{event.kind.removeprefix('ask_').capitalize()} by {prose(event.by)}{reply}"
         case Occasion.FAILURE:
-            return _failure(event, scene)
+            head = "Canceled" if event.kind.endswith("canceled") else "Failed"
+            if task.message and still_stands:
+                head = f"{head}: {prose(task.message)}"
 
-
-def _decision(event: Event, ask: Ask | None) -> str:
-    word = event.kind.removeprefix("ask_").capitalize()
-    reply = f": {prose(ask.reply)}" if ask and ask.reply else ""
-    return f"{word} by {prose(event.by)}{reply}"
-
-
-def _failure(event: Event, scene: Scene) -> str:
-    word = "Canceled" if event.kind.endswith("canceled") else "Failed"
-    is_why = scene.task.message and _still_stands(Occasion.FAILURE, event, scene)
-    return f"{word}: {prose(scene.task.message or '')}" if is_why else word
+    blocks: list[Block] = [
+        line(f"{head}  (task {task.id})"),
+        line(f"  {title(task.spec, columns=_TITLE)}"),
+    ]
+    if not still_stands:
+        return [*blocks, line(f"It went on since then: it is {task.state}.")]
+    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN}:
+        cut = cut_of(task.id, commands)
+        for open_ask in scene.open_asks:
+            blocks += ask_blocks(open_ask, scene, now=now, cut=cut)
+        blocks += [line(f"waits for task {child}") for child in scene.waiting_on]
+    if occasion is Occasion.COMPLETION and task.message:
+        rest = Cut(limit=_SHOWN, rest=commands("logs", task.id))
+        blocks.append(AgentWords(text=task.message, cut=rest))
+    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN, Occasion.FAILURE}:
+        hint = Span(resume_hint(scene, commands), "code")
+        # A person pastes it, so it stays on one line
+        blocks.append(Line((Span("Go on with: "), hint), may_break=False))
+    return blocks
 
 
 _STANDS = {
@@ -163,40 +143,3 @@ _STANDS = {
     Occasion.FAILURE: {TaskState.FAILED, TaskState.CANCELED},
     Occasion.DECISION: set(TaskState),
 }
-
-
-def _still_stands(occasion: Occasion, event: Event, scene: Scene) -> bool:
-    """Say whether the task is where the event left it."""
-    return scene.task.state in _STANDS[occasion] and event.facts.get("run") in {
-        None,
-        scene.task.runs,
-    }
-
-
-def _asked(ask: Ask, call: Call | None) -> Iterator[str]:
-    yield f"{ask.kind} {ask.id}"
-    cut = Cut(limit=_SHOWN, rest=f"adjourn show {ask.task_id} --full")
-    if call and ask.kind is not AskKind.QUESTION:
-        yield from (f"  {line}" for line in _call(call, cut))
-    words = ask.manifest if ask.kind is AskKind.APPROVAL else ask.prompt
-    yield from (f"  {line}" for line in agent_words(words or "", cut=cut) if words)
-    if ask.choices:
-        yield f"  choose: {' | '.join(visible(choice) for choice in ask.choices)}"
-
-
-def _call(call: Call, cut: Cut) -> Iterator[str]:
-    if call.tool != COMMAND:
-        yield from call_lines(call.tool, arguments_of(call.body), cut=cut)
-        links = links_in(files_of(call.body))
-        yield from (
-            f"file {visible(path)} {visible(found)}" for path, found in sorted(links.items())
-        )
-        return
-    command = command_of(call.body)
-    yield from argv_lines(command.argv, cut=cut)
-    yield f"in   {visible(command.cwd)}"
-    yield from (f"with {visible(name)}={visible(value)}" for name, value in command.env.items())
-
-
-def _cut(scene: Scene) -> Cut:
-    return Cut(limit=_SHOWN, rest=f"adjourn logs {scene.task.id}")

@@ -1,34 +1,27 @@
-"""How a plan stands, as `execute` and `plan show` tell it."""
+"""The one layout of a plan: its graph, how each task stands, and what to do next."""
 
-import sys
 from collections.abc import Iterator
 
 import msgspec
 
-from adjourn.cli.foreground import told
-from adjourn.cli.session import Session
-from adjourn.controller.controller import Controller
-from adjourn.core import exits
-from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import ItemState, Progress, Stand, in_order
-from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED
 from adjourn.core.text.render import prose
-from adjourn.supervision.manifest_file import project
-from adjourn.supervision.workspace_notes import note_left
-from adjourn.views.call import short, table
-from adjourn.views.next_step import command, resume_hint
+from adjourn.views.block import Block, Span, Table, line
+from adjourn.views.call import short
+from adjourn.views.commands import CommandWriter
 
-# By whether the terminal has them
-_LINES = {True: ("├─ ", "└─ ", "│  ", "   "), False: ("|- ", "`- ", "|  ", "   ")}
+_UNICODE = ("├─ ", "└─ ", "│  ", "   ", "… ")
+_ASCII = ("|- ", "`- ", "|  ", "   ", "... ")
 _MESSAGE = 200
-_DEEPEST = 20  # steps to the right; whoever is further down is told by number
-_FEWEST = 2  # of them, however narrow the terminal is
+_DEEPEST = 20  # steps to the right; a task further down has the number of its depth instead
+_FEWEST = 2  # of them, however few columns there are
 _NOTE = 12  # columns that a note gets at least
-_BESIDE = 23 + _NOTE  # columns for state, task and note
+_OTHER_COLUMNS = 23 + _NOTE  # for state, task and note
+_ENDED_BADLY = frozenset({ItemState.FAILED, ItemState.CANCELED})
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
     """One task in the drawing."""
 
     stem: str
@@ -36,27 +29,77 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     below: str | None
 
 
-def drawn(session: Session, progress: Progress) -> str:
-    """Return the graph of a plan, aligned, in characters that the terminal has."""
-    drawing = _rows(progress, deepest=_deepest(session, progress))
+def graph_block(progress: Progress, *, columns: int | None, has_unicode: bool = True) -> Table:
+    """Draw the graph of a plan, as deep as so many columns allow."""
+    deepest = _DEEPEST
+    if columns is not None:
+        longest = max((len(stand.item.id) for stand in progress.stands), default=0)
+        deepest = min(_DEEPEST, max(_FEWEST, (columns - longest - _OTHER_COLUMNS) // 3))
+    drawing = _tree(progress, deepest=deepest, joints=_UNICODE if has_unicode else _ASCII)
     rows = [
-        (f"{row.stem}{row.stand.item.id}", row.stand.state, _task(row.stand), _note(session, row))
+        (
+            f"{row.stem}{row.stand.item.id}",
+            row.stand.state,
+            short(row.stand.task.id) if row.stand.task else "",
+            _note(row),
+        )
         for row in drawing
     ]
-    return table(session, ("ID", "STATE", "TASK", "NOTE"), rows, colour_by=1, least=_NOTE)
+    head = ("ID", "STATE", "TASK", "NOTE")
+    return Table(head=head, rows=rows, state_column=1, least=_NOTE)
 
 
-def _deepest(session: Session, progress: Progress) -> int:
-    """Return how many steps to the right leave room for the names and for what stands beside them."""
-    longest = max((len(stand.item.id) for stand in progress.stands), default=0)
-    return min(_DEEPEST, max(_FEWEST, (session.columns - longest - _BESIDE) // 3))
+def plan_blocks(progress: Progress, commands: CommandWriter, *, named: str) -> list[Block]:
+    """Lay out what to do next with a plan that was named so."""
+    then = line("Then: ", Span(commands("execute", named), "code"))
+    match progress.outcome:
+        case "completed":
+            anew = Span(commands("execute", named, "--anew"), "code")
+            return [
+                line("Completed: every task of the plan has succeeded."),
+                line("Begin anew with: ", anew),
+            ]
+        case "paused":
+            return [then]
+        case "failed":
+            failed = [each for each in progress.stands if each.task and each.state in _ENDED_BADLY]
+            restarts = [
+                line("Restart with: ", Span(commands("restart", each.task.id), "code"))
+                for each in failed
+                if each.task
+            ]
+            names = ", ".join(stand.item.id for stand in failed)
+            return [line(f"Failed: {names}"), *restarts, then]
 
 
-def _rows(progress: Progress, *, deepest: int) -> list[Row]:
+def changes_since_start(progress: Progress, commands: CommandWriter) -> Iterator[str]:
+    """Say where a plan has changed and what was begun is not begun again for it."""
+    for stand in progress.stands:
+        if not stand.is_changed or stand.task is None:
+            continue
+        name, task = stand.item.id, stand.task.id
+        if stand.can_start:
+            yield f"{name} begins anew: its words have changed since task {task} came to nothing"
+        elif stand.task.state in ENDED:
+            yield (
+                f"{name} is done, and its words have changed since: give it another id to have it"
+                " done again"
+            )
+        else:
+            yield (
+                f"{name} goes on as it was begun; its words have changed since. To begin it anew:"
+                f" {commands('cancel', task)}"
+            )
+
+
+def _tree(
+    progress: Progress, *, deepest: int, joints: tuple[str, str, str, str, str]
+) -> Iterator[_Row]:
     """Put every task below the one of its needs that comes last, which makes a tree of the graph.
 
-    The others are noted.
+    The others are noted. It walks without recursion, for a plan may be a thousand tasks deep.
     """
+    middle, last, goes_on, is_over, elided = joints
     place = {item.id: number for number, item in enumerate(in_order(progress.plan))}
     above = {
         item.id: max(item.needs, key=place.__getitem__, default=None)
@@ -65,47 +108,26 @@ def _rows(progress: Progress, *, deepest: int) -> list[Row]:
     children: dict[str | None, list[Stand]] = {}
     for stand in progress.stands:
         children.setdefault(above[stand.item.id], []).append(stand)
-    return list(_walked(children, above, deepest=deepest))
 
-
-def _walked(
-    children: dict[str | None, list[Stand]], above: dict[str, str | None], *, deepest: int
-) -> Iterator[Row]:
-    """Walk the tree from top to bottom.
-
-    Without recursion, for a plan may be a thousand tasks deep.
-    """
-    middle, last, goes_on, is_over = _LINES[_has_lines()]
     waiting = [("", stand, 0) for stand in reversed(children.get(None, []))]
     while waiting:
         stem, stand, depth = waiting.pop()
         parent = above[stand.item.id]
         is_last = stand is children[parent][-1]
         joint = (last if is_last else middle) if parent else ""
-        yield Row(
-            stem=stem + joint if depth <= deepest else f"{_elided()}{depth} deep: ",
+        is_drawn = depth <= deepest
+        yield _Row(
+            stem=stem + joint if is_drawn else f"{elided}{depth} deep: ",
             stand=stand,
             below=parent,
         )
-        deeper = stem + ((is_over if is_last else goes_on) if parent and depth <= deepest else "")
+        deeper = stem + ((is_over if is_last else goes_on) if parent and is_drawn else "")
         waiting += [
             (deeper, child, depth + 1) for child in reversed(children.get(stand.item.id, []))
         ]
 
 
-def _has_lines() -> bool:
-    return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-
-
-def _elided() -> str:
-    return "… " if _has_lines() else "... "
-
-
-def _task(stand: Stand) -> str:
-    return short(stand.task.id) if stand.task else ""
-
-
-def _note(session: Session, row: Row) -> str:
+def _note(row: _Row) -> str:
     stand = row.stand
     others = [need for need in stand.item.needs if need != row.below]
     notes = [f"also needs {', '.join(others)}"] if others else []
@@ -114,77 +136,5 @@ def _note(session: Session, row: Row) -> str:
     if stand.is_changed:
         notes.append("its words have changed since it began")
     if stand.state is ItemState.FAILED and stand.task and stand.task.message:
-        notes.append(prose(_copied(session, stand.task.message))[:_MESSAGE])
+        notes.append(prose(stand.task.message)[:_MESSAGE])
     return "; ".join(notes)
-
-
-def _copied(session: Session, text: str) -> str:
-    """Keep secrets out of what nobody looks at, and others keep: the log of a CI job, say."""
-    if sys.stdout.isatty():
-        return text
-    clean: str = session.redactor.text(text)
-    return clean
-
-
-_EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": exits.FAILED}
-_LEFT = frozenset({ItemState.WAITING, ItemState.PAUSED})
-_CAME_TO_NOTHING = frozenset({ItemState.FAILED, ItemState.CANCELED})
-
-
-def report_plan(session: Session, controller: Controller, progress: Progress, *, named: str) -> int:
-    """Write the manifests of what is paused, say how the plan stands, and return the exit code for it."""
-    scenes = list(_left_open(controller, progress))
-    for scene in scenes:
-        project(session, scene)
-    if session.wants_json:
-        say_plan(session, controller, progress, named=named)
-    else:
-        for scene in scenes:
-            head = f"[{scene.task.spec.item}]\n" if len(scenes) > 1 else ""
-            session.say(f"{head}{told(session, scene)}\n")
-        session.say(
-            "\n".join([drawn(session, progress), "", *_next_lines(session, progress, named=named)])
-        )
-    return _EXIT_CODES[progress.outcome]
-
-
-def _left_open(controller: Controller, progress: Progress) -> Iterator[Scene]:
-    for stand in progress.stands:
-        if stand.task and stand.state in _LEFT:
-            note_left(controller, stand.task)
-            yield controller.scene(stand.task.id)
-
-
-def say_plan(
-    session: Session, controller: Controller | None, progress: Progress, *, named: str
-) -> None:
-    """Print how a plan stands as one document."""
-    tasks = [
-        stand.task for stand in progress.stands if stand.task and stand.task.state not in ENDED
-    ]
-    hints = (
-        {task.id: resume_hint(session, controller.scene(task.id)) for task in tasks}
-        if controller
-        else {}
-    )
-    session.document(plan_doc(progress, hint=command(session, "execute", named), hints=hints))
-
-
-def _next_lines(session: Session, progress: Progress, *, named: str) -> Iterator[str]:
-    match progress.outcome:
-        case "completed":
-            yield "Completed: every task of the plan has succeeded."
-            yield f"Begin anew with: {command(session, 'execute', named, '--anew')}"
-        case "paused":
-            yield f"Then: {command(session, 'execute', named)}"
-        case "failed":
-            came_to_nothing = [
-                stand for stand in progress.stands if stand.task and stand.state in _CAME_TO_NOTHING
-            ]
-            yield f"Failed: {', '.join(stand.item.id for stand in came_to_nothing)}"
-            yield from (
-                f"Restart with: {command(session, 'restart', stand.task.id)}"
-                for stand in came_to_nothing
-                if stand.task
-            )
-            yield f"Then: {command(session, 'execute', named)}"

@@ -1,56 +1,69 @@
-"""How an explanation reads: for people, and as a document."""
+"""The one layout of a policy's explanation: what the rules make of a call, and why."""
 
 from collections.abc import Iterator
 
-from adjourn.core.policy.judge import Finding, rule_gist, rule_place
+import msgspec
+
+from adjourn.core.documents import spelled
+from adjourn.core.policy.judge import Explanation, Finding, rule_gist, rule_place
 from adjourn.core.policy.judgement import Action, Judgement, Never
-from adjourn.core.policy.policy import Source
+from adjourn.core.policy.policy import Origin, Policy
 from adjourn.core.policy.rule import Rule
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import span
-from adjourn.settings.policies import spelled
-from adjourn.wiring.policies import Explained
+from adjourn.views.block import BLANK, Block, Code, Fields, Span, line, lines
 
 _MEANINGS = {
     Action.AUTO: "it runs by itself",
-    Action.PROMPT: "it needs a person's yes; without --pause-on-approval it runs, and the trail says that nobody was asked",
-    Action.NEVER: "it waits for somebody who approves it by its name; without --pause-on-approval it is turned down",
+    Action.PROMPT: (
+        "it needs a person's yes; without --pause-on-approval it runs, and the trail says that"
+        " nobody was asked"
+    ),
+    Action.NEVER: (
+        "it waits for somebody who approves it by its name; without --pause-on-approval it is"
+        " turned down"
+    ),
 }
 
 
-def as_text(found: Explained) -> str:
-    """Tell people what decides, part by part."""
-    return "\n".join(_lines(found))
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """A judgement with all that led to it, and the files that could have."""
+
+    tool: str
+    explanation: Explanation
+    policy: Policy
+    origins: tuple[Origin, ...]
 
 
-def _lines(found: Explained) -> Iterator[str]:
-    explanation = found.explanation
-    judgement = explanation.judgement
-    yield f"{judgement.action}: {_meaning(judgement)}"
-    yield from (f"  {why}" for why in judgement.why)
-    yield ""
-    yield "what would run"
-    for finding in explanation.findings:
-        yield f"  {'  ' * finding.depth}{_what(finding, found.tool)}"
-        yield from (f"  {'  ' * finding.depth}  {line}" for line in _about(finding))
-    others = [
-        rule
-        for rule in matched(found)
-        if f"{rule_place(rule)}: {rule_gist(rule)}" not in judgement.why
-    ]
-    if others:
-        yield from (
-            "",
-            "other rules that match",
-            *(f"  {rule_place(rule)}: {rule_gist(rule)}" for rule in others),
-        )
-    yield from ("", "terms", *(f"  {line}" for line in _terms(judgement)))
-    yield from ("", "files", *(f"  {line}" for line in _files(found)))
-
-
-def _meaning(judgement: Judgement) -> str:
+def explanation_blocks(found: Explained) -> list[Block]:
+    """Lay out what decides, part by part."""
+    explanation, judgement = found.explanation, found.explanation.judgement
     is_turned_down = judgement.action is Action.NEVER and judgement.never is Never.REJECT
-    return "it is turned down at once" if is_turned_down else _MEANINGS[judgement.action]
+    meaning = "it is turned down at once" if is_turned_down else _MEANINGS[judgement.action]
+    blocks: list[Block] = [line(f"{judgement.action}: {meaning}")]
+    blocks += lines(judgement.why, indent="  ")
+
+    blocks += [BLANK, line("what would run")]
+    for finding in explanation.findings:
+        indent = "  " * (finding.depth + 1)
+        blocks.append(Code(lines=(_what(finding, found.tool),), indent=indent))
+        blocks += lines(_about(finding), indent=f"{indent}  ")
+
+    matching = [f"{rule_place(rule)}: {rule_gist(rule)}" for rule in matched(found)]
+    if others := [rule for rule in matching if rule not in judgement.why]:
+        blocks += [BLANK, line("other rules that match"), *lines(others, indent="  ")]
+
+    terms = judgement.terms
+    expires = judgement.expires_after
+    entries = {
+        "approver": f"{terms.approver}{', not whoever started it' if terms.not_requester else ''}",
+        "signed": "yes" if terms.signed else "no",
+        "effect": judgement.effect,
+        "expires": "never" if expires is None else f"after {span(expires)}",
+    }
+    fields = tuple((name, Span(value)) for name, value in entries.items())
+    blocks += [BLANK, line("terms"), Fields(entries=fields, width=8, gap="  ", indent="  ")]
+    return [*blocks, BLANK, line("files"), *lines(_files(found), indent="  ")]
 
 
 def _what(finding: Finding, tool: str) -> str:
@@ -70,25 +83,15 @@ def _about(finding: Finding) -> Iterator[str]:
         yield "no rule lets it run by itself"
 
 
-def _terms(judgement: Judgement) -> Iterator[str]:
-    terms = judgement.terms
-    yield f"approver  {terms.approver}{', not whoever started it' if terms.not_requester else ''}"
-    yield f"signed    {'yes' if terms.signed else 'no'}"
-    yield f"effect    {judgement.effect}"
-    yield f"expires   {'never' if judgement.expires_after is None else f'after {span(judgement.expires_after)}'}"
-
-
 def _files(found: Explained) -> Iterator[str]:
-    read = {source.path: source for source in found.policy.sources}
+    read = {source.path for source in found.policy.sources}
     for origin in found.origins:
         if spelled(origin.path) not in read:
-            yield f"{'project' if origin.is_project else 'user':<7}  {visible(origin.path)}  is not there"
+            kind = "project" if origin.is_project else "user"
+            yield f"{kind:<7}  {visible(origin.path)}  is not there"
     for source in found.policy.sources:
-        yield f"{source.kind:<7}  {visible(source.path)}  {_count(source)}"
-
-
-def _count(source: Source) -> str:
-    return f"{source.rules:,} {'rule' if source.rules == 1 else 'rules'}"
+        count = f"{source.rules:,} {'rule' if source.rules == 1 else 'rules'}"
+        yield f"{source.kind:<7}  {visible(source.path)}  {count}"
 
 
 def matched(found: Explained) -> list[Rule]:
@@ -103,7 +106,7 @@ def matched(found: Explained) -> list[Rule]:
 # --- for machines ---------------------------------------------------------------------------------
 
 
-def as_document(found: Explained) -> dict[str, object]:
+def explanation_document(found: Explained) -> dict[str, object]:
     """Return the same for machines."""
     judgement = found.explanation.judgement
     allowance = found.explanation.allowance

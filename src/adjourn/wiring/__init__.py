@@ -5,19 +5,27 @@ What every verb needs is here, the rest one file each.
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from adjourn.controller.decisions import Desk
 from adjourn.core.call import Command
 from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
 from adjourn.process import processes
 from adjourn.process.ancestry import Unreadable, find_enclosing_run
 from adjourn.process.processes import About, LocalSupervisors
+from adjourn.settings.find_store import (
+    ADDRESS,
+    STORE,
+    is_shared,
+    nearest_store,
+    place_for_a_new_store,
+)
 from adjourn.system.user_state import state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser
-from adjourn.wiring.find_store import STORE, nearest_store, place_for_a_new_store
 
 TYPE_CHECKING = False
 
@@ -25,6 +33,7 @@ if TYPE_CHECKING:  # a shared store does without
     from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = [
+    "ADDRESS",
     "STORE",
     "About",
     "find_root",
@@ -40,7 +49,7 @@ __all__ = [
 URLS = ("postgresql://", "postgres://")  # of stores that machines share
 # How a database is named elsewhere
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
-ADDRESS = "database.json"  # in the place of files of a store that machines share
+_MOMENT_MS = 2_000  # that a detached supervisor may need to take its task
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -78,11 +87,6 @@ def _refuse_connections(given: str) -> None:
         raise Misuse(sentence, way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE")
 
 
-def is_shared(root: str) -> bool:
-    """Say whether the store is a database that machines share."""
-    return os.path.lexists(os.path.join(root, ADDRESS))
-
-
 @contextmanager
 def postgres_is_there() -> Generator[None, None, None]:
     """Say what to install where the extra is missing."""
@@ -118,6 +122,19 @@ def living(root: str) -> dict[str, About]:
 def has_worker(root: str, pool: str) -> bool:
     """Say whether a worker of that pool is alive."""
     return any(about.pool == pool for about in living(root).values())
+
+
+def find_unattended(root: str, tasks: Sequence[Task], *, now: int) -> list[Task]:
+    """Return those of the tasks that are queued while no worker is alive for them."""
+    queued = [
+        task
+        for task in tasks
+        if task.state is TaskState.QUEUED and now - task.updated_at > _MOMENT_MS
+    ]
+    if not queued:
+        return []
+    pools = {about.pool for about in living(root).values()}
+    return [task for task in queued if task.spec.pool not in pools]
 
 
 def open_desk(root: str) -> Desk:

@@ -7,13 +7,11 @@ import os
 
 from adjourn.controller.controller import Controller
 from adjourn.core.clarification import Left
-from adjourn.core.errors import Misuse
-from adjourn.ports.world import Gate, Runner
+from adjourn.ports.world import Gate
 from adjourn.process.processes import LocalProcesses, SharedProcesses
+from adjourn.runners import find_runner
 from adjourn.wiring import is_shared, new_id, now, open_sqlite, postgres_is_there
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
-
-DRIVERS = ("agent", "claude", "codex")
 
 
 def open_controller(root: str, *, as_worker: bool = False, for_asking: bool = False) -> Controller:
@@ -69,23 +67,6 @@ def _left_by(root: str, task_id: str) -> Left | None:
     from adjourn.clarifications.files import left_by
 
     return left_by(root, task_id)
-
-
-def find_runner(name: str) -> Runner:
-    """Return the runner of that name."""
-    if name == "command":
-        from adjourn.runners.command import CommandRunner
-
-        return CommandRunner()
-    if name in DRIVERS:
-        from adjourn.core.policy.judgement import Effect
-        from adjourn.runners.driver import DriverRunner
-
-        # The built-in agent's process changes nothing: whatever has an effect runs beside it.
-        is_ours = name == "agent"
-        effect = Effect.READ_ONLY if is_ours else Effect.UNKNOWN
-        return DriverRunner(effect=effect, needs_session=not is_ours, makes_calls=not is_ours)
-    raise Misuse(f"no runner {name}", way_out="adjourn run --help")
 
 
 def name_of(root: str) -> str:

@@ -1,12 +1,10 @@
-"""Looks at a store and all around it for what could go wrong, and says what helps.
-
-It changes nothing.
-"""
+"""Checks the installation, the user's files and the store, and suggests fixes; changes nothing."""
 
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 
 import msgspec
@@ -16,28 +14,35 @@ from adjourn.core.ask import AskKind, Principal
 from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
+from adjourn.ports.runner import RunnerKind
 from adjourn.ports.store import Store
+from adjourn.process.cgroup import usable_folder
+from adjourn.runners import RunnerNames, find_kind
 from adjourn.settings.config import read_config
+from adjourn.settings.find_store import ignored_above
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
+from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system import lock
 from adjourn.system.run_files import LOCK, run_directory, run_names
 from adjourn.wiring import enclosing_run, living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.find_store import ignored_above
 from adjourn.wiring.notifications import configured
+from adjourn.wiring.outside_runs import require_outside
+from adjourn.wiring.ownership import deleted_stores
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MANY = 1_000
 _FEW = 5
+_SEE_TO_IT = "see to it and say it again"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at: whether it is fine, how it is, and what helps if it is not."""
+    """One check: whether all is fine, what was found, and what helps if it is not."""
 
     check: str
     fine: bool
@@ -49,33 +54,27 @@ Findings = Iterator[Finding]
 
 
 def examine(root: str, *, inside_run: str | None) -> list[Finding]:
-    """Look at everything; what cannot even be looked at is a finding, too."""
-    found = [
-        finding for name, look in _BESIDE.items() for finding in _looked(name, partial(look, root))
-    ]
-    found += _looked("run", partial(_inside, inside_run))
+    """Run all checks. A check that cannot be made is a finding, too."""
+    found: list[Finding] = []
+    for name, check in _CHECKS.items():
+        found += _findings(name, partial(check, root))
+    found += _findings("run", partial(_inside, inside_run))
     if not os.path.lexists(root):
         return [*found, _fine("store", f"there is none at {root} yet; `adjourn run` makes one")]
-    found += _looked("permissions", partial(_permissions, root)) + _looked(
-        "policy", partial(_policy, root)
-    )
-    return found + _looked("store", partial(_in_the_store, root))
+    for name, check in _STORE_CHECKS.items():
+        found += _findings(name, partial(check, root))
+    return found
 
 
-def _looked(name: str, look: Callable[[], Findings]) -> list[Finding]:
+def _findings(name: str, check: Callable[[], Findings]) -> list[Finding]:
     found: list[Finding] = []
     try:
-        found.extend(look())
+        found.extend(check())
     except AdjournError as error:
-        found.append(_bad(name, error.sentence, error.way_out or "see to it and say it again"))
+        found.append(_bad(name, error.sentence, error.way_out or _SEE_TO_IT))
     except OSError as error:
-        found.append(
-            _bad(
-                name,
-                f"{error.filename or f'the {name}'}: {error.strerror}",
-                "see to it and say it again",
-            )
-        )
+        where = error.filename or f"the {name}"
+        found.append(_bad(name, f"{where}: {error.strerror}", _SEE_TO_IT))
     return found
 
 
@@ -87,7 +86,7 @@ def _bad(check: str, says: str, remedy: str) -> Finding:
     return Finding(check=check, fine=False, says=says, remedy=remedy)
 
 
-# --- beside the store -----------------------------------------------------------------------------
+# --- around the store -----------------------------------------------------------------------------
 
 
 def _platform(_: str) -> Findings:
@@ -103,16 +102,14 @@ def _platform(_: str) -> Findings:
 
 def _control_groups(_: str) -> Findings:
     """Say whether a run gets a control group, which nothing of it can leave."""
-    from adjourn.process.cgroup import usable_folder
-
-    folder = usable_folder()
-    if folder:
+    if folder := usable_folder():
         yield _fine("cgroups", f"each run gets a control group below {folder}")
         return
-    says = "no control groups can be made here: if a shim and its fork server are both killed, a daemon of their run"
     yield _fine(
         "cgroups",
-        f"{says} that cleared its environment may live on; see docs/how-to/recover-after-a-crash.md",
+        "no control groups can be made here: if a shim and its fork server are both killed, "
+        "a daemon of their run that cleared its environment may live on; "
+        "see docs/how-to/recover-after-a-crash.md",
     )
 
 
@@ -121,12 +118,10 @@ def _config(_: str) -> Findings:
     if not os.path.lexists(config.path):
         yield _fine("config", f"there is none at {config.path}: nobody else is told or may decide")
         return
-    names = [table.name for table in principals(config)] + [
-        f"webhook:{table.name}" for table in webhooks(config)
-    ]
-    yield _fine(
-        "config", f"{config.path} names {', '.join(names) or 'nobody'} beside the owner of a store"
-    )
+    names = [table.name for table in principals(config)]
+    names += [f"webhook:{table.name}" for table in webhooks(config)]
+    told = ", ".join(names) or "nobody"
+    yield _fine("config", f"{config.path} names {told} beside the owner of a store")
     yield from _writable("config", config.path)
 
 
@@ -144,15 +139,12 @@ def _signers(_: str) -> Findings:
     require_keygen()
     with open(path, encoding="utf-8", errors="replace") as file:
         names = [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
-    yield _fine(
-        "signers",
-        f"{path} names {', '.join(names[:_FEW]) or 'nobody'}{' and more' if len(names) > _FEW else ''}",
-    )
+    told = ", ".join(names[:_FEW]) or "nobody"
+    yield _fine("signers", f"{path} names {told}{' and more' if len(names) > _FEW else ''}")
     yield from _writable("signers", path)
     if os.access(path, os.W_OK) or os.access(os.path.dirname(path), os.W_OK):
-        says = (
-            f"whatever runs as uid {os.geteuid()} can write {path}, and so name a signer of its own"
-        )
+        who = f"whatever runs as uid {os.geteuid()}"
+        says = f"{who} can write {path}, and so name a signer of its own"
         yield _bad("signers", says, "adjourn run -- sudo -u AGENT COMMAND")
 
 
@@ -173,11 +165,10 @@ def _deleted_stores(_: str) -> Findings:
 
     Each has a secret in the user's state directory.
     """
-    from adjourn.wiring.ownership import deleted_stores
-
     if stores := deleted_stores():
         noun = "store that is" if len(stores) == 1 else "stores that are"
-        says = f"the state directory keeps secrets of {len(stores):,} {noun} gone, such as {stores[0].path}"
+        says = f"the state directory keeps secrets of {len(stores):,} {noun} gone"
+        says += f", such as {stores[0].path}"
         yield _fine("deleted", f"{says}; `adjourn store forget` lists and removes them")
 
 
@@ -190,32 +181,20 @@ def _inside(run: str | None) -> Findings:
         )
 
 
-def _claude(_: str) -> Findings:
-    from adjourn.runners.claude.check import diagnosis
-    from adjourn.runners.claude.options import PROGRAM
-    from adjourn.runners.installed import find_program
-
-    here = os.getcwd()
-    program = os.environ.get(PROGRAM) or find_program(
-        "claude", path=os.environ.get("PATH", os.defpath), workspace=here
-    )
-    if program is None:
-        yield _fine("claude", "there is none; `adjourn run --runner claude` would need it")
-    else:
-        yield _fine("claude", diagnosis(program, os.environ, workspace=here).says)
+def _agents(_: str) -> Findings:
+    """Say of each runner that starts a program what the installed one can do."""
+    for name in RunnerNames():
+        if find_kind(name).doctor:
+            yield from _findings(name, partial(_agent, find_kind(name)))
 
 
-def _codex(_: str) -> Findings:
-    from adjourn.runners.codex.check import diagnosis
-
-    found = diagnosis(os.environ, workspace=os.getcwd())
-    yield _fine(
-        "codex",
-        found.says if found else "there is none; `adjourn run --runner codex` would need it",
-    )
+def _agent(kind: RunnerKind) -> Findings:
+    says = kind.diagnose(os.environ, workspace=os.getcwd())
+    absent = f"there is none; `adjourn run --runner {kind.name}` would need it"
+    yield _fine(kind.name, says or absent)
 
 
-_BESIDE = {
+_CHECKS = {
     "platform": _platform,
     "cgroups": _control_groups,
     "config": _config,
@@ -223,8 +202,7 @@ _BESIDE = {
     "notifiers": _notifiers,
     "ignored": _ignored,
     "deleted": _deleted_stores,
-    "claude": _claude,
-    "codex": _codex,
+    "runners": _agents,
 }
 
 
@@ -244,6 +222,7 @@ def _permissions(root: str) -> Findings:
 
 
 def _database(root: str) -> Findings:
+    # psycopg is an optional package
     from adjourn.wiring.shared import described, described_rights, is_read_only
 
     if is_read_only(root):
@@ -254,35 +233,13 @@ def _database(root: str) -> Findings:
     yield _fine("level", described_rights(root))
 
 
-def _wake_ups(controller: Controller) -> Findings:
-    ear = controller.store.listen()
-    if ear.trouble:
-        sentence = (
-            f"nobody here hears of decisions, and workers look for them instead: {ear.trouble}"
-        )
-        yield _bad("wake-ups", sentence, "name the server itself in ADJOURN_LISTEN, or off")
-    ear.close()
-
-
-def _ownership(store: SqliteStore) -> Findings:
+def _ownership(store: Store, check: str, says: str) -> Findings:
     try:
         store.require_ours()
     except StoreRefused as error:
-        yield _bad("ownership", error.sentence, error.way_out)
+        yield _bad(check, error.sentence, error.way_out)
     else:
-        yield _fine(
-            "ownership",
-            "the store is bound to this machine and user, and has all that was seen of it here",
-        )
-
-
-def _past(store: Store) -> Findings:
-    try:
-        store.require_ours()
-    except StoreRefused as error:
-        yield _bad("past", error.sentence, error.way_out)
-    else:
-        yield _fine("past", "the database has all that this machine has seen of it")
+        yield _fine(check, says)
 
 
 _SHOWN = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
@@ -295,13 +252,22 @@ def _in_the_store(root: str) -> Findings:
         if isinstance(store, SqliteStore):
             yield from _sqlite(store)
             yield from _queue(root)
-            yield from _ownership(store)
-            yield _fine("level", _level(root))
+            says = (
+                "the store is bound to this machine and user, and has all that was seen of it here"
+            )
+            yield from _ownership(store, "ownership", says)
+            who = f"whatever runs as uid {os.stat(root).st_uid}, agents too, could decide"
+            yield _fine("level", f"L0: {who}; see docs/security.md for L1 and L2")
             yield from _place(root, store)
         else:
             yield from _database(root)
-            yield from _past(store)
-            yield from _wake_ups(controller)
+            says = "the database has all that this machine has seen of it"
+            yield from _ownership(store, "past", says)
+            with closing(store.listen()) as listener:
+                if listener.trouble:
+                    says = "nobody here hears of decisions, and workers look for them instead"
+                    remedy = "name the server itself in ADJOURN_LISTEN, or off"
+                    yield _bad("wake-ups", f"{says}: {listener.trouble}", remedy)
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
         yield from _outboxes(controller)
@@ -314,15 +280,12 @@ def _place(root: str, store: SqliteStore) -> Findings:
 
     That it is inside a run is a finding of its own.
     """
-    from adjourn.wiring.outside_runs import require_outside
-
     if enclosing_run():
         return
+    person = Principal(name=f"uid:{os.getuid()}")
     try:
         with store.read() as view:
-            require_outside(
-                root, view, Principal(name=f"uid:{os.getuid()}"), "a decision from here"
-            )
+            require_outside(root, view, person, "a decision from here")
     except NotAllowed as error:
         yield _bad("place", error.sentence, error.way_out or "adjourn tasks")
 
@@ -330,12 +293,11 @@ def _place(root: str, store: SqliteStore) -> Findings:
 def _sqlite(store: SqliteStore) -> Findings:
     about = store.about()
     says = f"SQLite {about.version}, journal {about.journal}, synchronous {about.synchronous}"
+    remedy = "restore a backup of adjourn.db"
     if about.journal != "wal" or about.synchronous != "FULL":
-        yield _bad("sqlite", f"{says}: it should be wal and FULL", "restore a backup of adjourn.db")
+        yield _bad("sqlite", f"{says}: it should be wal and FULL", remedy)
     elif about.damage:
-        yield _bad(
-            "sqlite", f"the database is damaged: {about.damage}", "restore a backup of adjourn.db"
-        )
+        yield _bad("sqlite", f"the database is damaged: {about.damage}", remedy)
     else:
         yield _fine("sqlite", says)
 
@@ -345,8 +307,6 @@ def _queue(root: str) -> Findings:
 
     One that is stopped will do so until somebody wakes it.
     """
-    from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
-
     descriptor = os.open(os.path.join(root, directory.LOCK), os.O_RDONLY | os.O_CLOEXEC)
     try:
         holder = holder_of(descriptor)
@@ -354,63 +314,40 @@ def _queue(root: str) -> Findings:
             holder = held_for(descriptor, LONG)
         if holder:
             state = "and is stopped" if holder.is_stopped else f"for {LONG:.0f} s or longer"
-            says = f"process {holder.pid} ({holder.name}) holds the store {state}: all other writers wait for it"
-            yield _bad("queue", says, holder.remedy)
+            says = f"process {holder.pid} ({holder.name}) holds the store {state}"
+            yield _bad("queue", f"{says}: all other writers wait for it", holder.remedy)
     finally:
         os.close(descriptor)
-
-
-def _level(root: str) -> str:
-    owner = os.stat(root).st_uid
-    return f"L0: whatever runs as uid {owner}, agents too, could decide; see docs/security.md for L1 and L2"
 
 
 def _policy(root: str) -> Findings:
     places = [*(origin.path for origin in origins(root, os.getcwd())), rules_path()]
     found = [path for path in places if os.path.lexists(path)]
     FilePolicies(root).current(os.getcwd())
-    yield _fine(
-        "policy",
-        f"from {', '.join(found)}" if found else "there is none: every call is prompted for",
-    )
+    none = "there is none: every call is prompted for"
+    yield _fine("policy", f"from {', '.join(found)}" if found else none)
 
 
 def _leftovers(root: str, controller: Controller) -> Findings:
     orphans = controller.orphans()
     for run in orphans[:_FEW]:
-        yield _bad(
-            "runs", f"run {run.id} has no supervisor any more", f"adjourn show {run.task_id}"
-        )
+        says = f"run {run.id} has no supervisor any more"
+        yield _bad("runs", says, f"adjourn show {run.task_id}")
+
     with controller.store.read() as view:
         running = {f"{task.id}.{task.runs}" for task in view.running()}
-    held = [
-        name
-        for name in run_names(root)
-        if lock.is_held(os.path.join(run_directory(root, name), LOCK))
-    ]
-    for name in sorted(set(held) - running)[:_FEW]:
-        yield _bad(
-            "shims",
-            f"a shim of run {name} lives, and the run has ended",
-            f"adjourn show {name.partition('.')[0]}",
-        )
-    dead = [
-        name
-        for name in _names(root, "supervisors")
-        if not lock.is_held(os.path.join(root, "supervisors", name))
-    ]
-    if not orphans and set(held) <= running:
-        yield _fine(
-            "runs",
-            f"{len(running)} under way, none left over; {len(dead)} locks of supervisors that are gone",
-        )
+    locks = {name: os.path.join(run_directory(root, name), LOCK) for name in run_names(root)}
+    held = {name for name, path in locks.items() if lock.is_held(path)}
+    for name in sorted(held - running)[:_FEW]:
+        says = f"a shim of run {name} lives, and the run has ended"
+        yield _bad("shims", says, f"adjourn show {name.partition('.')[0]}")
 
-
-def _names(root: str, folder: str) -> list[str]:
-    try:
-        return os.listdir(os.path.join(root, folder))
-    except FileNotFoundError:
-        return []
+    supervisors = os.path.join(root, "supervisors")
+    names = os.listdir(supervisors) if os.path.isdir(supervisors) else []
+    dead = [name for name in names if not lock.is_held(os.path.join(supervisors, name))]
+    if not orphans and held <= running:
+        gone = f"{len(dead)} locks of supervisors that are gone"
+        yield _fine("runs", f"{len(running)} under way, none left over; {gone}")
 
 
 def _waiting(root: str, controller: Controller) -> Findings:
@@ -418,24 +355,16 @@ def _waiting(root: str, controller: Controller) -> Findings:
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
         uncertain = [ask for ask in view.open_asks(limit=_MANY) if ask.kind is AskKind.UNCERTAIN]
     pools = {about.pool for about in living(root).values() if about.pool}
+    alive = f"workers of {', '.join(sorted(pools))} are alive"
+    yield _fine("worker", alive if pools else "none is alive; `resume` does without")
     stuck = [task for task in queued if task.spec.pool not in pools]
-    yield _fine(
-        "worker",
-        f"workers of {', '.join(sorted(pools))} are alive"
-        if pools
-        else "none is alive; `resume` does without",
-    )
     if stuck:
-        yield _bad(
-            "queue",
-            f"{len(stuck)} queued, and no worker to start them",
-            f"adjourn resume {stuck[0].id}",
-        )
+        says = f"{len(stuck)} queued, and no worker to start them"
+        yield _bad("queue", says, f"adjourn resume {stuck[0].id}")
     for ask in uncertain[:_FEW]:
-        way_out = f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"
-        yield _bad(
-            "uncertain", f"nobody knows whether {ask.task_id}.{ask.tool_call_id} ran", way_out
-        )
+        call = f"{ask.task_id}.{ask.tool_call_id}"
+        remedy = f"adjourn settle {call} it-ran|it-did-not|run-again"
+        yield _bad("uncertain", f"nobody knows whether {call} ran", remedy)
 
 
 def _outboxes(controller: Controller) -> Findings:
@@ -443,5 +372,10 @@ def _outboxes(controller: Controller) -> Findings:
         with controller.store.read() as view:
             box = view.outbox(each.name)
         if box and (box.last_error or box.count_given_up):
-            says = f"{each.name} was not told of {len(box.parked) + box.count_given_up} events: {box.last_error or 'given up'}"
+            count = len(box.parked) + box.count_given_up
+            why = box.last_error or "given up"
+            says = f"{each.name} was not told of {count} events: {why}"
             yield _bad("notifiers", says, "adjourn notify --flush")
+
+
+_STORE_CHECKS = {"permissions": _permissions, "policy": _policy, "store": _in_the_store}

@@ -1,34 +1,38 @@
 """Puts together what a driver needs inside a run."""
 
 import os
+import signal
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 from adjourn.controller.controller import Controller
-from adjourn.core.agent.calls import CallResult, Held, Proposed, Report
-from adjourn.core.ask import Ask, Question
-from adjourn.core.call import Call
+from adjourn.core.agent.calls import Held
+from adjourn.core.ask import Ask
 from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.core.text.render import block
-from adjourn.runners.agent import driver
+from adjourn.ports.runner import Host
+from adjourn.process.linux import die_with
+from adjourn.runners import find_kind, hook
+from adjourn.runners.agent.driver import TOOLS
+from adjourn.runners.agent.driver import carry_out as carry_out_call
 from adjourn.runners.driver import FOR_NOW, NO_STORE
 from adjourn.system.files import private_directory
 from adjourn.system.poll import Poll
 from adjourn.system.run_files import driver_directory
 from adjourn.wiring import find_root, open_desk
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.policies import open_gate
+from adjourn.wiring.policies import open_gate, own_program
 
 _LOOKS_ALONE = 5  # a worker that is there takes a run over much sooner
 _MOVING = frozenset({CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING})
 
 
 class Driver:
-    """A driver of ours inside a run, and the store it speaks through."""
+    """The run of this process as its driver sees it: the `Drive` of ports/drive."""
 
     def __init__(self, controller: Controller, *, root: str, run_id: str) -> None:
         self._controller = controller
@@ -38,29 +42,38 @@ class Driver:
         self.feedback: Sequence[str] = (
             controller.feedback(self.run) if self.task.spec.review else ()
         )
-        self._looks_alone = 0
         self.place = private_directory(driver_directory(root, run_id))
+        self._looks_alone = 0
+
+        # What the controller does for any run or task, it does here for this one
+        task_id = self.task.id
+        self.propose = partial(controller.propose_batch, run_id)
+        self.batch = partial(controller.batch, task_id)
+        self.held = partial(controller.held_call, task_id)
+        self.lets_run = partial(controller.lets_run, task_id)
+        self.hand_out = partial(controller.hand_out, run_id)
+        self.close = partial(controller.close_handed_out, run_id)
+        self.ask = partial(controller.ask, run_id)
+        self.append = partial(controller.append_messages, run_id)
+        self.conclude = partial(controller.conclude_batch, run_id)
+        self.messages = partial(controller.messages, task_id)
+        self.keep = partial(controller.keep, task_id)
+        self.document = partial(controller.kept, task_id)
+        self.report = partial(controller.report, run_id)
 
     @property
     def directories(self) -> tuple[str, ...]:
         """Where the agent may read and write beside its workspace."""
         return self._controller.directories(self.task.id)
 
-    def propose(self, batch: Sequence[Proposed]) -> list[Held]:
-        """Write down all calls of one answer of the model."""
-        return self._controller.propose_batch(self.run.id, batch)
+    def session(self, ref: str, *, resumable: bool) -> None:
+        """Record the provider's own name of its session."""
+        self._controller.note_session(self.run.id, ref, resumable=resumable)
 
-    def batch(self) -> list[Held]:
-        """Return the newest batch as it stands."""
-        return self._controller.batch(self.task.id)
-
-    def held(self, tool_call_id: str) -> Held | None:
-        """Return a call of the task by its name, as it stands."""
-        return self._controller.held_call(self.task.id, tool_call_id)
-
-    def lets_run(self, proposed: Proposed) -> bool:
-        """Say whether a call would run without anybody being asked."""
-        return self._controller.lets_run(self.task.id, proposed)
+    def asks(self) -> list[Ask]:
+        """Return all asks of the task, oldest first."""
+        with self._controller.store.read() as view:
+            return view.asks(self.task.id)
 
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself."""
@@ -88,51 +101,6 @@ class Driver:
             )
         if self._looks_alone >= _LOOKS_ALONE:
             raise SystemExit(FOR_NOW)
-
-    def hand_out(self, call: Call) -> Call | None:
-        """Let the agent make an approved call, once."""
-        return self._controller.hand_out(self.run.id, call)
-
-    def close(self, call: Call, result: CallResult) -> None:
-        """Say what became of a call that was handed out."""
-        self._controller.close_handed_out(self.run.id, call, result)
-
-    def ask(self, question: Question) -> Ask:
-        """Register a question, or find it again with its answer."""
-        return self._controller.ask(self.run.id, question)
-
-    def asks(self) -> list[Ask]:
-        """Return all asks of the task, oldest first."""
-        with self._controller.store.read() as view:
-            return view.asks(self.task.id)
-
-    def append(self, messages: Sequence[bytes], *, after: int) -> None:
-        """Add to the transcript."""
-        self._controller.append_messages(self.run.id, messages, after=after)
-
-    def conclude(self, results: Sequence[bytes], *, after: int) -> None:
-        """Add what came of a batch to the transcript and be done with the batch."""
-        self._controller.conclude_batch(self.run.id, results, after=after)
-
-    def messages(self, *, after: int = 0) -> list[bytes]:
-        """Return the transcript."""
-        return self._controller.messages(self.task.id, after=after)
-
-    def keep(self, name: str, body: bytes | None) -> None:
-        """Keep a document of the task."""
-        self._controller.keep(self.task.id, name, body)
-
-    def document(self, name: str) -> bytes | None:
-        """Return what the task keeps under that name."""
-        return self._controller.kept(self.task.id, name)
-
-    def session(self, ref: str, *, resumable: bool) -> None:
-        """Write down the provider's own name of its session."""
-        self._controller.note_session(self.run.id, ref, resumable=resumable)
-
-    def report(self, report: Report) -> None:
-        """Say what the run has done so far."""
-        self._controller.report(self.run.id, report)
 
 
 def _moves(held: Sequence[Held]) -> bool:
@@ -167,10 +135,22 @@ def driving() -> Generator[Driver, None, None]:
         controller.store.close()
 
 
-def go_on() -> int:
-    """Go on with the agent of the run that this process is, and return its exit code."""
+def drive_run(name: str) -> int:
+    """Drive the agent of the run that this process is; return the exit code of how it ended."""
     with driving() as drive:
-        return driver.drive_agent(drive)
+        host = Host(
+            environment=os.environ,
+            adjourn=own_program() or "adjourn",
+            die_with_us=partial(die_with, os.getpid()),
+        )
+        agent = find_kind(name).make_driver(drive, host)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: agent.interrupt())
+        try:
+            return agent.resume(drive.run.session_ref) if drive.run.session_ref else agent.start()
+        except StoreProblem:
+            agent.kill()
+            raise
 
 
 def carry_out(call_id: str) -> int:
@@ -187,38 +167,16 @@ def carry_out(call_id: str) -> int:
     store, gate = open_desk(root).store, open_gate(root)
     with store.read() as view:
         task, call = view.task(task_of_run(task_id)), view.call_labelled(task_id, label)
-        tools, directories = view.document(task_id, driver.TOOLS), gate.directories(view, task)
+        tools, directories = view.document(task_id, TOOLS), gate.directories(view, task)
     store.close()
     if call is None or call.state is not CallState.EXECUTING:
         raise NotInsideARun(f"call {call_id} is not let through", way_out=f"adjourn show {task_id}")
-    return driver.carry_out(task, call, tools=tools, directories=directories)
-
-
-def drive_claude() -> int:
-    """Drive the Claude Code of the run that this process is, and return the exit code that says how it ended."""
-    from adjourn.runners.claude.driver import ClaudeDriver
-    from adjourn.wiring.policies import own_program
-
-    with driving() as drive:
-        return ClaudeDriver(drive, adjourn=own_program() or "adjourn", inherited=os.environ).run()
+    return carry_out_call(task, call, tools=tools, directories=directories)
 
 
 def ask_driver(request: bytes) -> bytes:
-    """Take the input of a hook to the driver of the run that it belongs to, and return what to print, or raise."""
-    from adjourn.runners import hook
-
+    """Send the input of a hook to the driver of its run, and return what to print, or raise."""
     run_id, root = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
     if not run_id or not root:
         raise NotInsideARun("nobody runs this: it is a part of adjourn's own")
     return hook.ask(driver_directory(root, run_id), request)
-
-
-def drive_codex() -> int:
-    """Drive the Codex of the run that this process is, and return the exit code that says how it ended."""
-    from adjourn.process.linux import die_with
-    from adjourn.runners.codex.driver import run_codex
-    from adjourn.wiring.policies import own_program
-
-    with driving() as drive:
-        adjourn, bind = own_program() or "adjourn", partial(die_with, os.getpid())
-        return run_codex(drive, os.environ, adjourn=adjourn, bind=bind)

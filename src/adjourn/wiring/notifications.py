@@ -1,28 +1,28 @@
 """Puts notifiers together, from the config of the user: never from a project's."""
 
 import os
+import select
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from adjourn.core.ask import Ask
-from adjourn.core.documents import plain_json
 from adjourn.core.errors import Misuse
-from adjourn.core.scene import Scene
 from adjourn.core.task import Milliseconds
-from adjourn.core.text.redact import plainly
-from adjourn.core.trail.events import Happened
-from adjourn.ports.notifier import Notifier
+from adjourn.core.text.redact import Redactor
+from adjourn.notifiers import choose_kind
+from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
-from adjourn.settings.notify import BadTable, Table, key_of, read_table
-from adjourn.settings.redaction import open_redactor
-from adjourn.supervision.notify_loop import Courier, Hint, Stop, Write, follow
+from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
+from adjourn.supervision.notify_loop import Sender, Stop, send_until
 from adjourn.system import lock
-from adjourn.views.notice import Occasion, notice_of
+from adjourn.views.commands import CommandWriter
+from adjourn.views.notice import Occasion
 from adjourn.wiring import now
 from adjourn.wiring.controller import open_controller
 
@@ -70,30 +70,22 @@ def _notifiers(path: str, tables: list[Any], *, since: Milliseconds) -> list[Con
 
 def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> Configured:
     try:
-        table = read_table(content)
-        notifier, way = _way(table, directory=os.path.dirname(path))
+        table, own = read_table(content)
+        kind = choose_kind(own)
+        if not kind.takes_secret:
+            refuse_secret(table, kind=kind.name)
+        secret = partial(key_of, table, directory=os.path.dirname(path))
+        prepared = kind.prepare(own, NotifierSettings(timeout=table.timeout, secret=secret))
+        name = proper_name(table.name or prepared.name)
     except BadTable as error:
         raise _wrong(path, number, str(error)) from error
     return Configured(
-        name=table.name, on=frozenset(table.on), way=way, notifier=notifier, since=since
+        name=name,
+        on=frozenset(table.on),
+        way=prepared.shown,
+        notifier=prepared.notifier,
+        since=since,
     )
-
-
-def _way(table: Table, *, directory: str) -> tuple[Notifier, str]:
-    if table.command:
-        from adjourn.core.text.render import command_line
-        from adjourn.notifiers.command import CommandNotifier
-
-        return CommandNotifier(table.command, timeout=table.timeout), command_line(table.command)
-    from urllib.parse import urlsplit
-
-    from adjourn.notifiers.webhook import WebhookNotifier
-
-    key = key_of(table, directory=directory)
-    url = urlsplit(table.webhook)
-    return WebhookNotifier(
-        table.webhook, key=key, timeout=table.timeout
-    ), f"{url.scheme}://{url.netloc}/…"
 
 
 def _wrong(path: str, number: int, what: str) -> Misuse:
@@ -105,51 +97,48 @@ def _wrong(path: str, number: int, what: str) -> Misuse:
 # --- delivering -----------------------------------------------------------------------------------
 
 
-def courier_for(each: Configured, root: str, *, hint: Hint) -> Courier:
-    """Return what brings a notifier the news of a store, with a connection of its own."""
-    return Courier(
+def open_sender(
+    each: Configured, root: str, *, commands: CommandWriter, redactor: Redactor
+) -> Sender:
+    """Return what sends a notifier the news of a store, with a connection of its own."""
+    return Sender(
         open_controller(root),
         each.notifier,
         name=each.name,
         on=each.on,
         root=root,
         clock=now,
-        write=_writer(hint),
+        commands=commands,
+        redactor=redactor,
         since=max(each.since, now() - _EARLIER),
     )
 
 
-def _writer(hint: Hint) -> Write:
-    redactor = open_redactor()
-
-    def write(happened: Happened, scene: Scene, ask: Ask | None) -> bytes:
-        clean, clean_scene = redactor.ask(ask) if ask else None, redactor.scene(scene)
-        notice = notice_of(happened, clean_scene, ask=clean, hint=hint(clean_scene))
-        told = msgspec.structs.replace(notice, text=plainly(notice.text))
-        return plain_json(msgspec.json.encode(told).decode()).encode()
-
-    return write
-
-
-def deliver_until(root: str, *, hint: Hint, log: Callable[..., None], closed: int) -> None:
-    """Deliver all that happens until the descriptor is closed at its other end, or the config changes."""
-    import threading
-
+def send_until_closed(
+    descriptor: int,
+    *,
+    root: str,
+    commands: CommandWriter,
+    redactor: Redactor,
+    log: Callable[..., None],
+) -> None:
+    """Send all that happens until the other end is closed, or the config changes."""
     only = lock.hold_if_free(_presence(root))
     if only is None:
         return  # another worker's process delivers
     seen, notifiers, stop = _signature(), configured(), Stop()
 
-    def tell(each: Configured) -> None:
+    def send(each: Configured) -> None:
         try:
-            follow(courier_for(each, root, hint=hint), stop=stop, log=log)
+            sender = open_sender(each, root, commands=commands, redactor=redactor)
+            send_until(stop, sender, log=log)
         except Exception as error:  # noqa: BLE001 -- the last edge of this thread; the worker begins anew
             log("notify_error", notifier=each.name, error=f"{type(error).__name__}: {error}")
 
-    threads = [threading.Thread(target=tell, args=(each,), daemon=True) for each in notifiers]
+    threads = [threading.Thread(target=send, args=(each,), daemon=True) for each in notifiers]
     for thread in threads:
         thread.start()
-    seconds = _wait_for(closed, threads=threads, seen=seen)
+    seconds = _wait_for(descriptor, threads=threads, seen=seen)
     stop.within(seconds)
     deadline = time.monotonic() + seconds
     for thread in threads:
@@ -159,18 +148,16 @@ def deliver_until(root: str, *, hint: Hint, log: Callable[..., None], closed: in
     only.close()
 
 
-def _wait_for(closed: int, *, threads: list[Any], seen: tuple[int, ...] | None) -> float:
+def _wait_for(descriptor: int, *, threads: list[Any], seen: tuple[int, ...] | None) -> float:
     """Wait until nobody needs us any more, and return how many seconds there are for the last round.
 
     A thread that died of a defect is a reason to begin anew, too.
     """
-    import select
-
     said = b""
     while _signature() == seen and all(thread.is_alive() for thread in threads):
-        ready, _, _ = select.select([closed], [], [], _NOT_AGAIN_BEFORE)
+        ready, _, _ = select.select([descriptor], [], [], _NOT_AGAIN_BEFORE)
         if ready:
-            heard = os.read(closed, 64)
+            heard = os.read(descriptor, 64)
             said += heard
             if not heard:
                 break
@@ -190,11 +177,8 @@ def _signature() -> tuple[int, ...] | None:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-class Messenger:
-    """Keeps, beside a worker, the one process that delivers.
-
-    It starts none as long as nobody wants to be told.
-    """
+class NotifyProcess:
+    """The one process that delivers for a worker. None is started as long as nobody wants to be told."""
 
     def __init__(self, root: str, *, log: Callable[..., None], log_format: str = "text") -> None:
         self._root = root
@@ -204,7 +188,7 @@ class Messenger:
         self._not_before = 0.0
         self._useless: tuple[int, ...] | None = None
 
-    def look(self) -> None:
+    def start_if_needed(self) -> None:
         """Start the process if there is need for one and none is there; never wait for it."""
         moment = time.monotonic()
         if moment < self._not_before or (self._process and self._process.poll() is None):

@@ -12,7 +12,7 @@ from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
 from adjourn.system.plan_lock import Executor, hold, holder
 from adjourn.wiring import now
-from adjourn.wiring.runners import Work, command_work, prompt_work
+from adjourn.wiring.runners import RUNNERS, Work, command_work, prompt_work
 
 _LARGEST = 1024 * 1024
 _TOLD = 5
@@ -24,7 +24,7 @@ def open_plan(path: str) -> Plan:
 
     Its absolute path is what it is known by.
     """
-    content = read_plan(_text(path), source=visible(path))
+    content = read_plan(_text(path), source=visible(path), runners=RUNNERS)
     if content.problems:
         raise BadPlan(_told(content), way_out=_HELP)
     whole = os.path.realpath(path)

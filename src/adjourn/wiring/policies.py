@@ -14,17 +14,18 @@ from adjourn.controller.gate import PolicyGate
 from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, portable
 from adjourn.core.errors import BadPolicy, Conflict, Misuse
 from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, steps_of, words_of
-from adjourn.core.policy.judge import Explanation, allowed_call, explain
+from adjourn.core.policy.judge import allowed_call, explain
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.policy.locations import directory_of, named_paths
-from adjourn.core.policy.policy import Allowance, Policy
+from adjourn.core.policy.policy import Allowance
 from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.states import ENDED
 from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import visible
 from adjourn.core.text.toml import Problem
 from adjourn.settings.allow_rules import change_allowances, read_allowances
-from adjourn.settings.policies import FilePolicies, Origin, origins, rules_path
+from adjourn.settings.policies import FilePolicies, origins, rules_path
+from adjourn.views.policy import Explained
 from adjourn.wiring import new_id, now
 from adjourn.workspace.files import look_at, search_path
 
@@ -87,15 +88,6 @@ def own_program() -> str | None:
         ):
             return candidate
     return None
-
-
-class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """A judgement with all that led to it, and the files that could have."""
-
-    tool: str
-    explanation: Explanation
-    policy: Policy
-    origins: tuple[Origin, ...]
 
 
 def explained(

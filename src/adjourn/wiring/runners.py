@@ -1,10 +1,9 @@
-"""Makes the part of a task's spec that says what is to be done."""
+"""Makes the part of a task's spec that says what is to be done, and checks whether it can go on."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import msgspec
 
@@ -12,10 +11,21 @@ from adjourn.controller.controller import Controller
 from adjourn.core.agent.calls import Look
 from adjourn.core.documents import is_resumable
 from adjourn.core.errors import CannotResume, Misuse
+from adjourn.core.plan.file import Runners
 from adjourn.core.states import TaskState
 from adjourn.core.task import OnRejection, Run, Task
+from adjourn.ports.runner import NO_TABLE, ConfigTable, LeftSession
+from adjourn.runners import COMMAND, DEFAULT_AGENT, RunnerNames, find_kind
+from adjourn.runners.agent.options import Setting, settings
+from adjourn.settings.config import read_config
 from adjourn.supervision.workspace_notes import head_at_pause
 from adjourn.workspace.git import Head, head_of
+
+__all__ = ["DEFAULT_AGENT", "RunnerNames", "Work", "command_work", "prompt_work"]
+
+RUNNERS = Runners(names=RunnerNames(), command=COMMAND, agent=DEFAULT_AGENT)
+_LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})
+_SHORT = 12
 
 
 class Work(TypedDict, total=False):
@@ -30,78 +40,80 @@ class Work(TypedDict, total=False):
 
 def command_work(argv: Sequence[str]) -> Work:
     """Return the work of running a command."""
-    return Work(runner="command", argv=tuple(argv))
+    return Work(runner=COMMAND, argv=tuple(argv))
 
 
 def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
     """Return the work of having an agent work on a prompt.
 
-    A runner's settings are checked before anything is recorded.
+    The runner's options are checked before anything is recorded.
     """
     if not prompt.strip():
         raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
-    given = options_of(options)
-    setup = msgspec.json.encode(_setup(runner, given)).decode()
+    kind = find_kind(runner)
+    table = config_table(kind.config_table) if kind.config_table else NO_TABLE
+    setup = kind.read_options(options_of(options), os.environ, table)
     return Work(
         runner=runner,
-        argv=("adjourn", f"_{runner}"),
+        argv=kind.argv,
         prompt=prompt,
-        setup=setup,
+        setup=msgspec.json.encode(setup).decode(),
         on_rejection=OnRejection.TELL,
     )
 
 
-def _setup(runner: str, given: dict[str, str]) -> object:
-    if runner == "agent":
-        from adjourn.wiring.agent_options import agent_setup
+def config_table(name: str) -> ConfigTable:
+    """Return the table of that name in the user's config."""
+    config = read_config()
+    values = config.content.get(name, {})
+    if not isinstance(values, dict):
+        raise Misuse(
+            f"{config.path}: `{name}` must be a table: write [{name}]", way_out="adjourn config"
+        )
+    return ConfigTable(path=config.path, values=values)
 
-        return agent_setup(given)
-    read_setup: Any = import_module(f"adjourn.runners.{runner}.options").read_setup
-    return read_setup(given, os.environ)
+
+def agent_settings(given: Mapping[str, str]) -> list[Setting]:
+    """Return every setting of the built-in agent with its origin."""
+    return list(settings(given, os.environ, config_table(DEFAULT_AGENT)))
 
 
 def options_of(words: Sequence[str]) -> dict[str, str]:
     """Read what is said as KEY=VALUE."""
-    return dict(_option(each) for each in words)
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise Misuse(f"--option takes KEY=VALUE, not {word}", way_out="adjourn run --help")
+        options[key] = value
+    return options
 
 
-def _option(words: str) -> tuple[str, str]:
-    key, equals, value = words.partition("=")
-    if not equals or not key:
-        raise Misuse(f"--option takes KEY=VALUE, not {words}", way_out="adjourn run --help")
-    return key, value
-
-
-_LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})
-_SHORT = 12
-_WITH_SESSIONS = ("claude", "codex")  # whose session lies outside of the store
+# --- whether a task can go on ---------------------------------------------------------------------
 
 
 def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> list[Look]:
-    """Look at all that a resume of the task would need; nothing where it needs nothing but the store.
+    """Check all that a resume of the task would need; nothing if it needs nothing but the store.
 
-    Who is about to start the agent `starts` its program to ask for its version. Nobody else starts anything.
+    Only who is about to start the agent `starts` its program, to ask for its version.
     """
-    run = _last_run(controller, task)
+    kind, run = find_kind(task.spec.runner), _last_run(controller, task)
     if (
-        task.spec.runner not in _WITH_SESSIONS
+        not kind.has_session
         or task.state not in _LEFT
         or run is None
         or run.session_id != task.session_id
     ):
         return []
+
+    is_there = os.path.isdir(task.spec.workspace)
+    says = task.spec.workspace if is_there else f"{task.spec.workspace} is not there any more"
+    workspace = Look(thing="workspace", fine=is_there, says=says)
     if task.state is TaskState.PAUSED and not is_resumable(task, run):
-        return [
-            Look(
-                thing="session",
-                fine=False,
-                says="it was not saved yet when the task was interrupted",
-            ),
-            _workspace(task),
-        ]
-    look: Any = import_module(f"adjourn.runners.{task.spec.runner}.check").looks
-    found: Iterator[Look] = look(
-        task.spec,
+        says = "it was not saved yet when the task was interrupted"
+        return [Look(thing="session", fine=False, says=says), workspace]
+
+    session = LeftSession(
         of=task.session_id,
         ref=run.session_ref,
         documents=partial(controller.kept, task.id),
@@ -109,8 +121,8 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
         starts=starts,
     )
     return [
-        *found,
-        _workspace(task),
+        *kind.check_session(task.spec, session),
+        workspace,
         *_commit(head_at_pause(controller, task), head_of(task.spec.workspace)),
     ]
 
@@ -118,7 +130,7 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
 def require_resumable(controller: Controller, task: Task) -> None:
     """Refuse to go on where it cannot be, before anything is recorded or started.
 
-    Nothing is begun anew in its place.
+    Nothing is started anew in its place.
     """
     broken = [look for look in looks_at(controller, task, starts=True) if not look.fine]
     run = _last_run(controller, task)
@@ -135,31 +147,23 @@ def _last_run(controller: Controller, task: Task) -> Run | None:
         return view.run(task.id, task.runs) if task.runs else None
 
 
-def _workspace(task: Task) -> Look:
-    is_there = os.path.isdir(task.spec.workspace)
-    says = task.spec.workspace if is_there else f"{task.spec.workspace} is not there any more"
-    return Look(thing="workspace", fine=is_there, says=says)
-
-
 def _commit(then: Head | None, now: Head | None) -> Iterator[Look]:
-    """Say how far the workspace has moved under the agent.
+    """Say how far the workspace has moved since the agent left.
 
     It may go on all the same, but its model knows only what was there.
     """
     if then is None and now is None:
         return
-    before = (
-        f"it was {_named(then)} when the task left"
-        if then
-        else "nobody noted it when the task left"
-    )
-    since = "as when the task left" if then == now else before
-    yield Look(
-        thing="commit",
-        fine=True,
-        says=f"{_named(now) if now else 'no repository any more'}; {since}",
-    )
+    if then == now:
+        since = "as when the task left"
+    elif then:
+        since = f"it was {_named(then)} when the task left"
+    else:
+        since = "nobody noted it when the task left"
+    here = _named(now) if now else "no repository any more"
+    yield Look(thing="commit", fine=True, says=f"{here}; {since}")
 
 
 def _named(head: Head) -> str:
-    return f"{head.commit[:_SHORT] if head.commit else 'no commit'}{f' ({head.ref})' if head.ref else ''}"
+    commit = head.commit[:_SHORT] if head.commit else "no commit"
+    return f"{commit} ({head.ref})" if head.ref else commit

@@ -6,18 +6,20 @@ from functools import partial
 
 import msgspec
 
-from adjourn.clarifications.exchange import once, recover, take_responses
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
-from adjourn.core.task import TRIES, Task
+from adjourn.core.task import TRIES
+from adjourn.core.text.redact import Redactor
 from adjourn.ports.leases import Heart
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import About
+from adjourn.runners import DEFAULT_AGENT
 from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.worker import Log, Worker
+from adjourn.views.commands import CommandWriter
 from adjourn.wiring import is_shared, new_id, now
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.outside_runs import place_if_any
@@ -86,7 +88,10 @@ def open_supervising(
 
         modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
         supervisor.keep_warm(
-            WarmForks(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code_files)
+            WarmForks(
+                forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code_files
+            ),
+            runner=DEFAULT_AGENT,
         )
     return controller, supervisor
 
@@ -111,9 +116,9 @@ def open_worker(
     *,
     pool: str,
     log: Log,
-    on_settled: Callable[[Controller, Task], None],
-    on_look: Callable[[Controller, int], None],
-) -> tuple[Supervisor, Worker]:
+    commands: CommandWriter,
+    redactor: Redactor,
+) -> tuple[Controller, Supervisor, Worker]:
     """Make a worker for a pool of the store."""
     about = About(
         pid=os.getpid(),
@@ -129,35 +134,24 @@ def open_worker(
             "store_slow", error=sentence, way_out=way_out
         )
 
-    def look() -> None:
+    def check_store() -> None:
         if _identity(root) != known:
             raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
         if isinstance(controller.store, SqliteStore):
             controller.store.require_in_place()
-        on_look(controller, worker.active)
 
-    is_noted = False
-
-    def settle() -> list[Task]:
-        """Settle what dead supervisors left; note once from where this worker uses the store."""
-        nonlocal is_noted
-        settled = recover(controller, root)
-        is_noted = is_noted or controller.note_place(controller.principal())
-        return settled
-
-    refuse = once(root, lambda sentence: log("response_refused", error=sentence))
     worker = Worker(
         controller,
         supervisor,
         settings=settings,
         log=log,
-        on_settled=lambda task: on_settled(controller, task),
-        recover=settle,
-        look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
-        on_look=look,
+        root=root,
+        commands=commands,
+        redactor=redactor,
+        check_store=check_store,
         pool=pool,
     )
-    return supervisor, worker
+    return controller, supervisor, worker
 
 
 def _identity(root: str) -> tuple[int, int] | None:

@@ -11,17 +11,20 @@ import click
 import msgspec
 
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import is_pasted, wait_for_silence
+from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
+from adjourn.controller.controller import Controller
 from adjourn.controller.edits import schema_of
 from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
-from adjourn.core.call import COMMAND, Call, Command, Json, canonical, command_of
+from adjourn.core.call import COMMAND, Call, Json, canonical, command_of
 from adjourn.core.edit.edit import difference, editable, read_back, with_argument, written
 from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Task
-from adjourn.core.text.render import visible
+from adjourn.core.text.render import WHOLE, visible
 from adjourn.system.files import private_directory, write_whole
-from adjourn.views.call import call_block
+from adjourn.views.ask import difference_blocks
+from adjourn.views.block import Block, line
+from adjourn.views.call import call_blocks
 
 _LARGEST = 64 * 1024 * 1024
 _NOTHING = "nothing is recorded"
@@ -39,6 +42,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 def edited_reply(
     session: Session,
+    controller: Controller,
     asks: Sequence[str],
     *,
     value: str | None,
@@ -54,12 +58,21 @@ def edited_reply(
             "one call is edited at a time, with --edit or with --set",
             way_out="adjourn approve ASK --edit",
         )
-    draft = _draft(session, asks[0])
-    arguments = _edited_in_editor(session, draft) if in_editor else _with_arguments(draft, sets)
-    call = session.controller.edited(draft.ask.id, canonical(arguments))
+    draft = _draft(controller, asks[0])
+    arguments: Mapping[str, Json] = editable(draft.call, draft.task.spec)
+    for assignment in sets:
+        arguments = with_argument(arguments, assignment)
+    if in_editor:
+        arguments = _edited_in_editor(session, draft)
+    call = controller.edited(draft.ask.id, canonical(arguments))
     if call.digest == draft.call.digest:
         raise Misuse(f"nothing was changed: {_NOTHING}", way_out=f"adjourn approve {draft.ask.id}")
-    files = _checked_command(call).files if call.tool == COMMAND else {}
+    files: dict[str, str] = {}
+    if call.tool == COMMAND:
+        command = command_of(call.body)
+        if not os.path.isdir(command.cwd):
+            raise Misuse(f"'cwd' is not a directory: {visible(command.cwd)}", way_out=_HELP)
+        files = command.files
     _confirm(session, draft, call, value=value)
     return Reply(
         ask_id=draft.ask.id,
@@ -71,15 +84,8 @@ def edited_reply(
     )
 
 
-def _checked_command(call: Call) -> Command:
-    command = command_of(call.body)
-    if not os.path.isdir(command.cwd):
-        raise Misuse(f"'cwd' is not a directory: {visible(command.cwd)}", way_out=_HELP)
-    return command
-
-
-def _draft(session: Session, ask_id: str) -> Draft:
-    with session.controller.store.read() as view:
+def _draft(controller: Controller, ask_id: str) -> Draft:
+    with controller.store.read() as view:
         ask = view.ask(ask_id)
         if not ask.is_open:
             refuse_settled(ask)
@@ -90,13 +96,6 @@ def _draft(session: Session, ask_id: str) -> Draft:
             )
         call = view.call(ask.task_id, ask.call)
         return Draft(ask=ask, task=view.task(ask.task_id), call=call, schema=schema_of(view, call))
-
-
-def _with_arguments(draft: Draft, sets: Sequence[str]) -> Mapping[str, Json]:
-    arguments: Mapping[str, Json] = editable(draft.call, draft.task.spec)
-    for assignment in sets:
-        arguments = with_argument(arguments, assignment)
-    return arguments
 
 
 # --- in an editor ---------------------------------------------------------------------------------
@@ -191,14 +190,15 @@ def _confirm(session: Session, draft: Draft, call: Call, *, value: str | None) -
     """
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
-    session.cuts = False
-    lines = [
-        "what changes:",
-        *(f"    {line}" for line in difference(call.tool, draft.call.body, call.body)),
+    changes = difference(call.tool, draft.call.body, call.body)
+    blocks: list[Block] = [
+        line("what changes:"),
+        *difference_blocks(changes, indent="    ", cut=WHOLE),
+        line("what would run:"),
+        *call_blocks(call, cut=WHOLE),
     ]
-    lines += ["what would run:", *call_block(session, call)]
-    session.say("\n".join([*lines, *([f"    approved with {visible(value)}"] if value else [])]))
-    session.flush()
+    session.show([*blocks, line(f"    approved with {visible(value)}")] if value else blocks)
+    flush()
     wait_for_silence()
     if not click.confirm("Approve it so?", default=False) or is_pasted():
         raise Misuse(

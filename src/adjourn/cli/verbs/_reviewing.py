@@ -5,16 +5,16 @@ import sys
 from contextlib import closing, suppress
 
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import is_pasted, wait_for_silence
+from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.ask import Ask, Principal, Reply, Verb
 from adjourn.core.errors import AdjournError
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.system.poll import Poll
 from adjourn.system.signals import Signals
-from adjourn.views.task import what_is_asked
+from adjourn.views.ask import ask_blocks
 
 _STDIN = 0
 _LINE = 1 << 16
@@ -24,36 +24,33 @@ _PASTED = "Several lines came at once, so none of them counts. Type one line."
 _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}
 
 
-def may_review(session: Session) -> bool:
-    """Say whether a person is there who can be asked at once."""
-    return (
-        sys.stdin.isatty()
-        and sys.stdout.isatty()
-        and not session.wants_json
-        and session.principal.is_human
-    )
+def can_review(session: Session, by: Principal) -> bool:
+    """Return whether a person is there who can be asked at once."""
+    is_at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return is_at_terminal and not session.wants_json and by.is_human
 
 
-def review_now(session: Session, controller: Controller, task: Task, signals: Signals) -> bool:
+def review_now(
+    session: Session, controller: Controller, task: Task, signals: Signals, *, by: Principal
+) -> bool:
     """Ask until the review is given, here or elsewhere.
 
     A person who says nothing, or Ctrl+C, leaves it open.
     """
     scene = controller.scene(task.id)
     ask = next(ask for ask in scene.open_asks if ask.review)
-    session.say("\n".join(what_is_asked(session, ask, scene, now=session.now())))
-    session.flush()
+    session.show(ask_blocks(ask, scene, now=controller.now(), cut=session.cut(task.id)))
+    flush()
     wait_for_silence(is_stopped=lambda: signals.count() > 0)
     while (line := _line(session, controller, ask, signals)) and line.strip():
         if is_pasted():
-            session.say(_PASTED)
+            session.print(_PASTED)
             continue
         try:
-            controller.decide(
-                [Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))], by=session.principal
-            )
+            reply = Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))
+            controller.decide([reply], by=by)
         except AdjournError as error:
-            session.say(_WHAT if _spelled(line) == REQUEST_CHANGES else prose(error.sentence))
+            session.print(_WHAT if _spelled(line) == REQUEST_CHANGES else prose(error.sentence))
         if not _is_open(controller, ask):
             return True
     return not _is_open(controller, ask)
@@ -71,7 +68,7 @@ def _line(session: Session, controller: Controller, ask: Ask, signals: Signals) 
     """Return what a person typed, or None when somebody said stop, or gave the review elsewhere."""
     with suppress(OSError):  # a terminal that is gone is noticed below
         sys.stdout.write(_QUESTION)
-    session.flush()
+    flush()
     with closing(controller.store.listen()) as listener:
         poll = Poll(listener, signals)
         poll.add(_STDIN)
@@ -80,7 +77,7 @@ def _line(session: Session, controller: Controller, ask: Ask, signals: Signals) 
                 with suppress(OSError):
                     return os.read(_STDIN, _LINE).decode(errors="replace")
                 return None
-    session.say("")
+    session.print("")
     return None
 
 

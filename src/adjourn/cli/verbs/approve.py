@@ -4,8 +4,8 @@ import click
 
 from adjourn.cli.options import signable, verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import asked, record
-from adjourn.core.ask import Reply, Verb
+from adjourn.cli.verbs._replies import reply_to
+from adjourn.core.ask import Verb
 
 
 @verb("approve")
@@ -33,21 +33,13 @@ def command(
     value: str | None,
     edit: bool,
     sets: tuple[str, ...],
-    **signing: str | None,
+    sign: str | None,
+    save: str | None,
 ) -> int:
     """Approve calls: all of them, or none if one cannot be.
 
     ASK may be `-`: the ids then come from stdin.
     """
-    found = asked(session, Verb.APPROVE, asks)
-    if edit or sets:
-        from adjourn.cli.verbs._editing import edited_reply
-
-        return record(
-            session,
-            [edited_reply(session, found, value=value, in_editor=edit, sets=sets)],
-            **signing,
-        )
-    return record(
-        session, [Reply(ask_id=ask, verb=Verb.APPROVE, text=value) for ask in found], **signing
+    return reply_to(
+        session, Verb.APPROVE, asks, value, sign=sign, save=save, in_editor=edit, sets=sets
     )

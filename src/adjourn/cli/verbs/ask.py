@@ -6,6 +6,7 @@ import click
 
 from adjourn.cli.options import DURATION, verb
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
 from adjourn.core import exits
 from adjourn.core.ask import Ask, question_of
 from adjourn.core.errors import Misuse
@@ -52,14 +53,13 @@ def command(
             "nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT"
         )
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
-    session.only_asks = True
-    ask = session.controller.ask(run_id, asked)
+    ask = session.open_controller(for_asking=True).ask(run_id, asked)
     is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:
         session.is_copy = False  # the process needs its answer, whatever it is
-        session.document(_document(ask, outcome="answered" if is_answered else "paused"))
+        session.print_document(_document(ask, outcome="answered" if is_answered else "paused"))
     elif is_answered:
-        session.hand_out(ask.reply or "")
+        print_exactly(ask.reply or "")
     elif session.verbose:
         session.warn(f"adjourn: waits for an answer: {ask.id}")
     return exits.COMPLETED if is_answered else exits.PAUSED

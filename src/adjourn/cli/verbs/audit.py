@@ -7,6 +7,7 @@ import click
 
 from adjourn.cli.options import SINCE, verb
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
 from adjourn.core import exits
 from adjourn.core.text.render import prose, visible
 from adjourn.core.text.when import stamp
@@ -43,11 +44,11 @@ def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
     # The trail holds no words of a task but its name, and must be told as it is
     session.is_copy = False
     auditor = Auditor(receipts)
-    with session.controller.store.read() as view:
+    with session.open_controller().store.read() as view:
         _read(session, auditor, view)
     verdict = auditor.verdict()
     if session.wants_json:
-        session.document(
+        session.print_document(
             {
                 "schema_version": 1,
                 "outcome": "whole" if verdict.is_whole else "broken",
@@ -55,7 +56,7 @@ def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
             }
         )
     else:
-        session.say("\n".join(_told(verdict)))
+        session.print("\n".join(_told(verdict)))
     return exits.COMPLETED if verdict.is_whole else exits.FAILED
 
 
@@ -127,17 +128,20 @@ def export(session: Session, *, task: str | None, form: str, since: int | None) 
     for a formula begins with an apostrophe.
     """
     session.is_copy = False
-    only = session.controller.find(task).id if task else None
-    with session.controller.store.read() as view:
+    controller = session.open_controller()
+    only = controller.find(task).id if task else None
+    with controller.store.read() as view:
         rows = (
             row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since)
         )
         if session.wants_json:
-            session.document({"schema_version": 1, "events": [_document(row) for row in rows]})
+            session.print_document(
+                {"schema_version": 1, "events": [_document(row) for row in rows]}
+            )
         elif form == "csv":
-            _write_csv(session, rows)
+            _write_csv(rows)
         else:
-            _write_lines(session, rows)
+            _write_lines(rows)
 
 
 def _is_wanted(row: Sealed, *, only: str | None, since: int | None) -> bool:
@@ -164,15 +168,15 @@ def _document(row: Sealed) -> dict[str, object]:
     return {"place": row.place, **said, "seal": row.seal.hex()}
 
 
-def _write_lines(session: Session, rows: Iterator[Sealed]) -> None:
+def _write_lines(rows: Iterator[Sealed]) -> None:
     # Unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
     import json
 
     for row in rows:
-        session.hand_out(json.dumps(_document(row), separators=(",", ":")))
+        print_exactly(json.dumps(_document(row), separators=(",", ":")))
 
 
-def _write_csv(session: Session, rows: Iterator[Sealed]) -> None:
+def _write_csv(rows: Iterator[Sealed]) -> None:
     import csv
     import io
 
@@ -180,7 +184,7 @@ def _write_csv(session: Session, rows: Iterator[Sealed]) -> None:
     writer = csv.writer(line, lineterminator="")
     for cells in (COLUMNS, *map(_cells, rows)):
         writer.writerow([harmless(cell) for cell in cells])
-        session.hand_out(line.getvalue())
+        print_exactly(line.getvalue())
         line.seek(0)
         line.truncate()
 

@@ -14,5 +14,6 @@ def command(session: Session, *, task: str) -> int:
 
     Its open asks are withdrawn.
     """
-    controller = session.controller
-    return stop(session, controller.cancel(controller.find(task).id, by=session.principal))
+    controller = session.open_controller()
+    by = session.principal(controller)
+    return stop(session, controller, controller.cancel(controller.find(task).id, by=by))

@@ -6,6 +6,7 @@ import click
 
 from adjourn.cli.options import DURATION, verb
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
 from adjourn.core import exits
 from adjourn.core.ask import Question
 from adjourn.core.clarification import Request
@@ -14,7 +15,7 @@ from adjourn.core.errors import Misuse
 _WAY_OUT = "adjourn clarify --help"
 
 
-@verb("clarify")
+@verb("clarify", finds_store=False)
 @click.argument("questions", nargs=-1, metavar="[QUESTION]...")
 @click.option(
     "--from",
@@ -81,14 +82,14 @@ def _numbered(questions: tuple[str, ...]) -> Request:
 
 def _left(session: Session) -> int:
     if session.wants_json:
-        session.document({"schema_version": 1, "outcome": "paused", "answers": None})
+        session.print_document({"schema_version": 1, "outcome": "paused", "answers": None})
     return exits.PAUSED
 
 
 def _say(session: Session, answers: dict[str, str]) -> None:
     if session.wants_json:
-        session.document({"schema_version": 1, "outcome": "answered", "answers": answers})
+        session.print_document({"schema_version": 1, "outcome": "answered", "answers": answers})
         return
     for answer in answers.values():
         # A line is an answer; JSON has them as they are
-        session.hand_out(answer.replace("\n", r"\n"))
+        print_exactly(answer.replace("\n", r"\n"))

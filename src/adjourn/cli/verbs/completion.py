@@ -4,6 +4,7 @@ import click
 
 from adjourn.cli.options import bare_verb
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
 
 _LINES = {
     "bash": 'eval "$(_ADJOURN_COMPLETE=bash_source adjourn)"',
@@ -16,4 +17,5 @@ _LINES = {
 @click.argument("shell", type=click.Choice(list(_LINES)))
 def command(session: Session, *, shell: str) -> None:
     """Print the line that turns on completion; put it into your shell's start file."""
-    session.hand_out(_LINES[shell])
+    del session
+    print_exactly(_LINES[shell])

@@ -6,14 +6,13 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.call import canonical
 from adjourn.core.text.render import clipped, visible
-from adjourn.views.call import table
-from adjourn.wiring.agent_options import settings
-from adjourn.wiring.runners import options_of
+from adjourn.views.block import Table
+from adjourn.wiring.runners import agent_settings, options_of
 
 _WIDEST = 48  # columns of a value; all of it is in the JSON
 
 
-@verb("config")
+@verb("config", finds_store=False)
 @click.option(
     "--option",
     "options",
@@ -27,12 +26,12 @@ def command(session: Session, *, options: tuple[str, ...]) -> None:
     A flag wins over the environment, that over the user's config, and that over what adjourn comes
     with. A project sets nothing.
     """
-    found = settings(options_of(options))
+    found = agent_settings(options_of(options))
     if session.wants_json:
-        session.document({"schema_version": 1, "agent": found})
+        session.print_document({"schema_version": 1, "agent": found})
         return
     rows = [[visible(each.key), _value(each.value), visible(each.origin)] for each in found]
-    session.say(table(session, ["SETTING", "VALUE", "FROM"], rows))
+    session.show([Table(head=("SETTING", "VALUE", "FROM"), rows=rows)])
 
 
 def _value(value: object) -> str:

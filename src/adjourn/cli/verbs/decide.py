@@ -6,10 +6,14 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import tell
-from adjourn.core.ask import Ask, Principal
+from adjourn.cli.verbs._replies import print_settled
+from adjourn.core.ask import Principal
+from adjourn.core.authority.signed import read_file
+from adjourn.core.authority.webhook import read_request, reply_of, require_genuine
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, NotAllowed, NotFound
+from adjourn.settings.principals import secret_of_webhook
+from adjourn.wiring import enclosing_run, now
 
 _LARGEST = 1024 * 1024
 
@@ -30,30 +34,22 @@ def command(session: Session, *, file: str | None, webhook: str | None) -> int:
     """
     if (file is None) == (webhook is None):
         raise Misuse("say which FILE to record, or --webhook NAME", way_out="adjourn decide --help")
-    settled = _from_file(session, file) if file else _from_webhook(session, webhook or "")
-    return tell(session, settled)
-
-
-def _from_file(session: Session, file: str) -> list[Ask]:
-    from adjourn.core.authority.signed import read_file
-
-    signed = read_file(_stdin() if file == "-" else _content(file))
-    return session.controller.decide_signed(signed, carried_by=session.principal)
-
-
-def _from_webhook(session: Session, name: str) -> list[Ask]:
-    from adjourn.core.authority.webhook import read_request, reply_of, require_genuine
-    from adjourn.settings.principals import secret_of_webhook
-    from adjourn.wiring import now
-
-    by = Principal(name=f"webhook:{name}", inside_run=session.inside_run)
-    key = secret_of_webhook(name)
-    request = read_request(_stdin())
-    require_genuine(request, key, now=now() // 1000)
-    name_of_it = f"webhook:{sha256(f'{name}/{request.id}'.encode('utf-8', 'replace')).hex()}"
-    return session.controller.decide_once(
-        name_of_it, sha256(request.body), [reply_of(request)], by=by
-    )
+    if file:
+        signed = read_file(_stdin() if file == "-" else _content(file))
+        controller = session.open_controller()
+        settled = controller.decide_signed(signed, carried_by=session.principal(controller))
+    else:
+        by = Principal(name=f"webhook:{webhook}", inside_run=enclosing_run())
+        key = secret_of_webhook(webhook or "")
+        request = read_request(_stdin())
+        require_genuine(request, key, now=now() // 1000)
+        # The same request once more is the same decision
+        identity = sha256(f"{webhook}/{request.id}".encode("utf-8", "replace")).hex()
+        controller = session.open_controller()
+        settled = controller.decide_once(
+            f"webhook:{identity}", sha256(request.body), [reply_of(request)], by=by
+        )
+    return print_settled(session, controller, settled)
 
 
 def _stdin() -> bytes:

@@ -10,6 +10,7 @@ from adjourn.cli.options import bare_verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
+from adjourn.views.block import BLANK, Span, line
 from adjourn.wiring.policies import own_environment, own_python
 
 _SCRIPT = """\
@@ -38,38 +39,37 @@ def command(session: Session) -> int:
     It leaves nothing behind.
     """
     with tempfile.TemporaryDirectory(prefix="adjourn-demo-") as place:
-        stage = Stage(session, place)
-        _play(stage)
-    session.say("\nThat was all: the directory is gone. Yours: adjourn run -- YOUR-COMMAND")
+        _play(Demo(session, place))
+    session.print("\nThat was all: the directory is gone. Yours: adjourn run -- YOUR-COMMAND")
     return exits.COMPLETED
 
 
-def _play(stage: "Stage") -> None:
-    stage.tell("A script that needs an answer, and then an approval:")
-    stage.show_script()
-    stage.tell(
+def _play(demo: "Demo") -> None:
+    demo.tell("A script that needs an answer, and then an approval:")
+    demo.show_script()
+    demo.tell(
         "Run it under adjourn. It asks, and its process is gone; exit code 10 says that a person is needed."
     )
-    stage.adjourn("run", "--", "./deploy.sh", expect=exits.PAUSED)
-    stage.tell("The pause is on disk for machines, too: .adjourn/session/pause.json")
-    stage.show_manifest()
-    stage.tell("What waits for you, now or next week:")
-    stage.adjourn("inbox")
-    ask = stage.first_ask()
-    stage.tell(
+    demo.adjourn("run", "--", "./deploy.sh", expect=exits.PAUSED)
+    demo.tell("The pause is on disk for machines, too: .adjourn/session/pause.json")
+    demo.show_manifest()
+    demo.tell("What waits for you, now or next week:")
+    demo.adjourn("inbox")
+    ask = demo.first_ask()
+    demo.tell(
         "Answer, and go on. It stops again: exit code 90 asks for approval of the very command."
     )
-    stage.adjourn("answer", ask.id, "eu")
-    stage.adjourn("resume", ask.task_id, expect=exits.PAUSED)
-    stage.tell("Approve, and go on. It is started once, with exactly what was shown.")
-    stage.adjourn("approve", stage.first_ask().id, "--value", "yes")
-    stage.adjourn("resume", ask.task_id)
-    stage.tell("Three processes, one task:")
-    stage.adjourn("runs", ask.task_id)
+    demo.adjourn("answer", ask.id, "eu")
+    demo.adjourn("resume", ask.task_id, expect=exits.PAUSED)
+    demo.tell("Approve, and go on. It is started once, with exactly what was shown.")
+    demo.adjourn("approve", demo.first_ask().id, "--value", "yes")
+    demo.adjourn("resume", ask.task_id)
+    demo.tell("Three processes, one task:")
+    demo.adjourn("runs", ask.task_id)
 
 
-class Stage:
-    """A directory with a script in it, and a voice that tells what happens there."""
+class Demo:
+    """A directory with a script in it, and what is printed of what happens there."""
 
     def __init__(self, session: Session, place: str) -> None:
         self._session = session
@@ -88,30 +88,29 @@ class Stage:
 
     def tell(self, text: str) -> None:
         """Say what comes next."""
-        mark = "\x1b[1m" if self._session.has_colour else ""
-        self._session.say(f"\n{mark}── {text}{mark and chr(27) + '[0m'}")
+        self._session.show([BLANK, line(Span(f"── {text}", "strong"))])
 
     def show_script(self) -> None:
         """Print the script."""
-        self._session.say(_indented(_SCRIPT))
+        self._session.print(_indented(_SCRIPT))
 
     def show_manifest(self) -> None:
         """Print the manifest."""
         with open(
             os.path.join(self._place, ".adjourn", "session", "pause.json"), encoding="utf-8"
         ) as file:
-            self._session.say(_indented(file.read()))
+            self._session.print(_indented(file.read()))
 
     def adjourn(self, *words: str, expect: int = exits.COMPLETED) -> str:
         """Run a command of ours in its own process, show it, and insist on its exit code."""
-        self._session.say(f"$ adjourn {' '.join(words)}")
+        self._session.print(f"$ adjourn {' '.join(words)}")
         done = self._run(*words)
-        self._session.say(_indented(done.stdout + done.stderr))
+        self._session.print(_indented(done.stdout + done.stderr))
         if done.returncode != expect:
             raise AdjournError(
                 f"the demo went wrong: exit code {done.returncode}", way_out="adjourn --help"
             )
-        self._session.say(f"  (exit code {done.returncode})")
+        self._session.print(f"  (exit code {done.returncode})")
         return done.stdout
 
     def first_ask(self) -> _Ask:

@@ -4,6 +4,7 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.text.render import prose
+from adjourn.wiring import enclosing_run
 from adjourn.wiring.doctor import Finding, examine
 
 
@@ -15,10 +16,10 @@ def command(session: Session) -> int:
     """
     # It holds no words of a task, and must be told where the config cannot be read
     session.is_copy = False
-    findings = examine(session.root, inside_run=session.inside_run)
+    findings = examine(session.root, inside_run=enclosing_run())
     is_fine = all(finding.fine for finding in findings)
     if session.wants_json:
-        session.document(
+        session.print_document(
             {
                 "schema_version": 1,
                 "outcome": "fine" if is_fine else "attention",
@@ -26,7 +27,7 @@ def command(session: Session) -> int:
             }
         )
     else:
-        session.say("\n".join(line for finding in findings for line in _lines(finding)))
+        session.print("\n".join(line for finding in findings for line in _lines(finding)))
     return exits.COMPLETED if is_fine else exits.FAILED
 
 

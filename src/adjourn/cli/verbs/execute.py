@@ -1,25 +1,31 @@
 """adjourn execute: execute a plan."""
 
-from collections.abc import Iterator
-
 import click
 
-from adjourn.cli.foreground import supervising
+from adjourn.cli.foreground import standing, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._reviewing import may_review, review_now
+from adjourn.cli.terminal import flush
+from adjourn.cli.verbs._reviewing import can_review, review_now
+from adjourn.cli.verbs.plan import graph_of
 from adjourn.cli.verbs.run import enclosing_run
 from adjourn.controller.controller import Controller
+from adjourn.core import exits
+from adjourn.core.ask import Principal
+from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import Progress, Stand
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.supervision.plan import Execution
 from adjourn.supervision.supervisor import Watcher
 from adjourn.system.signals import Signals, deferred_signals
-from adjourn.views.next_step import command as next_command
-from adjourn.views.plan import report_plan
+from adjourn.views.block import BLANK
+from adjourn.views.plan import changes_since_start, plan_blocks
 from adjourn.wiring.plans import executing, open_plan, specs_of
+from adjourn.wiring.scenes import item_hints, note_paused_items
+
+_EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": exits.FAILED}
 
 
 @verb("execute")
@@ -54,61 +60,64 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     needs = ["build"]
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     found = open_plan(plan)
-    session.use_store_of(found.workspace)
-    specs = specs_of(found, review=review, parent_run=enclosing_run(session))
+    session.find_root(start=found.workspace)
+    outer = enclosing_run(session)
+    specs = specs_of(found, review=review, parent_run=outer)
     with (
         supervising(session) as (controller, supervisor),
         executing(session.root, found),
         deferred_signals() as signals,
     ):
-        by = controller.principal(inside_run=session.inside_run)
+        by = session.principal(controller)
         if anew:
             controller.begin_plan_anew(found.path, by=by)
-        onlooker = Stage(session, controller)
-        execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=onlooker)
-        for note in _notes(session, execution.progress()):
+        display = PlanDisplay(session, controller, by)
+        execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=display)
+        for note in changes_since_start(execution.progress(), session.commands):
             session.warn(f"adjourn: {note}")
         progress = execution.execute_ready(signals)
-        _leave_open(session, controller, progress)
-        return report_plan(session, controller, progress, named=plan)
+        for stand in progress.stands if outer else ():
+            # Inside a run, that one waits for what the plan has not done
+            if outer and stand.task and stand.task.state not in ENDED:
+                controller.leave_open(outer, stand.task)
+        return _report(session, controller, progress, named=plan)
 
 
-def _notes(session: Session, progress: Progress) -> Iterator[str]:
-    """Say where a plan has changed and what was begun is not begun again for it."""
-    for stand in progress.stands:
-        if not stand.is_changed or stand.task is None:
-            continue
-        if stand.can_start:
-            yield f"{stand.item.id} begins anew: its words have changed since task {stand.task.id} came to nothing"
-        elif stand.task.state in ENDED:
-            yield f"{stand.item.id} is done, and its words have changed since: give it another id to have it done again"
-        else:
-            way = next_command(session, "cancel", stand.task.id)
-            yield f"{stand.item.id} goes on as it was begun; its words have changed since. To begin it anew: {way}"
+def _report(session: Session, controller: Controller, progress: Progress, *, named: str) -> int:
+    """Write the manifests of what is paused, print how the plan stands, return the exit code."""
+    scenes = note_paused_items(controller, progress)
+    for scene in scenes:
+        session.write_manifest(scene)
+    if session.wants_json:
+        hints = item_hints(controller, progress, commands=session.commands)
+        hint = session.commands("execute", named)
+        session.print_document(plan_doc(progress, hint=hint, hints=hints))
+        return _EXIT_CODES[progress.outcome]
+    for scene in scenes:
+        if len(scenes) > 1:
+            session.print(f"[{scene.task.spec.item}]")
+        session.show([*standing(session, scene, now=controller.now()), BLANK])
+    next_blocks = plan_blocks(progress, session.commands, named=named)
+    session.show([graph_of(session, progress), BLANK, *next_blocks])
+    return _EXIT_CODES[progress.outcome]
 
 
-def _leave_open(session: Session, controller: Controller, progress: Progress) -> None:
-    """Inside a run: let that one wait for what the plan has not done."""
-    outer = enclosing_run(session)
-    for stand in progress.stands if outer else ():
-        if outer and stand.task and stand.task.state not in ENDED:
-            controller.leave_open(outer, stand.task)
-
-
-class Stage:
+class PlanDisplay:
     """Shows a plan at work."""
 
-    def __init__(self, session: Session, controller: Controller) -> None:
+    def __init__(self, session: Session, controller: Controller, by: Principal) -> None:
         self._session = session
         self._controller = controller
+        self._by = by
         self._screen: Screen | None = None
 
     def begins(self, stand: Stand, task: Task) -> Watcher | None:
-        """Say which task is next, and show what it prints."""
-        if not self._session.wants_json:
-            self._session.say(f"[{stand.item.id}] task {task.id}")
-            self._session.flush()
-        self._screen = Screen(self._session)
+        """Print which task is next, and show what it prints."""
+        session = self._session
+        if not session.wants_json:
+            session.print(f"[{stand.item.id}] task {task.id}")
+            flush()
+        self._screen = Screen(wants_json=session.wants_json, verbose=session.verbose)
         return self._screen.follow if self._screen.is_wanted else None
 
     def left(self, stand: Stand, task: Task) -> None:
@@ -117,11 +126,11 @@ class Stage:
             self._screen.close()
         self._screen = None
         if not self._session.wants_json:
-            self._session.say(f"[{stand.item.id}] {task.state}")
-            self._session.flush()
+            self._session.print(f"[{stand.item.id}] {task.state}")
+            flush()
 
     def reviews(self, task: Task, signals: Signals) -> bool:
         """Have the person at the terminal review a task's work, if one is there."""
-        return may_review(self._session) and review_now(
-            self._session, self._controller, task, signals
+        return can_review(self._session, self._by) and review_now(
+            self._session, self._controller, task, signals, by=self._by
         )

@@ -2,7 +2,7 @@
 
 import click
 
-from adjourn.cli.foreground import detached, report, run_to_the_end, supervising
+from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
@@ -24,7 +24,7 @@ def command(session: Session, *, task: str, at: str | None, detach: bool) -> int
     """
     session.require_store()
     if detach:
-        return detached(session, lambda controller: _forked(session, controller, task, at))
+        return run_detached(session, lambda controller: _forked(session, controller, task, at))
     with supervising(session) as (controller, supervisor):
         forked = _forked(session, controller, task, at, supervisor=supervisor.name)
         return report(session, controller, run_to_the_end(session, supervisor, forked))
@@ -43,6 +43,6 @@ def _forked(
     return controller.fork(
         task.id,
         at=at,
-        by=controller.principal(inside_run=session.inside_run),
+        by=session.principal(controller),
         supervisor=supervisor,
     )

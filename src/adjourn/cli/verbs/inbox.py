@@ -11,8 +11,10 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, title, visible
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
-from adjourn.views.call import GIST, gist, short, table
-from adjourn.views.next_step import command as next_command
+from adjourn.views.block import BLANK, Table
+from adjourn.views.call import GIST, gist, short
+from adjourn.views.commands import unattended_block
+from adjourn.wiring import find_unattended
 
 _MANY = 20  # queued tasks that are looked at
 
@@ -31,11 +33,15 @@ _MANY = 20  # queued tasks that are looked at
 def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -> None:
     """List the open asks of all tasks, oldest first, without those that are snoozed."""
     if not session.has_store:
-        _say(session, [], more=False, asleep=0)
+        if session.wants_json:
+            session.print_document({"schema_version": 1, "count": 0, "snoozed": 0, "asks": []})
+        else:
+            _print(session, [], more=False, asleep=0, snoozed=False)
         return
-    start = session.desk.find_ask(after).id if after else None
-    moment = session.now()
-    with session.desk.store.read() as view:
+    decisions = session.open_decisions()
+    start = decisions.find_ask(after).id if after else None
+    moment = decisions.now()
+    with decisions.store.read() as view:
         # One more than is shown tells that there are more; counting them all would cost more than
         # showing these.
         found = (
@@ -45,16 +51,22 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         )
         asleep = view.count_snoozed_asks(now=moment)
         if session.wants_json:
-            _say_json(session, view, found[:limit], asleep=asleep)
+            from adjourn.core.documents import ask_doc
+
+            docs = [
+                ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
+                for ask in found[:limit]
+            ]
+            count = view.count_open_asks()
+            session.print_document(
+                {"schema_version": 1, "count": count, "snoozed": asleep, "asks": docs}
+            )
             return
         rows = [_row(view, ask, moment) for ask in found[:limit]]
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
-    _say(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
-    if queued:
-        from adjourn.cli.unattended import unattended_lines  # seldom needed
-
-        for line in unattended_lines(session, queued, now=moment):
-            session.say(f"\n{line}")
+    _print(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
+    if stuck := find_unattended(session.root, queued, now=moment):
+        session.show([BLANK, unattended_block(stuck, session.commands)])
 
 
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
@@ -73,44 +85,23 @@ def _gist(view: View, ask: Ask, task: Task) -> str:
     return gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
 
 
-def _say(
+def _print(
     session: Session,
     rows: list[tuple[str, str, str, str, str]],
     *,
     more: bool,
     asleep: int,
-    snoozed: bool = False,
+    snoozed: bool,
 ) -> None:
-    if session.wants_json:
-        session.document({"schema_version": 1, "count": 0, "snoozed": 0, "asks": []})
-        return
-    if not rows:
-        session.say_nothing_found("Nothing is snoozed." if snoozed else "Nothing waits for you.")
+    if rows:
+        head = ("ASK", "KIND", "TASK", "BACK" if snoozed else "SINCE", "WHAT")
+        session.show([Table(head=head, rows=rows, state_column=1)])
     else:
-        session.say(
-            table(
-                session,
-                ("ASK", "KIND", "TASK", "BACK" if snoozed else "SINCE", "WHAT"),
-                rows,
-                colour_by=1,
-            )
-        )
+        session.print_nothing_found("Nothing is snoozed." if snoozed else "Nothing waits for you.")
     if more:
         words = (
             ("--snoozed", "--limit", str(2 * len(rows))) if snoozed else ("--after", rows[-1][0])
         )
-        session.say(f"\nThere are more: {next_command(session, 'inbox', *words)}")
+        session.print(f"\nThere are more: {session.commands('inbox', *words)}")
     if asleep and not snoozed:
-        session.say(f"\n{asleep:,} snoozed: {next_command(session, 'inbox', '--snoozed')}")
-
-
-def _say_json(session: Session, view: View, asks: list[Ask], *, asleep: int) -> None:
-    from adjourn.core.documents import ask_doc
-
-    docs = [
-        ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
-        for ask in asks
-    ]
-    session.document(
-        {"schema_version": 1, "count": view.count_open_asks(), "snoozed": asleep, "asks": docs}
-    )
+        session.print(f"\n{asleep:,} snoozed: {session.commands('inbox', '--snoozed')}")

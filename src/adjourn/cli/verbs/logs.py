@@ -8,6 +8,8 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.screen import Margin, Stream, hand_on_all
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
+from adjourn.controller.controller import Controller
 from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
@@ -29,16 +31,16 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
     To a file it is byte for byte; on a terminal control characters are made visible, and each row
     is marked out or err.
     """
-    controller = session.controller
+    controller = session.open_controller()
     found = controller.find(task)
     wanted = number or found.runs
     if not 1 <= wanted <= found.runs:
         raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")
     place = run_directory(session.root, run_id(found.id, wanted))
-    _tell_of_elsewhere(session, found.id, wanted, place=place)
+    _tell_of_elsewhere(session, controller, found.id, wanted, place=place)
     if session.wants_json:
         session.is_copy = False  # what was printed is what was asked for
-        session.document(_document(place, run_id(found.id, wanted)))
+        session.print_document(_document(place, run_id(found.id, wanted)))
         return 0
     margin = Margin()
     streams = [
@@ -46,33 +48,32 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
         Stream("stderr", sys.stderr.fileno(), margin),
     ]
     if follow and wanted == found.runs:
-        _follow(session, found.id, place, streams)
+
+        def look() -> None:
+            session.settle(controller)
+            hand_on_all(streams, place)
+
+        wait_until(controller, found.id, _has_left, look=look, every=OUTPUT_SECONDS)
     hand_on_all(streams, place)
     if ending := margin.end():
-        session.hand_out(ending.removesuffix("\n"))
+        print_exactly(ending.removesuffix("\n"))
     return 0
 
 
-def _tell_of_elsewhere(session: Session, task_id: str, number: int, *, place: str) -> None:
+def _tell_of_elsewhere(
+    session: Session, controller: Controller, task_id: str, number: int, *, place: str
+) -> None:
     """Say why nothing is printed of a run that had a process, and left no files here.
 
     Silence would be taken for its own.
     """
-    with session.controller.store.read() as view:
+    with controller.store.read() as view:
         run = view.run(task_id, number)
     had_a_process = run.shim or run.exit_code is not None or run.signal is not None
     if had_a_process and not os.path.isdir(place):
         session.warn(
             f"adjourn: what run {run.id} printed is not here: it is kept on the machine that ran it"
         )
-
-
-def _follow(session: Session, task_id: str, place: str, streams: list[Stream]) -> None:
-    def look() -> None:
-        session.settle(session.controller)
-        hand_on_all(streams, place)
-
-    wait_until(session.controller, task_id, _has_left, look=look, every=OUTPUT_SECONDS)
 
 
 def _has_left(task: Task) -> bool:

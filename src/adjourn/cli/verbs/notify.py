@@ -1,5 +1,7 @@
 """adjourn notify: say who is told what, and tell them."""
 
+import gc
+import signal
 from types import FrameType
 
 import click
@@ -7,14 +9,13 @@ import msgspec
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._worker_log import WorkerLog
 from adjourn.core import exits
-from adjourn.core.scene import Scene
 from adjourn.core.text.render import prose
-from adjourn.supervision.notify_loop import Hint, Told
-from adjourn.views.call import table
-from adjourn.views.next_step import resume_hint
+from adjourn.supervision.notify_loop import Round, Sender
+from adjourn.views.block import Table, lines
 from adjourn.views.notice import Occasion
-from adjourn.wiring.notifications import Configured, configured, courier_for, deliver_until
+from adjourn.wiring.notifications import Configured, configured, open_sender, send_until_closed
 
 
 class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,95 +51,78 @@ def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
 
     Who is told what is a matter of the user's config.toml, never of a project.
     """
+    # Whoever reads the next command may be anywhere, so it names the store
+    session.given_store = session.root
     if follow:
         return _follow(session)
     notifiers = configured()
+    sent: dict[str, Round] = {}
     if flush and notifiers:
-        session.controller.authorise_alone(session.principal, "notify --flush")
-        return _say(
-            session, notifiers, told={each.name: _flush(session, each) for each in notifiers}
-        )
-    return _say(session, notifiers, told={}, is_check=check)
+        controller = session.open_controller()
+        controller.authorise_alone(session.principal(controller), "notify --flush")
+        sent = {each.name: _sender(session, each).send_due(at_once=True) for each in notifiers}
+    documents = [
+        _document(session, each, sent.get(each.name), is_check=check and not sent)
+        for each in notifiers
+    ]
+    if session.wants_json:
+        session.print_document({"schema_version": 1, "notifiers": documents})
+    elif documents:
+        head = ("NAME", "DELIVERED", "WAITING", "GIVEN UP", "TOLD OF", "TO")
+        rows = [
+            [doc.name, str(doc.delivered), str(doc.waiting), str(doc.given_up), _of(doc), doc.to]
+            for doc in documents
+        ]
+        errors = [f"{doc.name}: {prose(doc.error)}" for doc in documents if doc.error]
+        session.show([Table(head=head, rows=rows), *lines(errors)])
+    else:
+        session.print("Nobody is told of anything: the user's config has no [[notify]].")
+    return exits.FAILED if any(each.failed for each in sent.values()) else exits.COMPLETED
 
 
-def _flush(session: Session, each: Configured) -> Told:
-    return courier_for(each, session.root, hint=_hint(session)).deliver(at_once=True)
-
-
-def _hint(session: Session) -> Hint:
-    """Return what writes the next command.
-
-    Whoever reads it may be anywhere, so it names the store.
-    """
-    session.given_store = session.root
-
-    def hint(scene: Scene) -> str:
-        return resume_hint(session, scene)
-
-    return hint
+def _sender(session: Session, each: Configured) -> Sender:
+    redactor = session.open_redactor()
+    return open_sender(each, session.root, commands=session.commands, redactor=redactor)
 
 
 def _follow(session: Session) -> int:
-    import gc
-    import signal
-
-    from adjourn.cli.verbs.worker import Voice
-
     gc.enable()  # short commands go without; this one lasts
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stay)  # it leaves when its worker does, after the last round
-    session.controller.authorise_alone(session.principal, "notify --follow")
-    voice = Voice(session, as_json=session.wants_json)
-    deliver_until(session.root, hint=_hint(session), log=voice.log, closed=0)
+    controller = session.open_controller()
+    controller.authorise_alone(session.principal(controller), "notify --follow")
+    log = WorkerLog(session, as_json=session.wants_json)
+    send_until_closed(
+        0,
+        root=session.root,
+        commands=session.commands,
+        redactor=session.open_redactor(),
+        log=log.log,
+    )
     return exits.COMPLETED
 
 
 def _stay(_number: int, _frame: FrameType | None) -> None:
-    """Let a signal pass; unlike an ignored one, it is not ignored by commands that are started here."""
-
-
-def _say(
-    session: Session, notifiers: list[Configured], *, told: dict[str, Told], is_check: bool = False
-) -> int:
-    documents = [
-        _document(session, each, told.get(each.name), is_check=is_check) for each in notifiers
-    ]
-    if session.wants_json:
-        session.document({"schema_version": 1, "notifiers": documents})
-    elif documents:
-        session.say(_as_table(session, documents))
-    else:
-        session.say("Nobody is told of anything: the user's config has no [[notify]].")
-    return exits.FAILED if any(each.failed for each in told.values()) else exits.COMPLETED
+    """Let a signal pass; unlike an ignored one, commands that are started here do not ignore it."""
 
 
 def _document(
-    session: Session, each: Configured, told: Told | None, *, is_check: bool
+    session: Session, each: Configured, sent: Round | None, *, is_check: bool
 ) -> NotifierDoc:
     box, waiting = None, 0
     if session.has_store and not is_check:
-        waiting = courier_for(each, session.root, hint=_hint(session)).count_waiting()
-        with session.controller.store.read() as view:
+        waiting = _sender(session, each).count_waiting()
+        with session.open_controller().store.read() as view:
             box = view.outbox(each.name)
     return NotifierDoc(
         name=each.name,
         on=tuple(occasion for occasion in Occasion if occasion in each.on),
         to=each.way,
-        delivered=told.delivered if told else 0,
+        delivered=sent.delivered if sent else 0,
         waiting=waiting,
         given_up=box.count_given_up if box else 0,
         error=box.last_error if box else None,
     )
-
-
-def _as_table(session: Session, documents: list[NotifierDoc]) -> str:
-    head = ("NAME", "DELIVERED", "WAITING", "GIVEN UP", "TOLD OF", "TO")
-    rows = [
-        [doc.name, str(doc.delivered), str(doc.waiting), str(doc.given_up), _of(doc), doc.to]
-        for doc in documents
-    ]
-    errors = [f"{doc.name}: {prose(doc.error)}" for doc in documents if doc.error]
-    return "\n".join([table(session, head, rows), *errors])
 
 
 def _of(doc: NotifierDoc) -> str:

@@ -11,5 +11,6 @@ from adjourn.cli.verbs._stop import stop
 @click.argument("task", metavar="ID")
 def command(session: Session, *, task: str) -> int:
     """Interrupt a running task and wait until its process has left. It can be resumed."""
-    controller = session.controller
-    return stop(session, controller.pause(controller.find(task).id, by=session.principal))
+    controller = session.open_controller()
+    by = session.principal(controller)
+    return stop(session, controller, controller.pause(controller.find(task).id, by=by))

@@ -1,12 +1,18 @@
 """adjourn plan: show how a plan stands."""
 
+import sys
+
 import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.plan.plan import Plan, Progress, progress_of
-from adjourn.views.plan import drawn, say_plan
+from adjourn.cli.terminal import columns_of
+from adjourn.core.plan.document import plan_doc
+from adjourn.core.plan.plan import Progress, progress_of
+from adjourn.views.block import Table
+from adjourn.views.plan import graph_block
 from adjourn.wiring.plans import open_plan
+from adjourn.wiring.scenes import item_hints, redacted_progress
 
 
 @click.group("plan", no_args_is_help=False)
@@ -22,18 +28,24 @@ def show(session: Session, *, plan: str) -> None:
     PLAN is a file, plan.toml if none is named.
     """
     found = open_plan(plan)
-    session.use_store_of(found.workspace)
-    progress = _progress(session, found)
+    session.find_root(start=found.workspace)
+    controller = session.open_controller() if session.has_store else None
+    progress = controller.progress(found) if controller else progress_of(found, {})
     if session.wants_json:
-        say_plan(session, session.controller if session.has_store else None, progress, named=plan)
+        commands = session.commands
+        hints = item_hints(controller, progress, commands=commands) if controller else {}
+        session.print_document(plan_doc(progress, hint=commands("execute", plan), hints=hints))
     else:
-        session.say(drawn(session, progress))
+        session.show([graph_of(session, progress)])
 
 
-def _progress(session: Session, plan: Plan) -> Progress:
-    if not session.has_store:
-        return progress_of(plan, {})
-    return session.controller.progress(plan)
+def graph_of(session: Session, progress: Progress) -> Table:
+    """Draw the graph of a plan for stdout; where nobody looks, without secrets."""
+    if not sys.stdout.isatty():
+        progress = redacted_progress(progress, session.open_redactor())
+    encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
+    columns = columns_of(sys.stdout)
+    return graph_block(progress, columns=columns, has_unicode=encoding == "utf8")
 
 
 command.add_command(show)

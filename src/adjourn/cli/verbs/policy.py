@@ -3,14 +3,20 @@
 import os
 
 import click
+import msgspec
 
 from adjourn.cli.options import TAKE_ALL, CommandAfterDashes, verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
+from adjourn.core.call import COMMAND, Command, arguments_of, command_body
 from adjourn.core.errors import Misuse
+from adjourn.core.policy.policy import Origin
+from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.core.text.render import prose, visible
-from adjourn.settings.policies import Gathering, Origin, gather, origins
+from adjourn.settings.policies import Gathering, gather, origins
+from adjourn.views.policy import explanation_blocks, explanation_document
 from adjourn.wiring import now
+from adjourn.wiring.policies import explained
 
 
 @click.group("policy", no_args_is_help=False)
@@ -53,18 +59,15 @@ def explain(
 
     Nothing is run.
     """
-    from adjourn.views.policy import as_document, as_text
-    from adjourn.wiring.policies import explained
-
     place = _directory(workspace)
     name, given = _call(context, tool, arguments)
     if cwd is not None:
         given["cwd"] = os.path.realpath(os.path.join(place, cwd))
     found = explained(session.root, place, name, given, now=now())
     if session.wants_json:
-        session.document(as_document(found))
+        session.print_document(explanation_document(found))
     else:
-        session.say(as_text(found))
+        session.show(explanation_blocks(found))
 
 
 def _directory(given: str) -> str:
@@ -89,17 +92,11 @@ def _call(
             way_out="adjourn policy explain --help",
         )
     if tool is None:
-        from adjourn.core.call import COMMAND, Command, arguments_of, command_body
-
         return COMMAND, dict(arguments_of(command_body(Command(argv=tuple(argv), cwd=""))))
     return tool, _object(arguments or "{}")
 
 
 def _object(text: str) -> dict[str, object]:
-    import msgspec
-
-    from adjourn.core.text.json_text import decode_unambiguous
-
     try:
         return decode_unambiguous(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -131,9 +128,9 @@ def check(session: Session, *, files: tuple[str, ...], workspace: str, project: 
     if not files:
         found.read_rules()
     if session.wants_json:
-        session.document(_as_document(found))
+        session.print_document(_as_document(found))
     else:
-        session.say("\n".join(_as_lines(found)))
+        session.print("\n".join(_as_lines(found)))
     return exits.USAGE if found.problems else exits.COMPLETED
 
 

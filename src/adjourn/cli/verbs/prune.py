@@ -8,6 +8,8 @@ import click
 from adjourn.clarifications import files
 from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
+from adjourn.controller.controller import Controller
+from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
@@ -34,46 +36,47 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
 
     The digests of their history stay, so that the audit closes.
     """
-    old = _old(session, before=session.now() - int(days * _DAY_MS)) if session.has_store else []
-    if not dry_run:
-        old = [task for task in old if _forget(session, task)]
-        _remove_runs(session.root, {task.id for task in old})
-    locks = _remove_locks(session, dry_run=dry_run) if session.has_store else 0
+    old: list[Task] = []
+    locks = 0
+    if session.has_store:
+        controller = session.open_controller()
+        by = session.principal(controller)
+        old = _old(controller, before=controller.now() - int(days * _DAY_MS))
+        if not dry_run:
+            old = [task for task in old if _forget(controller, session.root, task, by=by)]
+            _remove_runs(session.root, {task.id for task in old})
+        # The locks that killed supervisors left, but for those whose runs are still to be settled
+        with controller.store.read() as view:
+            needed = {view.run(task.id, task.runs).supervisor for task in view.running()}
+        locks = remove_dead(session.root, needed=needed, dry_run=dry_run)
     if session.wants_json:
         pruned = [task.id for task in old]
-        session.document(
+        session.print_document(
             {"schema_version": 1, "pruned": pruned, "locks_removed": locks, "dry_run": dry_run}
         )
         return
-    session.say(
+    session.print(
         f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}."
     )
     if locks:
         noun = "lock of a dead supervisor" if locks == 1 else "locks of dead supervisors"
-        session.say(f"{'Would remove' if dry_run else 'Removed'} {locks} {noun}.")
+        session.print(f"{'Would remove' if dry_run else 'Removed'} {locks} {noun}.")
 
 
-def _remove_locks(session: Session, *, dry_run: bool) -> int:
-    """Remove the locks that killed supervisors left, but for those whose runs are still to be settled."""
-    with session.controller.store.read() as view:
-        needed = {view.run(task.id, task.runs).supervisor for task in view.running()}
-    return remove_dead(session.root, needed=needed, dry_run=dry_run)
-
-
-def _forget(session: Session, task: Task) -> bool:
+def _forget(controller: Controller, root: str, task: Task, *, by: Principal) -> bool:
     try:
-        session.controller.forget(task.id, by=session.principal)
+        controller.forget(task.id, by=by)
     except Conflict:
         return False  # the task that started it still needs it
-    _remove_files(session.root, task)
+    _remove_files(root, task)
     return True
 
 
-def _old(session: Session, *, before: int) -> list[Task]:
+def _old(controller: Controller, *, before: int) -> list[Task]:
     found: list[Task] = []
     start: str | None = None
     while True:
-        with session.controller.store.read() as view:
+        with controller.store.read() as view:
             page = view.tasks(states=tuple(ENDED), limit=_PAGE, before=start)
         found += [task for task in page if task.updated_at <= before]
         if len(page) < _PAGE:

@@ -4,8 +4,8 @@ import click
 
 from adjourn.cli.options import signable, verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import asked, record
-from adjourn.core.ask import Reply, Verb
+from adjourn.cli.verbs._replies import reply_to
+from adjourn.core.ask import Verb
 
 
 @verb("reject")
@@ -13,14 +13,15 @@ from adjourn.core.ask import Reply, Verb
 @click.option("--reason", metavar="TEXT", help="Why; whoever asked is told.")
 @signable
 def command(
-    session: Session, *, asks: tuple[str, ...], reason: str | None, **signing: str | None
+    session: Session,
+    *,
+    asks: tuple[str, ...],
+    reason: str | None,
+    sign: str | None,
+    save: str | None,
 ) -> int:
     """Reject calls: all of them, or none if one cannot be.
 
     ASK may be `-`: the ids then come from stdin.
     """
-    replies = [
-        Reply(ask_id=ask, verb=Verb.REJECT, text=reason)
-        for ask in asked(session, Verb.REJECT, asks)
-    ]
-    return record(session, replies, **signing)
+    return reply_to(session, Verb.REJECT, asks, reason, sign=sign, save=save)

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from adjourn.cli.foreground import detached, report, run_to_the_end, supervising
+from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
@@ -23,12 +23,10 @@ def command(session: Session, *, task: str, detach: bool) -> int:
     """
     session.require_store()
     if detach:
-        return detached(session, lambda controller: _queued(session, controller, task))
+        return run_detached(session, lambda controller: _queued(session, controller, task))
     with supervising(session) as (controller, supervisor):
         found = _queued(session, controller, task, supervisor=supervisor.name)
-        if supervisor.may_run(found):
-            found = run_to_the_end(session, supervisor, found)
-        return report(session, controller, found)
+        return report(session, controller, run_to_the_end(session, supervisor, found))
 
 
 def _queued(
@@ -37,5 +35,5 @@ def _queued(
     task = controller.find(text)
     stays = os.path.isdir(task.spec.workspace)
     workspace = task.spec.workspace if stays else os.getcwd()
-    by = controller.principal(inside_run=session.inside_run)
+    by = session.principal(controller)
     return controller.restart(task.id, by=by, workspace=workspace, supervisor=supervisor)

@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from adjourn.cli.foreground import report, run_to_the_end, supervising
+from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._replies import warn_receipts
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
@@ -56,14 +57,12 @@ def command(session: Session, *, task: str, detach: bool, accept: bool, **words:
     if accept:
         return _accepted(session, task, resumption)
     if detach:
-        from adjourn.cli.foreground import detached  # seldom needed
-
-        return detached(session, lambda controller: _queued(session, controller, task, resumption))
+        return run_detached(
+            session, lambda controller: _queued(session, controller, task, resumption)
+        )
     with supervising(session) as (controller, supervisor):
         found = _queued(session, controller, task, resumption, supervisor=supervisor.name)
-        if supervisor.may_run(found):
-            found = run_to_the_end(session, supervisor, found)
-        return report(session, controller, found)
+        return report(session, controller, run_to_the_end(session, supervisor, found))
 
 
 def _accepted(session: Session, text: str, resumption: Resumption) -> int:
@@ -72,10 +71,11 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
             "--accept stands alone: it answers nothing and decides nothing else",
             way_out=f"adjourn resume {text} --accept",
         )
-    controller = session.controller
+    controller = session.open_controller()
     task = controller.find(text)
     controller.require_newest(text, task)
-    return report(session, controller, controller.accept(task.id, by=session.principal))
+    accepted = controller.accept(task.id, by=session.principal(controller))
+    return report(session, controller, accepted)
 
 
 def _queued(
@@ -93,10 +93,8 @@ def _queued(
 
         require_resumable(controller, task)
     require_workspace(controller, task)
-    by = controller.principal(inside_run=session.inside_run)
+    by = session.principal(controller)
     found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
-        from adjourn.cli.verbs._replies import say_receipts
-
-        say_receipts(session, controller, task)
+        warn_receipts(session, controller, task)
     return found

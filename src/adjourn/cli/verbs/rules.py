@@ -7,6 +7,8 @@ import click
 
 from adjourn.cli.options import DURATION, TAKE_ALL, CommandAfterDashes, verb
 from adjourn.cli.session import Session
+from adjourn.controller.controller import Controller
+from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import refuse_inside
 from adjourn.core.call import COMMAND, arguments_of
 from adjourn.core.errors import Ambiguous, Misuse, NotFound
@@ -47,13 +49,15 @@ def command() -> None:
 def list_all(session: Session) -> None:
     """List the rules: what each matches, where, until when, and which of the last 100 calls it would have matched."""
     rules = allowances()
-    late = calls_of_late(session.controller) if rules and session.has_store else None
+    late = calls_of_late(session.open_controller()) if rules and session.has_store else None
     if session.wants_json:
-        session.document({"schema_version": 1, "rules": [_document(rule, late) for rule in rules]})
+        session.print_document(
+            {"schema_version": 1, "rules": [_document(rule, late) for rule in rules]}
+        )
     elif rules:
-        session.say("\n\n".join("\n".join(_lines(rule, late)) for rule in rules))
+        session.print("\n\n".join("\n".join(_lines(rule, late)) for rule in rules))
     else:
-        session.say("There are no always-allow rules.")
+        session.print("There are no always-allow rules.")
 
 
 def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]:
@@ -151,7 +155,9 @@ def add(
     until: int,
 ) -> None:
     """Let exactly this COMMAND run by itself from now on, in one workspace or one task, for some time."""
-    _authorise(session, "rules add")
+    controller = session.open_controller() if session.has_store else None
+    by = session.principal(controller)
+    _authorise(controller, by, "rules add")
     argv: list[str] = context.meta.get("command", [])
     if context.args or bool(ask) == bool(argv):
         raise Misuse(
@@ -163,12 +169,14 @@ def add(
             "a rule is bound to a workspace or to a task, not to both",
             way_out="adjourn rules add --help",
         )
-    wanted = _wanted(session, ask=ask, argv=argv, workspace=workspace, task=task)
-    rule = allow(wanted, until=until, by=session.principal.name)
-    late = calls_of_late(session.controller) if session.has_store else None
+    if (ask or task) and controller is None:
+        session.require_store()
+    wanted = _wanted(controller, ask=ask, argv=argv, workspace=workspace, task=task)
+    rule = allow(wanted, until=until, by=by.name)
+    late = calls_of_late(controller) if controller else None
     judgement = judged_now(session.root, wanted)
     if session.wants_json:
-        session.document(
+        session.print_document(
             {
                 "schema_version": 1,
                 "outcome": "added",
@@ -177,7 +185,7 @@ def add(
             }
         )
     else:
-        session.say(
+        session.print(
             "\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)])
         )
 
@@ -195,9 +203,13 @@ def _in_vain(judgement: Judgement) -> Iterator[str]:
 
 
 def _wanted(
-    session: Session, *, ask: str | None, argv: list[str], workspace: str | None, task: str | None
+    controller: Controller | None,
+    *,
+    ask: str | None,
+    argv: list[str],
+    workspace: str | None,
+    task: str | None,
 ) -> Wanted:
-    controller = session.controller if ask or task else None
     bound = controller.find(task) if controller and task else None
     if bound:
         refuse_ended(bound)
@@ -213,7 +225,8 @@ def _wanted(
 @click.argument("rules", metavar="RULE...", nargs=-1, required=True)
 def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
     """Take rules back: what they let run by itself asks a person again."""
-    _authorise(session, "rules revoke")
+    controller = session.open_controller() if session.has_store else None
+    _authorise(controller, session.principal(controller), "rules revoke")
     gone: list[str] = []
 
     def without(before: Sequence[Allowance]) -> Iterable[Allowance]:
@@ -222,9 +235,9 @@ def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
 
     change_allowances(without)
     if session.wants_json:
-        session.document({"schema_version": 1, "outcome": "revoked", "rules": gone})
+        session.print_document({"schema_version": 1, "outcome": "revoked", "rules": gone})
     else:
-        session.say("\n".join(f"Revoked {rule}." for rule in gone))
+        session.print("\n".join(f"Revoked {rule}." for rule in gone))
 
 
 def _the_one(text: str, rules: Sequence[Allowance]) -> str:
@@ -236,11 +249,11 @@ def _the_one(text: str, rules: Sequence[Allowance]) -> str:
     return found[0]
 
 
-def _authorise(session: Session, verb_name: str) -> None:
+def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> None:
     """Refuse whoever may not, also where there is no store that could say so."""
-    refuse_inside(session.principal, verb_name)
-    if session.has_store:
-        session.controller.authorise_alone(session.principal, verb_name)
+    refuse_inside(by, verb_name)
+    if controller:
+        controller.authorise_alone(by, verb_name)
 
 
 for each in (list_all, add, revoke):

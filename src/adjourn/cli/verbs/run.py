@@ -7,18 +7,22 @@ from typing import NoReturn, TypedDict, Unpack
 
 import click
 
-from adjourn.cli.foreground import detached, naming, report, run_to_the_end, supervising
-from adjourn.cli.options import DURATION, TAKE_A_PROMPT, Amount, CommandAfterDashes, verb
+from adjourn.cli.foreground import naming, report, run_detached, run_to_the_end, supervising
+from adjourn.cli.options import (
+    DURATION,
+    TAKE_A_PROMPT,
+    Amount,
+    AnyOf,
+    CommandAfterDashes,
+    verb,
+)
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
-from adjourn.supervision.supervisor import Supervisor
-from adjourn.views.next_step import command as next_command
-from adjourn.wiring.controller import DRIVERS
-from adjourn.wiring.runners import Work, command_work, prompt_work
+from adjourn.wiring.runners import DEFAULT_AGENT, RunnerNames, Work, command_work, prompt_work
 
 
 class Given(TypedDict):
@@ -56,7 +60,7 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 )
 @click.option(
     "--runner",
-    type=click.Choice(DRIVERS),
+    type=AnyOf(RunnerNames(of_agents=True)),
     help="Who works on PROMPT (default: agent, the built-in one).",
 )
 @click.option(
@@ -133,14 +137,23 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         parent_run=enclosing_run(session),
         pause_on_approval=given["pause_on_approval"],
     )
+    # Names what a script starts, so that the script finds it again when it is run again
+    key = f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
+
+    def start(controller: Controller, supervisor: str | None = None) -> Task:
+        by = session.principal(controller)
+        return controller.start(spec, by=by, key=key, supervisor=supervisor)
+
     if given["detach"]:
-        return detached(session, lambda controller: _started(controller, session, spec))
+        return run_detached(session, start)
     with supervising(session) as (controller, supervisor):
-        started = _started(controller, session, spec, supervisor=supervisor.name)
-        with naming(session, started):
-            return report(
-                session, controller, _supervised(session, supervisor, controller, started)
-            )
+        task = start(controller, supervisor.name)
+        with naming(session, task):
+            # An earlier run of the enclosing script may have had it run already
+            task = run_to_the_end(session, supervisor, task)
+            if spec.parent_run and task.state not in ENDED:
+                controller.leave_open(spec.parent_run, task)
+            return report(session, controller, task)
 
 
 def _settings(given: Given) -> Iterator[str]:
@@ -160,18 +173,18 @@ def _work(
     if unknown:
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
     if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
-        return prompt_work(runner or DRIVERS[0], context.args[0], options)
+        return prompt_work(runner or DEFAULT_AGENT, context.args[0], options)
     if context.args and not runner:
         # Before they are quoted, which would hide a secret from it
-        words = session.redactor.words(context.args)
+        words = session.open_redactor().words(context.args)
         raise Misuse(
             "the command stands after two dashes",
-            way_out=next_command(session, "run", "--", *words),
+            way_out=session.commands("run", "--", *words),
         )
     if runner or options:
         raise Misuse(
             "an agent takes one prompt, in quotes",
-            way_out=f'adjourn run --runner {runner or DRIVERS[0]} "PROMPT"',
+            way_out=f'adjourn run --runner {runner or DEFAULT_AGENT} "PROMPT"',
         )
     return _nothing()
 
@@ -184,31 +197,3 @@ def enclosing_run(session: Session) -> str | None:
     """Return the run that this command is part of, unless that one is kept in another store."""
     outer = os.environ.get("ADJOURN_STORE", "")
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None
-
-
-def _started(
-    controller: Controller, session: Session, spec: Spec, *, supervisor: str | None = None
-) -> Task:
-    return controller.start(
-        spec,
-        by=controller.principal(inside_run=session.inside_run),
-        key=_key(spec),
-        supervisor=supervisor,
-    )
-
-
-def _key(spec: Spec) -> str:
-    """Name what a script starts, so that the script finds it again when it is run again."""
-    return f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
-
-
-def _supervised(
-    session: Session, supervisor: Supervisor, controller: Controller, task: Task
-) -> Task:
-    """Run the task, unless an earlier run of the enclosing script has had it run already."""
-    if supervisor.may_run(task):
-        task = run_to_the_end(session, supervisor, task)
-    outer = enclosing_run(session)
-    if outer and task.state not in ENDED:
-        controller.leave_open(outer, task)
-    return task

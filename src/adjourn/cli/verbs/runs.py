@@ -13,26 +13,28 @@ from adjourn.core.text.render import prose
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
 from adjourn.views.agent import usage_words
-from adjourn.views.call import table
+from adjourn.views.block import Table
 
 
 @verb("runs")
 @click.argument("task", metavar="ID")
 def command(session: Session, *, task: str) -> None:
     """List the runs of a task, oldest first, with how each came from another."""
-    found = session.controller.find(task)
-    with session.controller.store.read() as view:
+    controller = session.open_controller()
+    found = controller.find(task)
+    with controller.store.read() as view:
         runs = view.runs(found.id)
         docs = [_doc(view, found, run) for run in runs]
     if session.wants_json:
-        session.document({"schema_version": 1, "runs": docs})
+        session.print_document({"schema_version": 1, "runs": docs})
         return
-    moment = session.now()
+    if not runs:
+        session.print(f"Task {found.id} has not run yet.")
+        return
+    moment = controller.now()
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
     rows = [_row(run, doc, moment=moment) for run, doc in zip(runs, docs, strict=True)]
-    session.say(
-        table(session, head, rows, colour_by=1) if rows else f"Task {found.id} has not run yet."
-    )
+    session.show([Table(head=head, rows=rows, state_column=1)])
 
 
 def _doc(view: View, task: Task, run: Run) -> RunDoc:

@@ -5,7 +5,8 @@ import click
 from adjourn.cli.foreground import report
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import say_receipts
+from adjourn.cli.verbs._replies import warn_receipts
+from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import AskKind, Verb, Verdict
 from adjourn.core.errors import Conflict, NotFound
@@ -22,19 +23,21 @@ def command(session: Session, *, call: str, verdict: str) -> int:
     it-did-not   it had no effect: the task is paused
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
-    session.controller.authorise(session.principal, Verb.SETTLE)
-    task_id, number = _named(session, call) if "." in call else _asked_about(session, call)
-    settled = session.controller.settle(task_id, number, Verdict(verdict), by=session.principal)
-    report(session, session.controller, settled)
+    controller = session.open_controller()
+    by = session.principal(controller)
+    controller.authorise(by, Verb.SETTLE)
+    task_id, number = _named(controller, call) if "." in call else _asked_about(controller, call)
+    settled = controller.settle(task_id, number, Verdict(verdict), by=by)
+    report(session, controller, settled)
     if session.verbose:
-        say_receipts(session, session.controller, settled)
+        warn_receipts(session, controller, settled)
     return exits.COMPLETED
 
 
-def _named(session: Session, call: str) -> tuple[str, int]:
+def _named(controller: Controller, call: str) -> tuple[str, int]:
     text, _, name = call.partition(".")
-    task = session.controller.find(text)
-    with session.controller.store.read() as view:
+    task = controller.find(text)
+    with controller.store.read() as view:
         labelled = view.call_labelled(task.id, name)
     number = name.removeprefix("tc_") if name.startswith("tc_") else ""
     if labelled is None and not (number.isascii() and number.isdigit()):
@@ -45,8 +48,8 @@ def _named(session: Session, call: str) -> tuple[str, int]:
     return task.id, labelled.number if labelled else int(number)
 
 
-def _asked_about(session: Session, text: str) -> tuple[str, int]:
-    ask = session.controller.find_ask(text)
+def _asked_about(controller: Controller, text: str) -> tuple[str, int]:
+    ask = controller.find_ask(text)
     if ask.kind is not AskKind.UNCERTAIN or ask.call is None:
         raise Conflict(
             f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"

@@ -1,30 +1,40 @@
 """adjourn show: one task, whole."""
 
 import sys
+from typing import Literal
 
 import click
 import msgspec
 
+from adjourn.clarifications.exchange import prompt_of
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.agent.calls import Report
-from adjourn.core.call import ORIGINAL, Call
-from adjourn.core.documents import Manifest, manifest_of
+from adjourn.cli.terminal import print_exactly
+from adjourn.controller.controller import Controller
+from adjourn.core.agent.transcript import Message, Tally, Usage
+from adjourn.core.documents import manifest_of
 from adjourn.core.errors import Conflict
-from adjourn.core.scene import Scene
-from adjourn.core.states import TaskState
-from adjourn.core.text.render import agent_words, argv_lines, prose, shortened, visible
-from adjourn.core.text.when import stamp
-from adjourn.core.trail.events import Event
-from adjourn.supervision.workspace_notes import note_changes
-from adjourn.views.agent import resumability_lines, resumability_of, usage_words
-from adjourn.views.call import call_block, cut_for
+from adjourn.core.task import Task
+from adjourn.core.text.render import prose
+from adjourn.views.agent import resumability_blocks
+from adjourn.views.block import BLANK, AgentWords, Block, line
+from adjourn.views.commands import unattended_block
 from adjourn.views.next_step import resume_hint
-from adjourn.views.task import edit_block, settled_block, standing
-from adjourn.views.workspace import since_lines, since_the_pause
-from adjourn.wiring import has_responses
+from adjourn.views.task import all_calls, history_blocks, settled_blocks, task_blocks, work_blocks
+from adjourn.views.transcript import transcript_blocks
+from adjourn.views.workspace import workspace_blocks
+from adjourn.wiring import find_unattended
+from adjourn.wiring.scenes import gather_task, kept_transcript
 
-_RECENT = 12
+
+class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages of a task, and what they used."""
+
+    schema_version: Literal[1] = 1
+    task_id: str
+    messages: tuple[Message, ...]
+    steps: int
+    usage: Usage
 
 
 @verb("show")
@@ -42,135 +52,77 @@ def command(
     session: Session, *, task: str, full: bool, transcript: bool, resume_prompt: bool
 ) -> None:
     """Show a task: what it is, how it stands, what it waits for, and what happened."""
-    controller = session.controller
-    session.cuts = not full
+    controller = session.open_controller()
+    session.shows_all = full
     session.is_copy = not full
-    if resume_prompt:
-        _say_prompt(session, _prompt(session, controller.find(task).id))
-        return
-    if transcript:
-        from adjourn.views.agent import show_transcript
-
-        show_transcript(session, controller.find(task))
-        return
     found = controller.find(task)
-    note_changes(controller, found)
-    scene = controller.scene(found.id)
-    refusal = _refusal(session, scene.task.id)
+    if resume_prompt:
+        _print_prompt(session, controller, found)
+    elif transcript:
+        _print_transcript(session, controller, found)
+    else:
+        _print_task(session, controller, found)
+
+
+def _print_task(session: Session, controller: Controller, task: Task) -> None:
+    commands, cut = session.commands, session.cut(task.id)
+    whole = gather_task(
+        controller, session.root, task, commands=commands, shows_all=session.shows_all
+    )
+    scene, why = whole.scene, whole.refused_response
+    refusal = f"the response file is not taken: {prose(why)}" if why else None
     if session.wants_json:
         if refusal:
             session.warn(f"adjourn: {refusal}")
-        session.document(_document(session, scene))
-    else:
-        _tell(session, scene, refusal)
-
-
-def _tell(session: Session, scene: Scene, refusal: str | None) -> None:
-    with session.controller.store.read() as view:
-        events = view.events(scene.task.id)
-        calls = view.calls(scene.task.id)
-    session.say(standing(session, scene, now=session.now()))
-    if scene.task.state is TaskState.QUEUED:
-        from adjourn.cli.unattended import unattended_lines  # seldom needed
-
-        for line in unattended_lines(session, [scene.task], now=session.now()):
-            session.say(line)
-    session.say("\n".join(["", *([refusal, ""] if refusal else []), *_what_it_is(session, scene)]))
-    if since := since_the_pause(session, scene):
-        session.say("\n".join(["", *since_lines(since)]))
-    if resumability := resumability_of(session, scene.task):
-        session.say("\n".join(["", *resumability_lines(resumability)]))
-    if settled := settled_block(session, scene):
-        session.say("\n".join(["", *settled]))
-    if not session.cuts:
-        session.say(
-            "\n".join(
-                ["", "calls", *(line for call in calls for line in _call_lines(session, call))]
-            )
+        manifest = msgspec.structs.replace(
+            manifest_of(scene, hint=resume_hint(scene, commands)),
+            workspace=whole.workspace or msgspec.UNSET,
+            resumability=whole.resumability or msgspec.UNSET,
         )
-    session.say("\n".join(["", *_history(events, full=not session.cuts)]))
+        session.print_document(manifest)
+        return
+
+    now = controller.now()
+    blocks: list[Block] = task_blocks(scene, commands, now=now, cut=cut)
+    if stuck := find_unattended(session.root, [scene.task], now=now):
+        blocks.append(unattended_block(stuck, commands))
+    blocks.append(BLANK)
+    if refusal:
+        blocks += [line(refusal), BLANK]
+    blocks += work_blocks(scene, cut=cut)
+    if whole.workspace:
+        blocks += [BLANK, *workspace_blocks(whole.workspace)]
+    if whole.resumability:
+        blocks += [BLANK, *resumability_blocks(whole.resumability)]
+    if settled := settled_blocks(scene, cut=cut):
+        blocks += [BLANK, *settled]
+    if session.shows_all:
+        blocks += [BLANK, *all_calls(whole.calls, cut=cut)]
+    blocks += [BLANK, *history_blocks(whole.events, shows_all=session.shows_all)]
+    session.show(blocks)
 
 
-def _document(session: Session, scene: Scene) -> Manifest:
-    """Return the manifest with what only a look at the task and its surroundings can tell."""
-    return msgspec.structs.replace(
-        manifest_of(scene, hint=resume_hint(session, scene)),
-        workspace=since_the_pause(session, scene) or msgspec.UNSET,
-        resumability=resumability_of(session, scene.task) or msgspec.UNSET,
-    )
+def _print_transcript(session: Session, controller: Controller, task: Task) -> None:
+    messages = kept_transcript(controller, task, shows_all=session.shows_all)
+    tally = Tally(messages)
+    if session.wants_json:
+        doc = TranscriptDoc(
+            task_id=task.id, messages=tuple(messages), steps=tally.steps, usage=tally.usage
+        )
+        session.print_document(doc)
+    else:
+        session.show(transcript_blocks(messages, tally, cut=session.cut(task.id)))
 
 
-def _call_lines(session: Session, call: Call) -> list[str]:
-    original = session.controller.kept(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
-    edit = edit_block(session, call, original) if original is not None else []
-    return [*call_block(session, call), *edit, f"    is   {call.state}"]
-
-
-def _prompt(session: Session, task_id: str) -> str:
-    from adjourn.clarifications.exchange import prompt_of
-
-    prompt = prompt_of(session.controller, task_id)
+def _print_prompt(session: Session, controller: Controller, task: Task) -> None:
+    """Print what an agent is told: as it is for programs, and to a person marked as what it is."""
+    prompt = prompt_of(controller, task.id)
     if prompt is None:
         raise Conflict(
-            f"task {task_id} has no answered clarification", way_out=f"adjourn show {task_id}"
+            f"task {task.id} has no answered clarification", way_out=f"adjourn show {task.id}"
         )
-    return prompt.rstrip("\n")
-
-
-def _say_prompt(session: Session, prompt: str) -> None:
-    """Print what an agent is told: as it is for programs, and to a person marked as what it is."""
+    prompt = prompt.rstrip("\n")
     if sys.stdout.isatty():
-        session.say("\n".join(agent_words(prompt, columns=session.columns)))
+        session.show([AgentWords(text=prompt)])
     else:
-        session.hand_out(prompt)
-
-
-def _refusal(session: Session, task_id: str) -> str | None:
-    """Say what is wrong with a response file that lies there and was not taken."""
-    if not has_responses(session.root):
-        return None
-    from adjourn.clarifications.exchange import why_refused
-
-    why = why_refused(session.root, task_id)
-    return f"the response file is not taken: {prose(why)}" if why else None
-
-
-def _what_it_is(session: Session, scene: Scene) -> list[str]:
-    spec = scene.task.spec
-    cut = cut_for(session, scene.task.id)
-    words = (
-        argv_lines(spec.argv, cut=cut) if spec.prompt is None else [shortened(spec.prompt, cut=cut)]
-    )
-    head = "command" if spec.prompt is None else f"prompt for {spec.runner}"
-    lines = [head, *(f"  {line}" for line in words), f"  in   {visible(spec.workspace)}"]
-    if scene.report:
-        lines.append(_used(scene.report))
-    if scene.run and scene.run.checkpoint_id:
-        lines.append(f"checkpoint {scene.run.checkpoint_id}")
-    if spec.plan:
-        lines.append(f"{spec.item} of the plan {visible(spec.plan)}")
-    if spec.parent_run:
-        lines.append(f"started by run {spec.parent_run}")
-    return lines
-
-
-def _used(report: Report) -> str:
-    """Say what the newest run used, and what all did if there were others."""
-    overall = report.task or report.spent
-    together = f"; all runs together {usage_words(overall)}" if overall != report.spent else ""
-    return f"used {usage_words(report.spent)}{together}"
-
-
-def _history(events: list[Event], *, full: bool) -> list[str]:
-    shown = events if full else events[-_RECENT:]
-    left_out = len(events) - len(shown)
-    head = [f"history ({left_out} earlier left out; --full shows all)" if left_out else "history"]
-    return head + [
-        f"  {stamp(event.at)}  {event.by:<10} {event.kind.replace('_', ' ')}{_facts(event)}"
-        for event in shown
-    ]
-
-
-def _facts(event: Event) -> str:
-    facts = ", ".join(f"{name} {prose(str(fact))}" for name, fact in event.facts.items())
-    return f"  ({facts})" if facts else ""
+        print_exactly(prompt)

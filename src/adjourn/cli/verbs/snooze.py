@@ -4,8 +4,7 @@ import click
 
 from adjourn.cli.options import DURATION, MOMENT, verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import ids_of
-from adjourn.core.ask import Ask
+from adjourn.cli.verbs._replies import read_ids
 from adjourn.core.errors import Misuse
 from adjourn.core.text.when import stamp
 
@@ -35,33 +34,32 @@ def command(
     """
     if sum((length is not None, until is not None, off)) != 1:
         raise Misuse("say --for, --until or --off, one of them", way_out="adjourn snooze --help")
-    session.desk.authorise(session.principal, "snooze")
-    found = [session.desk.find_ask(text).id for text in ids_of(asks)]
-    moment = session.now() + length if length is not None else until
-    if moment is not None and moment > session.now() + _LONGEST:
+    decisions = session.open_decisions()
+    by = session.principal(decisions)
+    decisions.authorise(by, "snooze")
+    found = [decisions.find_ask(text).id for text in read_ids(asks)]
+    moment = decisions.now() + length if length is not None else until
+    if moment is not None and moment > decisions.now() + _LONGEST:
         raise Misuse("nobody waits that long: ten years at most", way_out="adjourn snooze --help")
-    _say(session, session.desk.snooze(found, until=moment, by=session.principal))
-    return 0
-
-
-def _say(session: Session, snoozed: list[Ask]) -> None:
+    snoozed = decisions.snooze(found, until=moment, by=by)
     if session.wants_json:
         from adjourn.core.documents import ask_doc
 
-        with session.desk.store.read() as view:
+        with decisions.store.read() as view:
             docs = [
                 ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
                 for ask in snoozed
             ]
-        session.document({"schema_version": 1, "outcome": "recorded", "asks": docs})
-        return
+        session.print_document({"schema_version": 1, "outcome": "recorded", "asks": docs})
+        return 0
     for ask in snoozed:
-        session.say(
+        session.print(
             f"snoozed {ask.id} until {stamp(ask.snoozed_until)}"
             if ask.snoozed_until is not None
             else f"awake {ask.id}"
         )
         if ask.expires_at is not None and (ask.snoozed_until or 0) >= ask.expires_at:
-            session.say(
+            session.print(
                 f"  It expires before that, at {stamp(ask.expires_at)}: expired is rejected."
             )
+    return 0

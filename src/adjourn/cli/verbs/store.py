@@ -9,13 +9,12 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import is_pasted, wait_for_silence
+from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
-from adjourn.views.call import call_block
-from adjourn.views.next_step import command as next_command
-from adjourn.wiring import is_shared
+from adjourn.views.call import call_blocks
+from adjourn.wiring import enclosing_run, is_shared
 from adjourn.wiring.controller import back_up, name_of
 
 TYPE_CHECKING = False
@@ -37,13 +36,15 @@ def backup(session: Session, *, target: str) -> None:
     if os.path.lexists(path):
         raise Conflict(
             f"{path} exists already",
-            way_out=next_command(session, "store", "backup", _free_name(target)),
+            way_out=session.commands("store", "backup", _free_name(target)),
         )
-    back_up(session.controller, path)
+    back_up(session.open_controller(), path)
     if session.wants_json:
-        session.document({"schema_version": 1, "backup": path, "bytes": os.path.getsize(path)})
+        session.print_document(
+            {"schema_version": 1, "backup": path, "bytes": os.path.getsize(path)}
+        )
     else:
-        session.say(
+        session.print(
             f"Backed up {name_of(session.root)} to {path} ({os.path.getsize(path):,} bytes)."
         )
 
@@ -70,25 +71,27 @@ def migrate(session: Session, *, source: str | None) -> None:
     With --from, move a store of one machine into a database that machines share.
     """
     if source is None:
-        session.controller.store.close()  # whoever opens a store brings it up to date
+        session.open_controller().store.close()  # whoever opens a store brings it up to date
         if session.wants_json:
-            session.document({"schema_version": 1, "store": name_of(session.root)})
+            session.print_document({"schema_version": 1, "store": name_of(session.root)})
         else:
-            session.say(f"{name_of(session.root)} is up to date.")
+            session.print(f"{name_of(session.root)} is up to date.")
         return
     from adjourn.wiring.migration import migrate as move
 
     moved = move(source, session.root)
     amounts = {"tasks": len(moved.tasks), "asks": len(moved.asks), "events": len(moved.events)}
     if session.wants_json:
-        session.document({"schema_version": 1, "from": os.path.abspath(source), **amounts})
+        session.print_document({"schema_version": 1, "from": os.path.abspath(source), **amounts})
     else:
         told = ", ".join(
             f"{amount:,} {name.removesuffix('s') if amount == 1 else name}"
             for name, amount in amounts.items()
         )
-        session.say(f"Moved {told}, and compared each of them.")
-        session.say(f"{source} leads to the database from now on; what it kept is put aside there.")
+        session.print(f"Moved {told}, and compared each of them.")
+        session.print(
+            f"{source} leads to the database from now on; what it kept is put aside there."
+        )
 
 
 @verb("roles")
@@ -99,14 +102,14 @@ def roles(session: Session) -> None:
     """
     from adjourn.wiring.migration import ROLES, make_roles
 
-    make_roles(session.controller)
+    make_roles(session.open_controller())
     if session.wants_json:
-        session.document({"schema_version": 1, "roles": list(ROLES)})
+        session.print_document({"schema_version": 1, "roles": list(ROLES)})
         return
-    session.say(
+    session.print(
         "Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:"
     )
-    session.say(
+    session.print(
         "  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;"
     )
 
@@ -128,7 +131,7 @@ def adopt(session: Session, *, yes: bool) -> None:
 
     _require_person(session)
     if url := unfollowed_address(session.root):
-        session.say(f"{prose(session.root)} leads to {prose(url)}.")
+        session.print(f"{prose(session.root)} leads to {prose(url)}.")
         _confirm(
             session, "Follow it from now on, and send your credentials there?", "adopt", yes=yes
         )
@@ -140,7 +143,7 @@ def adopt(session: Session, *, yes: bool) -> None:
     if holding.is_ours:
         raise Conflict(
             f"{session.root} is bound to this machine and you already",
-            way_out=next_command(session, "tasks"),
+            way_out=session.commands("tasks"),
         )
     _show(session, holding)
     _confirm(session, "Adopt it?", "adopt", yes=yes)
@@ -160,15 +163,16 @@ def accept(session: Session, *, yes: bool) -> None:
 
     _require_person(session)
     if is_shared(session.root):
-        session.desk.authorise_alone(session.principal, "accept")
+        decisions = session.open_decisions()
+        decisions.authorise_alone(session.principal(decisions), "accept")
     holding = holding_of(session.root)
     name = name_of(session.root)
     if not holding.is_ours:
-        raise Conflict(holding.why, way_out=next_command(session, "store", "adopt"))
+        raise Conflict(holding.why, way_out=session.commands("store", "adopt"))
     if holding.missing is None:
         raise Conflict(
             f"{name} lacks nothing that this machine has seen",
-            way_out=next_command(session, "tasks"),
+            way_out=session.commands("tasks"),
         )
     _show(session, holding)
     _confirm(session, "Go on with it as it is?", "accept", yes=yes)
@@ -188,12 +192,12 @@ def forget(session: Session, *, directories: tuple[str, ...], yes: bool) -> None
     """
     from adjourn.wiring.ownership import deleted_stores, forget_stores
 
-    _require_outside(session)
+    _require_outside()
     stores = deleted_stores(directories)
     if stores and not session.wants_json:
         for store in stores:
-            session.say(f"{prose(store.path)}: {store.fate.value}")
-        session.say(
+            session.print(f"{prose(store.path)}: {store.fate.value}")
+        session.print(
             "If you moved one of them, run `adjourn doctor --store DIR` where it is now, and it stays."
         )
     if stores:
@@ -209,11 +213,11 @@ def forget(session: Session, *, directories: tuple[str, ...], yes: bool) -> None
 
 def _require_person(session: Session) -> None:
     session.require_store()
-    _require_outside(session)
+    _require_outside()
 
 
-def _require_outside(session: Session) -> None:
-    if session.inside_run:
+def _require_outside() -> None:
+    if enclosing_run():
         raise NotAllowed(
             "inside a run nobody takes a store", way_out="do it from a terminal of your own"
         )
@@ -224,61 +228,54 @@ def _require_directory(session: Session) -> None:
         sentence = (
             f"{name_of(session.root)} is a database that machines share: it is bound by its logins"
         )
-        raise Misuse(sentence, way_out=next_command(session, "doctor"))
+        raise Misuse(sentence, way_out=session.commands("doctor"))
 
 
 def _show(session: Session, holding: "Holding") -> None:
     """Say what a store holds, what is missing, and which approved calls would be asked about."""
     if session.wants_json:
         return
-    session.say(prose(holding.why))
+    session.print(prose(holding.why))
     if holding.identity:
         made = stamp(holding.identity.made_at)
-        session.say(
+        session.print(
             f"Made by {prose(holding.identity.made_by)} at {made}, as the store itself says."
         )
     tasks = (
         ", ".join(f"{amount:,} {state}" for state, amount in sorted(holding.tasks.items()))
         or "none"
     )
-    session.say(f"Tasks: {tasks}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
+    session.print(f"Tasks: {tasks}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
     if holding.missing:
-        session.say(f"This machine has seen {holding.missing:,} events.")
-    session.say(
+        session.print(f"This machine has seen {holding.missing:,} events.")
+    session.print(
         f"Approved or running calls, which may have run already: {len(holding.approved):,}."
     )
     for call in holding.approved[:_MOST]:
-        session.say(
+        session.print(
             f"  task {call.task_id}, {call.state}, by {prose(call.approved_by or 'nobody')}:"
         )
-        session.say(
-            "\n".join(
-                call_block(session, call if sys.stdout.isatty() else session.redactor.call(call))
-            )
-        )
+        shown = call if sys.stdout.isatty() else session.open_redactor().call(call)
+        session.show(call_blocks(shown, cut=session.cut(call.task_id)))
     if len(holding.approved) > _MOST:
-        session.say(
-            f"  and {len(holding.approved) - _MOST:,} more: {next_command(session, 'tasks')}"
-        )
+        session.print(f"  and {len(holding.approved) - _MOST:,} more: {session.commands('tasks')}")
 
 
 def _confirm(session: Session, question: str, *words: str, yes: bool) -> None:
     """Take a yes to this command of `store` at a terminal, or --yes."""
     if yes:
         return
-    session.flush()
+    flush()
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        way_out = next_command(session, "store", *words, "--yes")
+        way_out = session.commands("store", *words, "--yes")
         raise Misuse("nobody is there to confirm it: nothing was changed", way_out=way_out)
     wait_for_silence()  # a yes that was typed before this was shown is no yes to it
     if not click.confirm(question, default=False) or is_pasted():
-        raise Misuse(
-            "it was not confirmed: nothing was changed", way_out=next_command(session, "tasks")
-        )
+        raise Misuse("it was not confirmed: nothing was changed", way_out=session.commands("tasks"))
 
 
 def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
-    doubts, inbox = taken.doubts, next_command(session, "inbox")
+    doubts, inbox = taken.doubts, session.commands("inbox")
     told = [f"{verb_done} {prose(name_of(session.root))}."]
     if doubts.uncertain:
         told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: {inbox}")
@@ -305,9 +302,9 @@ def _tasks(names: Sequence[str], one: str, many: str) -> str:
 
 def _tell(session: Session, document: Mapping[str, object], text: str) -> None:
     if session.wants_json:
-        session.document({"schema_version": 1, **document})
+        session.print_document({"schema_version": 1, **document})
     else:
-        session.say(text)
+        session.print(text)
 
 
 command.add_command(accept)

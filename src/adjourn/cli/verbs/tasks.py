@@ -9,8 +9,10 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import title
 from adjourn.core.text.when import ago, stamp
-from adjourn.views.call import GIST, short, table
-from adjourn.views.next_step import command as next_command
+from adjourn.views.block import BLANK, Table
+from adjourn.views.call import GIST, short
+from adjourn.views.commands import unattended_block
+from adjourn.wiring import find_unattended
 
 
 @verb("tasks")
@@ -32,14 +34,20 @@ from adjourn.views.next_step import command as next_command
 @click.option("--before", metavar="ID", help="Show those that are older than this one.")
 def command(session: Session, *, states: tuple[str, ...], limit: int, before: str | None) -> None:
     """List tasks, newest first."""
-    found = _found(session, tuple(TaskState(state) for state in states), limit, before)
+    decisions = session.open_decisions() if session.has_store else None
+    found: list[Task] = []
+    if decisions:
+        start = decisions.find(before).id if before else None
+        with decisions.store.read() as view:
+            wanted = tuple(TaskState(state) for state in states)
+            found = view.tasks(states=wanted, limit=limit, before=start)
     if session.wants_json:
-        session.document({"schema_version": 1, "tasks": [_document(task) for task in found]})
+        session.print_document({"schema_version": 1, "tasks": [_document(task) for task in found]})
         return
-    if not found:
-        session.say_nothing_found("No tasks.")
+    if not (decisions and found):
+        session.print_nothing_found("No tasks.")
         return
-    moment = session.now()
+    moment = decisions.now()
     rows = [
         (
             short(task.id),
@@ -50,28 +58,15 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         )
         for task in found
     ]
-    session.say(table(session, ("TASK", "STATE", "RUNS", "CHANGED", "WHAT"), rows, colour_by=1))
-    if any(task.state is TaskState.QUEUED for task in found):
-        from adjourn.cli.unattended import unattended_lines  # seldom needed
-
-        for line in unattended_lines(session, found, now=moment):
-            session.say(f"\n{line}")
+    head = ("TASK", "STATE", "RUNS", "CHANGED", "WHAT")
+    session.show([Table(head=head, rows=rows, state_column=1)])
+    if stuck := find_unattended(session.root, found, now=moment):
+        session.show([BLANK, unattended_block(stuck, session.commands)])
     if len(found) == limit:
         only = [word for state in states for word in ("--state", state)]
-        session.say(
-            f"\nolder: {next_command(session, 'tasks', *only, '--before', short(found[-1].id))}"
+        session.print(
+            f"\nolder: {session.commands('tasks', *only, '--before', short(found[-1].id))}"
         )
-
-
-def _found(
-    session: Session, states: tuple[TaskState, ...], limit: int, before: str | None
-) -> list[Task]:
-    if not session.has_store:
-        return []
-    desk = session.desk
-    start = desk.find(before).id if before else None
-    with desk.store.read() as view:
-        return view.tasks(states=states, limit=limit, before=start)
 
 
 def _document(task: Task) -> dict[str, object]:

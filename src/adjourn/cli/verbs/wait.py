@@ -7,14 +7,14 @@ import click
 from adjourn.cli.foreground import EXIT_CODES
 from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
+from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.supervision.manifest_file import project
 from adjourn.supervision.wait import wait_until
-from adjourn.views.next_step import command as command_line
-from adjourn.views.task import standing
+from adjourn.views.block import BLANK
+from adjourn.views.task import task_blocks
 
 _MOMENT = 2.0  # seconds that a detached supervisor may need to take its task
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
@@ -30,24 +30,29 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
 
     Exit 10 if any needs one, else 1 if any failed, else 0.
     """
-    controller = session.controller
+    controller = session.open_controller()
     deadline = None if timeout is None else time.monotonic() + timeout
     found = [controller.find(text) for text in tasks]
-    ended = [_ended(session, task, deadline) for task in found]
+    ended = [_wait_for_end(session, controller, task, deadline) for task in found]
     scenes = [controller.scene(task.id) for task in ended]
     # Its supervisor may not have come to that yet
-    documents = [project(session, scene) for scene in scenes]
+    documents = [session.write_manifest(scene) for scene in scenes]
     if session.wants_json:
-        session.document(
+        session.print_document(
             documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents}
         )
     else:
-        session.say("\n\n".join(standing(session, scene, now=session.now()) for scene in scenes))
-    return _verdict([EXIT_CODES[task.state] for task in ended])
+        for number, scene in enumerate(scenes):
+            cut = session.cut(scene.task.id)
+            blocks = task_blocks(scene, session.commands, now=controller.now(), cut=cut)
+            session.show([BLANK, *blocks] if number else blocks)
+    codes = [EXIT_CODES[task.state] for task in ended]
+    return next((code for code in (exits.PAUSED, exits.FAILED) if code in codes), exits.COMPLETED)
 
 
-def _ended(session: Session, task: Task, deadline: float | None) -> Task:
-    controller = session.controller
+def _wait_for_end(
+    session: Session, controller: Controller, task: Task, deadline: float | None
+) -> Task:
     timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
 
     def look() -> None:
@@ -56,9 +61,10 @@ def _ended(session: Session, task: Task, deadline: float | None) -> Task:
     if not session.wants_json and timeout is None:
         task = wait_until(controller, task.id, _has_begun, look=look, timeout=_MOMENT)
         if task.state is TaskState.QUEUED:
-            start = command_line(session, "resume", task.id)
+            start = session.commands("resume", task.id)
             session.warn(
-                f"adjourn: task {task.id} is queued, and nobody has taken it; it starts with: {start}"
+                f"adjourn: task {task.id} is queued, and nobody has taken it; it starts with:"
+                f" {start}"
             )
     ended = wait_until(controller, task.id, _is_settled, look=look, timeout=timeout)
     if not _is_settled(ended):
@@ -74,7 +80,3 @@ def _has_begun(task: Task) -> bool:
 
 def _is_settled(task: Task) -> bool:
     return task.state not in _UNDER_WAY
-
-
-def _verdict(codes: list[int]) -> int:
-    return next((code for code in (exits.PAUSED, exits.FAILED) if code in codes), exits.COMPLETED)

@@ -1,10 +1,7 @@
 """adjourn worker: take ready tasks and run them."""
 
 import os
-import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import closing
 
 import click
 import msgspec
@@ -12,23 +9,17 @@ import msgspec
 from adjourn.cli.foreground import require_redaction
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import StatusLine
-from adjourn.controller.controller import Controller
-from adjourn.core.documents import plain_json
-from adjourn.core.errors import NotAllowed, StoreProblem
-from adjourn.core.task import DEFAULT_POOL, Task
-from adjourn.core.text.render import prose
+from adjourn.cli.verbs._worker_log import WorkerLog
+from adjourn.core.errors import NotAllowed
+from adjourn.core.task import DEFAULT_POOL
 from adjourn.core.text.when import ago, stamp
 from adjourn.settings.supervision import read_settings
 from adjourn.system.signals import deferred_signals
-from adjourn.views.call import table
-from adjourn.views.next_step import command as next_command
-from adjourn.wiring import living, now
-from adjourn.wiring.notifications import HURRIED, LAST_ROUND, Messenger
+from adjourn.views.block import Table
+from adjourn.wiring import enclosing_run, living
+from adjourn.wiring.notifications import HURRIED, LAST_ROUND, NotifyProcess
 from adjourn.wiring.supervisor import open_worker
 
-_MANY = 100  # tasks that are counted; of more it says only that there are more
-_BETWEEN_COUNTS = 0.25  # seconds
 _HEADINGS = {
     "name": "WORKER",
     "pid": "PID",
@@ -77,8 +68,8 @@ def command(
     supervision.yaml).
     """
     if status:
-        return _say_status(session)
-    if session.inside_run:
+        return _print_status(session)
+    if enclosing_run():
         raise NotAllowed(
             "a worker inside a run would end with it, and all it runs",
             way_out="start it from a terminal of your own",
@@ -87,22 +78,18 @@ def command(
     settings = read_settings(session.root)
     if max_active:
         settings = msgspec.structs.replace(settings, max_active=max_active)
-    with deferred_signals() as signals, speaking(session, as_json=log_format == "json") as voice:
-        messenger = Messenger(session.root, log=voice.log, log_format=log_format)
-
-        def look(controller: Controller, active: int) -> None:
-            messenger.look()
-            voice.tell(controller, active=active, most=settings.max_active, pool=pool)
-
-        supervisor, worker = open_worker(
+    log = WorkerLog(session, as_json=log_format == "json")
+    with deferred_signals() as signals, closing(log.status):
+        sender = NotifyProcess(session.root, log=log.log, log_format=log_format)
+        controller, supervisor, worker = open_worker(
             session.root,
             settings,
             pool=pool,
-            log=voice.log,
-            on_settled=_projected(session),
-            on_look=look,
+            log=log.log,
+            commands=session.commands,
+            redactor=session.open_redactor(),
         )
-        voice.log(
+        log.log(
             "worker_started",
             name=supervisor.name,
             pool=pool,
@@ -110,128 +97,44 @@ def command(
             pid=os.getpid(),
         )
         try:
-            worker.work(signals, once=once)
+            for active in worker.work(signals, once=once):
+                sender.start_if_needed()
+                log.show_status(controller, active=active, most=settings.max_active, pool=pool)
         finally:
-            messenger.close(within=HURRIED if signals.count() else LAST_ROUND)
-            voice.log("worker_stopped", name=supervisor.name)
+            sender.close(within=HURRIED if signals.count() else LAST_ROUND)
+            log.log("worker_stopped", name=supervisor.name)
             supervisor.close()
     return 0
 
 
-def _projected(session: Session) -> Any:
-    from adjourn.supervision.manifest_file import project
-
-    def settled(controller: Controller, task: Task) -> None:
-        project(session, controller.scene(task.id))
-
-    return settled
-
-
-@contextmanager
-def speaking(session: Session, *, as_json: bool) -> Generator["Voice", None, None]:
-    """Have a voice for a while; on a terminal it ends without a trace of its last line."""
-    voice = Voice(session, as_json=as_json)
-    try:
-        yield voice
-    finally:
-        voice.line.remove()
-
-
-class Voice:
-    """What a worker says: a line for each thing that happens, and on a terminal one more that tells how it stands."""
-
-    def __init__(self, session: Session, *, as_json: bool) -> None:
-        self._session = session
-        self._as_json = as_json
-        self.line = StatusLine(is_wanted=not (as_json or session.verbose))  # others speak then, too
-        self._last = ""
-        self._counted = (0, 0)
-        self._count_again_at = 0.0
-        self._next = "Ctrl+C drains"
-
-    def log(self, event: str, **facts: object) -> None:
-        """Say one thing."""
-        moment = stamp(now())
-        clean = self._session.redactor.document(facts)
-        if self._as_json:
-            line = plain_json(msgspec.json.encode({"at": moment, "event": event, **clean}).decode())
-        else:
-            line = " ".join(
-                [
-                    moment,
-                    event.replace("_", " "),
-                    *(f"{name}={prose(str(fact))}" for name, fact in clean.items()),
-                ]
-            )
-        self._last = f"{event.replace('_', ' ')} {moment[11:19]}"
-        if event == "draining":
-            self._next = "Ctrl+C again kills"
-        if self.line.is_there:
-            self.line.say(line)
-        else:
-            self._session.warn(line)
-
-    def tell(self, controller: Controller, *, active: int, most: int, pool: str) -> None:
-        """Rewrite the last line if there is something new."""
-        if not self.line.is_there:
-            return
-        # Counting must not hold up what is to be started
-        if not active or time.monotonic() >= self._count_again_at:
-            self._count_again_at = time.monotonic() + _BETWEEN_COUNTS
-            with suppress(StoreProblem):
-                self._counted = _counted(controller, pool)
-        queued, asks = self._counted
-        ready = f"{queued}{'+' if queued == _MANY else ''} queued"
-        waiting = f"{asks} {'ask waits' if asks == 1 else 'asks wait'}{' (adjourn inbox)' if asks else ''}"
-        self.line.show(
-            f"{active} of {most} active, {ready}, {waiting}; {self._last}  ({self._next})"
-        )
-
-
-def _counted(controller: Controller, pool: str) -> tuple[int, int]:
-    with controller.store.read() as view:
-        return len(view.queued(pool=pool, limit=_MANY)), view.count_open_asks()
-
-
-def _say_status(session: Session) -> int:
-    workers = _workers(session)
+def _print_status(session: Session) -> int:
+    workers: list[dict[str, object]] = []
+    if session.has_store:
+        controller = session.open_controller()
+        with controller.store.read() as view:
+            supervisors = [view.run(task.id, task.runs).supervisor for task in view.running()]
+        moment = controller.now()
+        workers = [
+            {
+                "name": name,
+                "pid": about.pid,
+                "pool": about.pool,
+                "active": supervisors.count(name),
+                "max_active": about.max_active,
+                **({"host": about.host} if about.host else {}),
+                "since": stamp(about.started_at)
+                if session.wants_json
+                else ago(about.started_at, now=moment),
+            }
+            for name, about in living(session.root).items()
+            if about.pool
+        ]
     if session.wants_json:
-        session.document({"schema_version": 1, "workers": workers})
-        return 0
-    if not workers:
-        session.say(f"No worker is alive here. Start one with: {next_command(session, 'worker')}")
-        return 0
-    keys = [
-        "name",
-        "pid",
-        "pool",
-        "active",
-        "max_active",
-        "since",
-        *(["host"] if "host" in workers[0] else []),
-    ]
-    rows = [[str(worker[key]) for key in keys] for worker in workers]
-    session.say(table(session, tuple(_HEADINGS[key] for key in keys), rows))
+        session.print_document({"schema_version": 1, "workers": workers})
+    elif workers:
+        keys = [key for key in _HEADINGS if key in workers[0]]
+        rows = [[str(worker[key]) for key in keys] for worker in workers]
+        session.show([Table(head=[_HEADINGS[key] for key in keys], rows=rows)])
+    else:
+        session.print(f"No worker is alive here. Start one with: {session.commands('worker')}")
     return 0
-
-
-def _workers(session: Session) -> list[dict[str, object]]:
-    if not session.has_store:
-        return []
-    with session.controller.store.read() as view:
-        supervisors = [view.run(task.id, task.runs).supervisor for task in view.running()]
-    return [
-        {
-            "name": name,
-            "pid": about.pid,
-            "pool": about.pool,
-            "active": supervisors.count(name),
-            "max_active": about.max_active,
-            **({"host": about.host} if about.host else {}),
-            "since": stamp(about.started_at)
-            if session.wants_json
-            else ago(about.started_at, now=session.now()),
-        }
-        for name, about in living(session.root).items()
-        if about.pool
-    ]

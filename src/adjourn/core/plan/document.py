@@ -35,7 +35,7 @@ class PlanDoc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_doc(progress: Progress, *, hint: str, hints: dict[str, str]) -> PlanDoc:
-    """Describe a plan; `hint` is the command that goes on with it, `hints` those that go on with single tasks."""
+    """Describe a plan; `hint` is the command that resumes it, `hints` those for single tasks."""
     plan = progress.plan
     tasks = tuple(
         _task(stand, hints.get(stand.task.id) if stand.task else None) for stand in progress.stands

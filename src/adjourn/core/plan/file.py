@@ -1,12 +1,12 @@
 """What a plan's file may say, and where it says something else."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from adjourn.core.plan.plan import RUNNERS, Item
+from adjourn.core.plan.plan import Item
 from adjourn.core.text.toml import (
     NotToml,
     Path,
@@ -23,28 +23,46 @@ from adjourn.core.text.toml import (
 MOST_TASKS = 1_000
 _MOST_PROBLEMS = 100
 _LONGEST_GRACE = 3600
-_ANY_RUNNER = ", ".join(f'"{name}"' for name in RUNNERS)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 PLAN_KEYS = {
-    "workspace": "Where its tasks run, as a path relative to the plan's file. Without it, the directory of that file.",
+    "workspace": (
+        "Where its tasks run, as a path relative to the plan's file. Without it, the "
+        "directory of that file."
+    ),
     "review": "`true`: stop after each task, for a person to look at what it did.",
     "pause_on_approval": "`true`: no command starts before the policy or a person has let it.",
-    "task": "The tasks, each a table `[[task]]`. Of those that are ready, the one that stands first is started first.",
+    "task": (
+        "The tasks, each a table `[[task]]`. Of those that are ready, the one that stands "
+        "first is started first."
+    ),
 }
 TASK_KEYS = {
     "id": "Its name in the plan: letters, digits, `.`, `-`, `_`.",
     "command": 'What the runner `command` runs, word by word: `["make", "all"]`.',
     "prompt": "What an agent is told.",
-    "runner": 'Who does it: `"command"`, `"agent"`, `"claude"` or `"codex"`. Without it, `command` where there is '
-    "a `command`, else `agent`.",
-    "options": 'Settings of an agent\'s runner, as `--option` of `run` takes them: `{ model = "…" }`.',
+    "runner": "Who does it: {runners}. Without it, `{command}` where there is a `command`, else "
+    "`{agent}`.",
+    "options": (
+        'Settings of an agent\'s runner, as `--option` of `run` takes them: `{ model = "…" }`.'
+    ),
     "needs": 'The ids of the tasks that must have succeeded before it starts: `["build"]`.',
     "review": "As above, for this task alone.",
     "pause_on_approval": "As above, for this task alone.",
-    "grace": "How many seconds it may take to leave when it is interrupted, before it is killed. Without it, 5.",
+    "grace": (
+        "How many seconds it may take to leave when it is interrupted, before it is killed. "
+        "Without it, 5."
+    ),
 }
-"""What each key means, for the reference."""
+"""What each key means, for the reference, which puts in the names of the runners."""
+
+
+class Runners(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of all runners, of the one that runs commands, and of the one for mere prompts."""
+
+    names: Sequence[str]
+    command: str
+    agent: str
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,20 +73,21 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def read_plan(text: str, *, source: str) -> Content:
-    """Read a plan; all that is wrong with it is told with line and column."""
+def read_plan(text: str, *, source: str, runners: Runners) -> Content:
+    """Read a plan; what is wrong with it is in the problems, with line and column."""
     try:
         tables = tables_of(text, source=source)
     except NotToml as wrong:
         return Content(problems=(wrong.problem,))
-    return _Reader(text, tables, source=source).content()
+    return _Reader(text, tables, source=source, runners=runners).content()
 
 
 class _Reader:
     """Reads the tables of one file, and gathers what is wrong."""
 
-    def __init__(self, text: str, tables: dict[str, Any], *, source: str) -> None:
+    def __init__(self, text: str, tables: dict[str, Any], *, source: str, runners: Runners) -> None:
         self._tables = tables
+        self._runners = runners
         self._source = source
         self._places = Places(text)
         self._problems: list[Problem] = []
@@ -143,13 +162,15 @@ class _Reader:
 
     def _runner(self, path: Path, table: dict[str, Any]) -> str:
         """Return who does it; a command has words, and everybody else is told what to do."""
-        runner: Any = table.get("runner", "command" if "command" in table else "agent")
-        if not isinstance(runner, str) or runner not in RUNNERS:
-            self._wrong_value((*path, "runner"), f"`runner` must be one of {_ANY_RUNNER}")
-            return "command"
-        wanted, others = (
-            ("command", ("prompt", "options")) if runner == "command" else ("prompt", ("command",))
-        )
+        known = self._runners
+        runner: Any = table.get("runner", known.command if "command" in table else known.agent)
+        if not isinstance(runner, str) or runner not in known.names:
+            names = ", ".join(f'"{name}"' for name in known.names)
+            self._wrong_value((*path, "runner"), f"`runner` must be one of {names}")
+            return known.command
+        wanted, others = "prompt", ["command"]
+        if runner == known.command:
+            wanted, others = "command", ["prompt", "options"]
         strays = [other for other in others if other in table]
         for other in strays:
             self._wrong(

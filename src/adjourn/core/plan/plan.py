@@ -11,7 +11,6 @@ from adjourn.core.digest import sha256
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 
-RUNNERS = ("command", "agent", "claude", "codex")
 # And the digest of a path: under this name the store keeps what was begun of a plan
 PLAN_OF = "plan:"
 
@@ -21,7 +20,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     line: int
-    runner: str = "command"
+    runner: str
     command: tuple[str, ...] = ()
     prompt: str | None = None
     options: dict[str, str] = {}
@@ -135,7 +134,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next(self) -> Stand | None:
-        """What to do now: what runs already, else the first that can start, unless a person is to be heard first."""
+        """What to do now: what runs, else the first that can start; None if a person is first."""
         if any(stand.holds_the_plan for stand in self.stands):
             return None
         running = [stand for stand in self.stands if stand.state is ItemState.RUNNING]

@@ -40,6 +40,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     rules: int
 
 
+class Origin(msgspec.Struct, frozen=True):
+    """A file that may hold rules."""
+
+    path: str
+    is_project: bool
+
+
 class Include(msgspec.Struct, frozen=True, kw_only=True):
     """Another file that a file names, and where it does."""
 

@@ -11,14 +11,16 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from adjourn.core.agent.calls import Report
 from adjourn.core.ask import Ask
 from adjourn.core.call import Bytes, Call, Json, arguments_of, canonical, exact
 from adjourn.core.errors import Misuse
 from adjourn.core.scene import Scene
-from adjourn.core.task import Task
+from adjourn.core.task import Run, Task
 
 LONGEST_PATTERN = 300
 Value = TypeVar("Value")
+HasMessage = TypeVar("HasMessage", Task, Run, Report)
 
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
 _RENDERED_MARK = re.compile(r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}")
@@ -197,6 +199,8 @@ class Redactor:
         return msgspec.structs.replace(
             scene,
             task=self.task(scene.task),
+            run=self._with_message(scene.run) if scene.run else None,
+            report=self._with_message(scene.report) if scene.report else None,
             asks=tuple(self.ask(ask) for ask in scene.asks),
             calls={number: self.call(call) for number, call in scene.calls.items()},
             replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
@@ -209,8 +213,12 @@ class Redactor:
 
     def task(self, task: Task) -> Task:
         """Return a task as it may leave the store."""
-        spec = msgspec.structs.replace(task.spec, argv=tuple(self.words(task.spec.argv)))
-        return msgspec.structs.replace(task, spec=spec, message=self._optional(task.message))
+        spec = msgspec.structs.replace(
+            task.spec,
+            argv=tuple(self.words(task.spec.argv)),
+            prompt=self._optional(task.spec.prompt),
+        )
+        return self._with_message(msgspec.structs.replace(task, spec=spec))
 
     def ask(self, ask: Ask) -> Ask:
         """Return an ask as it may leave the store."""
@@ -231,6 +239,9 @@ class Redactor:
     def body(self, tool: str, body: bytes) -> bytes:
         """Return the bytes of a call as they may leave the store."""
         return canonical({"arguments": self.value(arguments_of(body)), "tool": tool})
+
+    def _with_message(self, value: HasMessage) -> HasMessage:
+        return msgspec.structs.replace(value, message=self._optional(value.message))
 
     def _optional(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)

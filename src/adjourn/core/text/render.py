@@ -12,7 +12,6 @@ from adjourn.core.task import Spec
 # Begins with letters, so that a bidirectional terminal keeps it on the left whatever follows
 AGENT_MARK = "agent │ "
 MORE_MARK = "more │ "  # begins every row that continues the one above
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # ours: in text of others an escape is spelled out
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,29 +151,25 @@ def wrap(text: str, *, columns: int) -> str:
     """
     lines = text.split("\n")
     return "\n".join(
-        line if width(line) <= columns else f"\n{MORE_MARK}".join(_fitting_rows(line, columns))
+        line if width(line) <= columns else f"\n{MORE_MARK}".join(fitting_rows(line, columns))
         for line in lines
     )
 
 
-def _fitting_rows(line: str, columns: int) -> Iterator[str]:
+def fitting_rows(line: str, columns: int) -> Iterator[str]:
     """Yield the rows of a line; the first has all columns, the others leave room for the mark."""
-    start = used = at = 0
+    start = used = 0
     room = max(columns, 1)
-    while at < len(line):
-        if line[at] == "\x1b" and (colour := _COLOUR.match(line, at)):
-            at = colour.end()
-            continue
-        cells = _cells(line[at])
+    for at, char in enumerate(line):
+        cells = _cells(char)
         if used and used + cells > room:
             # Break after a space, unless that would leave the row half empty.
             space = line.rfind(" ", start + (at - start) // 2, at)
             end = space + 1 if space >= 0 else at
             yield line[start:end]
-            start, used = end, width(_COLOUR.sub("", line[end:at]))
+            start, used = end, width(line[end:at])
             room = max(columns - len(MORE_MARK), 1)
         used += cells
-        at += 1
     yield line[start:]
 
 

@@ -3,12 +3,12 @@
 Put before the policy together, and carried out together or not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from adjourn.core.agent.calls import CallResult, Held, Proposed
+from adjourn.core.agent.calls import Held, Proposed
 from adjourn.core.agent.transcript import Assistant, ToolCall, ToolResult
 from adjourn.core.ask import Ask, Question
 from adjourn.core.call import arguments_of, tool_body
@@ -36,9 +36,17 @@ class Batch:
         self._toolbox = toolbox
         self._answer = answer
         self._unmade: dict[str, str] = {}
-        self._held = self._found() or self._propose()
+        # What was proposed before this process began, or else all of it now, in one moment
+        if found := drive.batch():
+            kept = drive.document(UNMADE)
+            self._unmade = msgspec.json.decode(kept, type=dict[str, str]) if kept else {}
+            self._held = self._named(found)
+        else:
+            self._held = self._propose()
         self._asked = {
-            call.id: self._question(call) for call in answer.tool_calls if self._is_question(call)
+            call.id: self._question(call)
+            for call in answer.tool_calls
+            if call.name == ASK.name and call.id not in self._unmade
         }
 
     @property
@@ -50,13 +58,6 @@ class Batch:
         )
 
     # --- before the policy ------------------------------------------------------------------------
-
-    def _found(self) -> dict[str, Held]:
-        """Return the calls that were proposed before this process began."""
-        held = self._drive.batch()
-        if held:
-            self._unmade = _decoded(self._drive.document(UNMADE))
-        return self._named(held)
 
     def _named(self, held: Sequence[Held]) -> dict[str, Held]:
         return dict(zip((call.id for call in self._made()), held, strict=True)) if held else {}
@@ -70,39 +71,31 @@ class Batch:
         ]
 
     def _propose(self) -> dict[str, Held]:
-        """Propose the whole batch, in one moment.
-
-        What cannot be made at all is not put before anybody.
-        """
-        proposed = [each for call in self._answer.tool_calls if (each := self._proposal(call))]
+        """Propose the whole batch. What cannot be made at all is not put before anybody."""
+        proposed: list[Proposed] = []
+        for call in self._answer.tool_calls:
+            try:
+                tool, arguments = self._toolbox.prepared(call)
+                body = tool_body(tool.name, arguments)
+            except (ToolFailed, Misuse) as error:
+                self._unmade[call.id] = str(error)
+                continue
+            if tool.name not in OWN:
+                proposed.append(
+                    Proposed(
+                        tool=tool.name,
+                        body=body,
+                        label=call.id,
+                        words=self._answer.text or None,
+                        read_only=tool.read_only,
+                        editable=msgspec.json.encode(tool.schema) if tool.is_checked else None,
+                    )
+                )
         if not proposed:
             return {}
         if self._unmade:
             self._drive.keep(UNMADE, msgspec.json.encode(self._unmade))
         return self._named(self._drive.propose(proposed))
-
-    def _proposal(self, call: ToolCall) -> Proposed | None:
-        try:
-            tool, arguments = self._toolbox.prepared(call)
-            body = tool_body(tool.name, arguments)
-        except (ToolFailed, Misuse) as error:
-            self._unmade[call.id] = str(error)
-            return None
-        if tool.name in OWN:
-            return None
-        schema = msgspec.json.encode(tool.schema) if tool.is_checked else None
-        words = self._answer.text or None
-        return Proposed(
-            tool=tool.name,
-            body=body,
-            label=call.id,
-            words=words,
-            read_only=tool.read_only,
-            editable=schema,
-        )
-
-    def _is_question(self, call: ToolCall) -> bool:
-        return call.name == ASK.name and call.id not in self._unmade
 
     def _question(self, call: ToolCall) -> Ask:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
@@ -133,57 +126,41 @@ class Batch:
             return False, str(error)
 
     def results(self) -> list[ToolResult]:
-        """Return what came of all calls, in their order, in the words that the model gets."""
-        return [self._result(call) for call in self._answer.tool_calls]
-
-    def _result(self, call: ToolCall) -> ToolResult:
-        ok, words = self._outcome(call)
-        limit = self._toolbox.place.limit
-        return ToolResult(
-            tool_call_id=call.id,
-            name=call.name,
-            text=capped(words, limit, of="the result"),
-            failed=not ok,
-        )
+        """Return what came of all calls, in their order, as the model is told."""
+        limit, results = self._toolbox.place.limit, list[ToolResult]()
+        for call in self._answer.tool_calls:
+            ok, words = self._outcome(call)
+            text = capped(words, limit, of="the result")
+            results.append(
+                ToolResult(tool_call_id=call.id, name=call.name, text=text, failed=not ok)
+            )
+        return results
 
     def _outcome(self, call: ToolCall) -> Outcome:
         if call.id in self._unmade:
             return False, self._unmade[call.id]
         if call.id in self._asked:
-            return _answered(self._asked[call.id])
+            ask = self._asked[call.id]
+            is_answered = ask.state is AskState.ANSWERED
+            return is_answered, (ask.reply or "") if is_answered else "nobody answered"
         if call.name in OWN:
             return True, "done"
         return self._looked[call.id] if call.id in self._looked else _came_of(self._held[call.id])
 
 
-def _decoded(body: bytes | None) -> dict[str, str]:
-    return msgspec.json.decode(body, type=dict[str, str]) if body else {}
-
-
-def _answered(ask: Ask) -> Outcome:
-    is_answered = ask.state is AskState.ANSWERED
-    return is_answered, (ask.reply or "") if is_answered else "nobody answered"
-
-
 def _came_of(held: Held) -> Outcome:
-    """Say what came of a call that was let through, or turned down."""
+    """Return what came of a call that was let through, or turned down."""
     if held.call is None or held.call.state in _TURNED_DOWN:
         return False, held.rejection
-    if held.result is None:
+    result = held.result
+    if result is None:
         return False, _INTERRUPTED
-    return held.result.ok, _replaced(held) + _words(held.result)
 
-
-def _replaced(held: Held) -> str:
-    """Tell the model when a person had another call made in the place of its own."""
-    if held.original is None or held.call is None:
-        return ""
-    arguments: Mapping[str, object] = arguments_of(held.call.body)
-    made = msgspec.json.encode(arguments).decode()
-    return f"A reviewer replaced the arguments of this call. What was carried out is: {made}\n"
-
-
-def _words(result: CallResult) -> str:
+    replaced = ""
+    if held.original is not None:
+        made = msgspec.json.encode(arguments_of(held.call.body)).decode()
+        replaced = "A reviewer replaced the arguments of this call. "
+        replaced += f"What was carried out is: {made}\n"
     ends = {
         "exit code": result.exit_code or None,
         "signal": result.signal,
@@ -192,4 +169,5 @@ def _words(result: CallResult) -> str:
     }
     told = "; ".join(f"{name} {value}" for name, value in ends.items() if value is not None)
     output = result.output.rstrip("\n")
-    return f"{output}\n[{told}]".lstrip("\n") if told else output or "[no output]"
+    words = f"{output}\n[{told}]".lstrip("\n") if told else output or "[no output]"
+    return result.ok, replaced + words

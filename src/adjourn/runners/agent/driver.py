@@ -13,11 +13,13 @@ from adjourn.core.call import Call, arguments_of
 from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
+from adjourn.ports.runner import Host
 from adjourn.runners.agent import options as setups
 from adjourn.runners.agent.interrupt import Interrupted, Stop
 from adjourn.runners.agent.loop import Agent
+from adjourn.runners.agent.model_errors import ModelGaveUp
 from adjourn.runners.agent.options import FINISH, Setup
-from adjourn.runners.agent.retry import Asking, ModelGaveUp
+from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools import plugins
 from adjourn.runners.agent.tools.tool import ToolFailed
 from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
@@ -26,23 +28,42 @@ from adjourn.runners.driver import FOR_NOW, INTERRUPTED
 TOOLS = "tools"  # names the document with the tools that others bring
 
 
-def drive_agent(drive: Drive) -> int:
-    """Go on with the agent of a run until it leaves, and return its exit code."""
-    stop = Stop()
-    stop.heed()
-    drive.session(drive.task.session_id, resumable=True)
-    try:
-        return _driven(drive, stop)
-    except Interrupted:
-        return INTERRUPTED
-    except StoreProblem:
-        raise
-    except AdjournError as error:
-        _say(2, f"{error.why}\n")
-        # Where a person is at hand, what the model's server does is no reason to fail: the task can
-        # go on from here.
-        is_for_now = isinstance(error, ModelGaveUp) and drive.task.spec.pause_on_approval
-        return FOR_NOW if is_for_now else exits.FAILED
+class BuiltInAgent:
+    """Our own agent. Its conversation is in the store, so a start and a resume are the same."""
+
+    def __init__(self, drive: Drive, host: Host) -> None:
+        del host
+        self._drive = drive
+        self._stop = Stop()
+
+    def start(self) -> int:
+        """Go on with the agent until it leaves, and return its exit code."""
+        drive = self._drive
+        drive.session(drive.task.session_id, resumable=True)
+        try:
+            return _driven(drive, self._stop)
+        except Interrupted:
+            return INTERRUPTED
+        except StoreProblem:
+            raise
+        except AdjournError as error:
+            _say(2, f"{error.why}\n")
+            # Where a person is at hand, what the model's server does is no reason to fail: the task
+            # can go on from here.
+            is_for_now = isinstance(error, ModelGaveUp) and drive.task.spec.pause_on_approval
+            return FOR_NOW if is_for_now else exits.FAILED
+
+    def resume(self, ref: str) -> int:
+        """Go on with the conversation that the store has."""
+        del ref
+        return self.start()
+
+    def interrupt(self) -> None:
+        """Stop after the step, or at once where nothing is lost by that."""
+        self._stop.request()
+
+    def kill(self) -> None:
+        """Do nothing: all that the agent has started runs in shims of its own."""
 
 
 def _driven(drive: Drive, stop: Stop) -> int:
@@ -78,7 +99,7 @@ def _tools(drive: Drive, setup: Setup) -> bytes:
 
 
 def carry_out(task: Task, call: Call, *, tools: bytes | None, directories: Sequence[str]) -> int:
-    """Carry out one call that was let through, say what came of it on stdout, and return how it went."""
+    """Carry out one call that was let through, print its result, and return the exit code."""
     box = _toolbox(task, _setup(task), tools or b"[]", directories)
     try:
         words, code = box.carry_out(call.tool, dict(arguments_of(call.body))), exits.COMPLETED
@@ -100,9 +121,9 @@ def _toolbox(task: Task, setup: Setup, kept: bytes, directories: Sequence[str]) 
     )
 
 
-def _asking(setup: Setup, task: Task) -> Asking:
+def _asking(setup: Setup, task: Task) -> RetryingModel:
     instructions = setup.instructions + (FINISH if task.spec.pause_on_approval else "")
-    return Asking(
+    return RetryingModel(
         setup,
         instructions,
         hear=lambda words: _say(1, words),

@@ -3,10 +3,8 @@
 After the step, or at once where nothing is lost by that.
 """
 
-import signal
 from collections.abc import Generator
 from contextlib import contextmanager
-from types import FrameType
 
 
 class Interrupted(BaseException):
@@ -20,11 +18,8 @@ class Stop:
         self.wanted = False
         self._may_break_off = False
 
-    def heed(self) -> None:
-        """Stop when an interrupt comes, instead of dying of it."""
-        signal.signal(signal.SIGINT, self._told)
-
-    def _told(self, _number: int, _frame: FrameType | None) -> None:
+    def request(self) -> None:
+        """Ask the agent to stop; in a signal handler, this breaks off what is only waited for."""
         self.wanted = True
         if self._may_break_off:
             raise Interrupted

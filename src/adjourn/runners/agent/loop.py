@@ -15,8 +15,8 @@ from adjourn.ports.drive import Drive
 from adjourn.runners.agent.calls import Batch
 from adjourn.runners.agent.conversation import Conversation
 from adjourn.runners.agent.interrupt import Interrupted, Stop
+from adjourn.runners.agent.model_errors import ModelGaveUp
 from adjourn.runners.agent.options import OnText, Setup
-from adjourn.runners.agent.retry import ModelGaveUp
 from adjourn.runners.agent.tools.tool import Tool
 from adjourn.runners.agent.tools.toolbox import Toolbox
 from adjourn.runners.driver import INTERRUPTED
@@ -40,32 +40,28 @@ class Agent:
 
     def run(self) -> int:
         """Take steps until one of them ends the run, and return its exit code."""
-        self._conversation.hear(self._drive.feedback)
+        conversation = self._conversation
+        conversation.hear(self._drive.feedback)
+        code: int | None = None
         try:
-            code = self._steps()
-        except (AdjournError, Interrupted) as error:
-            self._drive.report(
-                self._report(
-                    error.why if isinstance(error, AdjournError) else self._conversation.words
-                )
-            )
+            while code is None:
+                code = self._step()
+                if code is None and self._stop.wanted:
+                    code = INTERRUPTED
+        except AdjournError as error:
+            self._report(error.why)
             raise
-        words = (
-            self._conversation.final_words if code == exits.COMPLETED else self._conversation.words
-        )
-        self._drive.report(self._report(words))
+        except Interrupted:
+            self._report(conversation.words)
+            raise
+        is_done = code == exits.COMPLETED
+        self._report(conversation.final_words if is_done else conversation.words)
         return code
 
     @property
     def farewell(self) -> str | None:
         """What the model says of its work that is done."""
         return self._conversation.farewell
-
-    def _steps(self) -> int:
-        while (code := self._step()) is None:
-            if self._stop.wanted:
-                return INTERRUPTED
-        return code
 
     def _step(self) -> int | None:
         match self._conversation.last:
@@ -82,19 +78,16 @@ class Agent:
         return None
 
     def _ask_the_model(self) -> None:
-        """Have the model answer, and write that down before anything acts on it."""
-        self._require_room()
+        """Have the model answer, and keep the answer before anything acts on it."""
+        steps, used = self._conversation.tally.steps, self._conversation.tally.usage
+        tokens, most = used.input + used.output, self._setup.max_tokens
+        if steps >= self._setup.max_steps:
+            raise ModelGaveUp(f"it took {steps} steps, and --max-steps allows no more")
+        if most is not None and tokens >= most:
+            raise ModelGaveUp(f"it used {tokens} tokens, and it may use {most}")
         with self._stop.at_once():
             answer = self._query(self._conversation.messages, self._toolbox.tools)
         self._conversation.append(with_unique_ids(answer, self._conversation.tally.names))
-
-    def _require_room(self) -> None:
-        steps, used = self._conversation.tally.steps, self._conversation.tally.usage
-        tokens = used.input + used.output
-        if steps >= self._setup.max_steps:
-            raise ModelGaveUp(f"it took {steps} steps, and --max-steps allows no more")
-        if self._setup.max_tokens is not None and tokens >= self._setup.max_tokens:
-            raise ModelGaveUp(f"it used {tokens} tokens, and it may use {self._setup.max_tokens}")
 
     def _listen(self, answer: Assistant) -> int | None:
         """Take words without a call for a question, or for the end."""
@@ -107,7 +100,7 @@ class Agent:
         return None
 
     def _act(self, answer: Assistant) -> int | None:
-        """Have the calls of an answer judged, all of them, and then carried out, or leave until a person has decided."""
+        """Have all calls of an answer judged and carried out, or leave for a person to decide."""
         batch = Batch(self._drive, self._toolbox, answer)
         if batch.needs_a_person:
             return exits.PAUSED
@@ -118,13 +111,15 @@ class Agent:
         self._conversation.conclude(batch.results())
         return None
 
-    def _report(self, words: str) -> Report:
+    def _report(self, message: str) -> None:
         spent = self._conversation.usage_of_run
-        return Report(
-            message=words,
-            steps=self._conversation.tally.steps,
-            input_tokens=spent.input,
-            output_tokens=spent.output,
-            cost=spent.cost,
-            task=self._conversation.usage_of_task,
+        self._drive.report(
+            Report(
+                message=message,
+                steps=self._conversation.tally.steps,
+                input_tokens=spent.input,
+                output_tokens=spent.output,
+                cost=spent.cost,
+                task=self._conversation.usage_of_task,
+            )
         )

@@ -37,12 +37,11 @@ from adjourn.core.agent.transcript import (
     Message,
     Thinking,
     ToolCall,
-    ToolResult,
     Usage,
     User,
 )
+from adjourn.runners.agent.model_errors import ModelGaveUp, ModelStumbled
 from adjourn.runners.agent.options import Setup
-from adjourn.runners.agent.retry import ModelGaveUp, ModelStumbled
 from adjourn.runners.agent.tools.tool import Tool
 
 
@@ -54,65 +53,49 @@ class History:
         self._count = 0
 
     def with_all(self, instructions: str, messages: Sequence[Message]) -> list[ModelMessage]:
-        """Return what to send: the messages that were there before, and those that have come since."""
+        """Return what to send: the messages from before, and those that have come since."""
         if not self._sent:
             self._sent.append(ModelRequest(parts=[SystemPromptPart(content=instructions)]))
         for message in messages[self._count :]:
-            self._add(message)
+            if isinstance(message, Assistant):
+                self._sent.append(_response_of(message))
+                continue
+            part: UserPromptPart | ToolReturnPart
+            if isinstance(message, User):
+                part = UserPromptPart(content=message.text)
+            else:
+                # Never as failed: then the text would arrive wrapped in JSON, and
+                # TOOL_CALL_REJECTED has to arrive exactly so.
+                part = ToolReturnPart(
+                    tool_name=message.name, content=message.text, tool_call_id=message.tool_call_id
+                )
+            # All results of a batch come back in one message
+            if isinstance(last := self._sent[-1], ModelRequest):
+                self._sent[-1] = ModelRequest(parts=[*last.parts, part])
+            else:
+                self._sent.append(ModelRequest(parts=[part]))
         self._count = len(messages)
         return list(self._sent)
 
-    def _add(self, message: Message) -> None:
-        match message:
-            case Assistant():
-                self._sent.append(ModelResponse(parts=_said(message), model_name=message.model))
-            case User(text=words):
-                _extend(self._sent, UserPromptPart(content=words))
-            case ToolResult():
-                _extend(self._sent, _result(message))
 
-
-def _extend(sent: list[ModelMessage], part: UserPromptPart | ToolReturnPart) -> None:
-    """Put what follows one another into one message: all results of a batch come back at once."""
-    if isinstance(last := sent[-1], ModelRequest):
-        sent[-1] = ModelRequest(parts=[*last.parts, part])
-    else:
-        sent.append(ModelRequest(parts=[part]))
-
-
-def _result(message: ToolResult) -> ToolReturnPart:
-    # Never as failed: then the words would arrive wrapped in JSON, and TOOL_CALL_REJECTED has to
-    # arrive exactly so.
-    return ToolReturnPart(
-        tool_name=message.name, content=message.text, tool_call_id=message.tool_call_id
-    )
-
-
-def _said(message: Assistant) -> list[ThinkingPart | TextPart | ToolCallPart]:
+def _response_of(message: Assistant) -> ModelResponse:
     thoughts = [
         ThinkingPart(
             content=each.text, id=each.id, signature=each.signature, provider_name=each.provider
         )
         for each in message.thinking
     ]
-    words = [TextPart(content=message.text)] if message.text else []
-    calls = [
-        ToolCallPart(tool_name=call.name, args=_arguments(call), tool_call_id=call.id)
-        for call in message.tool_calls
-    ]
-    return [*thoughts, *words, *calls]
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments as every API takes them back.
-
-    An object, also where the model wrote none.
-    """
-    return call.arguments if isinstance(call.arguments, dict) else {"invalid": call.arguments}
+    texts = [TextPart(content=message.text)] if message.text else []
+    calls: list[ToolCallPart] = []
+    for call in message.tool_calls:
+        # Every API takes back an object only, also where the model wrote none
+        given = call.arguments if isinstance(call.arguments, dict) else {"invalid": call.arguments}
+        calls.append(ToolCallPart(tool_name=call.name, args=given, tool_call_id=call.id))
+    return ModelResponse(parts=[*thoughts, *texts, *calls], model_name=message.model)
 
 
 Listener = Callable[[str], None]  # hears the words as they come
-HangUp = Callable[[], Coroutine[Any, Any, None]]
+CloseConnection = Callable[[], Coroutine[Any, Any, None]]
 
 # The same request again would be refused again.
 _FINAL = (
@@ -125,18 +108,19 @@ _MILLION = Decimal(1_000_000)
 _HERE = ("127.0.0.1", "::1", "localhost")
 
 
-class Line:
-    """A line to one model: opened at the first question, kept for the next, closed when the agent leaves."""
+class Client:
+    """Sends requests to one model, over one connection that stays open until the agent leaves."""
 
     def __init__(self, setup: Setup, runner: asyncio.Runner | None = None) -> None:
         self._setup = setup
         self._runner = runner or asyncio.Runner()
-        self._model, self._hang_up = _model(setup)
+        provider, _, name = setup.model.partition(":")
+        self._model, self._close_connection = _PROVIDERS[provider](setup, name)
         self._history = History()
 
     def close(self) -> None:
-        """Hang up."""
-        self._runner.run(self._hang_up())
+        """Close the connection."""
+        self._runner.run(self._close_connection())
         self._runner.close()
 
     def request(
@@ -206,12 +190,7 @@ def _message(body: object) -> str:
 # --- the model ------------------------------------------------------------------------------------
 
 
-def _model(setup: Setup) -> tuple[Model, HangUp]:
-    provider, _, name = setup.model.partition(":")
-    return _PROVIDERS[provider](setup, name)
-
-
-def _openai(setup: Setup, name: str) -> tuple[Model, HangUp]:
+def _openai(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -224,7 +203,7 @@ def _openai(setup: Setup, name: str) -> tuple[Model, HangUp]:
     return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), client.close
 
 
-def _anthropic(setup: Setup, name: str) -> tuple[Model, HangUp]:
+def _anthropic(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
     from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -237,7 +216,7 @@ def _anthropic(setup: Setup, name: str) -> tuple[Model, HangUp]:
     return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client)), client.close
 
 
-_PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, HangUp]]] = {
+_PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, CloseConnection]]] = {
     "openai": _openai,
     "anthropic": _anthropic,
 }
@@ -292,45 +271,45 @@ def _heard(event: object) -> str:
 
 
 def _answer(response: ModelResponse, setup: Setup) -> Assistant:
-    answer = Assistant(
-        text="".join(part.content for part in response.parts if isinstance(part, TextPart)),
-        tool_calls=tuple(_call(part) for part in response.parts if isinstance(part, ToolCallPart)),
-        thinking=tuple(_thought(part) for part in response.parts if isinstance(part, ThinkingPart)),
-        usage=_usage(response, setup),
+    texts, calls, thinking = list[str](), list[ToolCall](), list[Thinking]()
+    for part in response.parts:
+        match part:
+            case TextPart():
+                texts.append(part.content)
+            case ToolCallPart():
+                arguments = _as_object(part.args)
+                calls.append(
+                    ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments)
+                )
+            case ThinkingPart(content=text, id=name, signature=signature, provider_name=provider):
+                thinking.append(
+                    Thinking(text=text, id=name, signature=signature, provider=provider)
+                )
+            case _:
+                pass
+    if not "".join(texts).strip() and not calls:
+        raise ModelStumbled("the model's answer is empty")
+    spent, cost = response.usage, _cost(response, setup)
+    return Assistant(
+        text="".join(texts),
+        tool_calls=tuple(calls),
+        thinking=tuple(thinking),
+        usage=Usage(
+            input=spent.input_tokens,
+            output=spent.output_tokens,
+            cost=None if cost is None else f"{cost:f}",
+        ),
         model=response.model_name,
     )
-    if not answer.text.strip() and not answer.tool_calls:
-        raise ModelStumbled("the model's answer is empty")
-    return answer
 
 
-def _call(part: ToolCallPart) -> ToolCall:
-    return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=_as_object(part.args))
-
-
-def _as_object(given: str | dict[str, Any] | None) -> dict[str, Any] | str:
+def _as_object(given: Any) -> dict[str, Any] | str:
     if not isinstance(given, str):
         return given or {}
     try:
         return msgspec.json.decode(given or "{}", type=dict[str, Any])
     except msgspec.DecodeError:
         return given
-
-
-def _thought(part: ThinkingPart) -> Thinking:
-    return Thinking(
-        text=part.content, id=part.id, signature=part.signature, provider=part.provider_name
-    )
-
-
-def _usage(response: ModelResponse, setup: Setup) -> Usage:
-    spent = response.usage
-    cost = _cost(response, setup)
-    return Usage(
-        input=spent.input_tokens,
-        output=spent.output_tokens,
-        cost=None if cost is None else f"{cost:f}",
-    )
 
 
 def _cost(response: ModelResponse, setup: Setup) -> Decimal | None:

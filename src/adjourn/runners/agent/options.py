@@ -1,18 +1,26 @@
-"""What an agent's task was started with; kept with the task, so that every resume inherits it."""
+"""The options of the built-in agent: by flag, environment, the user's config, or by default.
 
-from collections.abc import Mapping
+They are kept with the task, so that every resume has the same.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
 from adjourn.core.errors import Misuse
 from adjourn.core.text.render import visible
+from adjourn.ports.runner import ConfigTable
 from adjourn.runners.options import refuse_wrong
 
 PROVIDERS = ("openai", "anthropic")
 INSTRUCTIONS = (
-    "You work in a directory on a person's machine, through the tools that you are given. Paths are relative to that directory. "
-    "A person may have to approve a call; a call that was not approved gives TOOL_CALL_REJECTED, with the reason below it if "
+    "You work in a directory on a person's machine, through the tools that you are "
+    "given. Paths are relative to that directory. "
+    "A person may have to approve a call; a call that was not approved gives "
+    "TOOL_CALL_REJECTED, with the reason below it if "
     "there is one: do not try to get round it."
 )
 FINISH = " When the work is done, call finish. Words without a tool call reach a person, who will answer."
@@ -61,9 +69,109 @@ class Setup(
     output_price: float | None = None
 
 
-def variable(key: str) -> str:
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One key, its value, and where that comes from."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+class _McpFile(msgspec.Struct):
+    servers: dict[str, Server] = msgspec.field(name="mcpServers", default_factory=dict[str, Server])
+
+
+_MCP = "mcp"  # names a file with servers, in the shape that most programs read
+_LARGEST = 1024 * 1024
+_KNOWN = frozenset({*Setup.__struct_fields__, _MCP})
+
+
+def read_options(
+    given: Mapping[str, str], environment: Mapping[str, str], table: ConfigTable
+) -> Setup:
+    """Return the setup that a new task gets, or raise Misuse."""
+    values: dict[str, Any] = {"servers": {}}
+    for setting in settings(given, environment, table):
+        group, _, name = setting.key.partition(".")
+        if name:
+            values[group][name] = setting.value
+        elif setting.value is not None:
+            values[group] = setting.value
+    return convert(values)
+
+
+def settings(
+    given: Mapping[str, str], environment: Mapping[str, str], table: ConfigTable
+) -> Iterator[Setting]:
+    """Yield every setting of the agent with its origin; `given` is the command line's."""
+    for origin, keys in (("", given), (table.path, table.values)):
+        if unknown := sorted(keys.keys() - _KNOWN):
+            raise _unknown_key(unknown[0], origin)
+
+    for field in msgspec.structs.fields(Setup):
+        key, name = field.name, _variable(field.name)
+        if key == "servers":
+            continue
+        if key in given:
+            yield Setting(key=key, value=given[key], origin="the command line")
+        elif name in environment:
+            yield Setting(key=key, value=environment[name], origin=name)
+        elif key in table.values:
+            yield Setting(key=key, value=table.values[key], origin=table.path)
+        else:
+            default = None if field.default is msgspec.NODEFAULT else field.default
+            yield Setting(key=key, value=default, origin="default")
+
+    # The MCP servers of the config, and over them those of a file that was named
+    found: dict[str, Any] = dict(table.values.get("servers", {}))
+    origins = dict.fromkeys(found, table.path)
+    path = given.get(_MCP) or environment.get(_variable(_MCP)) or _file_in(table)
+    if path:
+        listed = _read_servers(path)
+        found |= listed
+        origins |= dict.fromkeys(listed, path)
+    for name, server in found.items():
+        yield Setting(key=f"servers.{name}", value=server, origin=origins[name])
+
+
+def _unknown_key(key: str, path: str) -> Misuse:
+    if not path:
+        known = ", ".join(sorted(_KNOWN - {"servers"}))
+        return Misuse(f"the agent has no setting {key}; it has {known}", way_out="adjourn config")
+    known = ", ".join(sorted(_KNOWN))
+    return Misuse(
+        f"{path}: `[agent] {key}` is unknown; known are {known}",
+        way_out="see docs/reference/config.md",
+    )
+
+
+def _variable(key: str) -> str:
     """Name the environment variable that sets a key."""
     return f"ADJOURN_AGENT_{key.upper()}"
+
+
+def _file_in(table: ConfigTable) -> str | None:
+    if _MCP not in table.values:
+        return None
+    named = table.values[_MCP]
+    if not isinstance(named, str) or not named or "\0" in named:
+        raise Misuse(
+            f"{table.path}: `{_MCP}` must be the path of a file", way_out="adjourn notify --check"
+        )
+    return os.path.join(os.path.dirname(table.path), os.path.expanduser(named))
+
+
+def _read_servers(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            listed = msgspec.json.decode(file.read(_LARGEST), type=_McpFile).servers
+    except OSError as error:
+        raise Misuse(f"{path}: {error.strerror}", way_out="adjourn config") from error
+    except msgspec.DecodeError as error:
+        raise Misuse(
+            f"{path}: {error}", way_out='write {"mcpServers": {"NAME": {"command": "…"}}}'
+        ) from error
+    return {name: msgspec.to_builtins(server) for name, server in listed.items()}
 
 
 def convert(values: Mapping[str, object]) -> Setup:

@@ -1,12 +1,12 @@
-"""A rehearsal: one question to a model that this process plays itself, so that whatever a first question builds is there.
+"""Warms up a process: it asks a model that it plays itself, so that all is imported and built.
 
-Nothing of it stays but what was imported and built: the line is hung up, the server gone, its threads have ended.
+Nothing else stays: the connection is closed, the server is gone, its threads have ended.
 """
 
 import asyncio
 
 from adjourn.core.agent.transcript import Assistant, Message, ToolCall, ToolResult, User
-from adjourn.runners.agent.model import Line
+from adjourn.runners.agent.model import Client
 from adjourn.runners.agent.options import PROVIDERS, Setup
 from adjourn.runners.agent.tools.toolbox import FINISH
 
@@ -30,7 +30,7 @@ def _ask(provider: str, answer: bytes) -> None:
     runner = asyncio.Runner()
     server = runner.run(asyncio.start_server(_Player(answer).play, "127.0.0.1"))
     address, port = server.sockets[0].getsockname()[:2]
-    line = Line(
+    line = Client(
         Setup(model=f"{provider}:rehearsal", base_url=f"http://{address}:{port}/v1", timeout=10.0),
         runner,
     )
@@ -75,7 +75,10 @@ _OPENAI = (
         '"function":{"name":"finish","arguments":"{}"}}]}}]}'
     ),
     f'{_CHOICE}:"tool_calls","delta":{{}}}}]}}',
-    f'data: {_CHUNK},"choices":[],"usage":{{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}}}',
+    (
+        f'data: {_CHUNK},"choices":[],'
+        '"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}'
+    ),
     "data: [DONE]",
 )
 _DELTA = 'event: content_block_delta\ndata: {"type":"content_block_delta"'
@@ -83,7 +86,8 @@ _START = 'event: content_block_start\ndata: {"type":"content_block_start"'
 _STOP = 'event: content_block_stop\ndata: {"type":"content_block_stop"'
 _ANTHROPIC = (
     (
-        'event: message_start\ndata: {"type":"message_start","message":{"id":"x","type":"message","role":"assistant","model":"x",'
+        'event: message_start\ndata: {"type":"message_start","message":{"id":"x",'
+        '"type":"message","role":"assistant","model":"x",'
         '"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}'
     ),
     f'{_START},"index":0,"content_block":{{"type":"text","text":""}}}}',
@@ -93,7 +97,8 @@ _ANTHROPIC = (
     f'{_DELTA},"index":1,"delta":{{"type":"input_json_delta","partial_json":"{{}}"}}}}',
     f'{_STOP},"index":1}}',
     (
-        'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},'
+        'event: message_delta\ndata: {"type":"message_delta",'
+        '"delta":{"stop_reason":"tool_use","stop_sequence":null},'
         '"usage":{"output_tokens":1}}'
     ),
     'event: message_stop\ndata: {"type":"message_stop"}',

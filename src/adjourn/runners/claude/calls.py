@@ -1,4 +1,7 @@
-"""Holds every call until all calls of its message are known, puts them before the policy together, and answers their hooks."""
+"""Holds the calls of Claude Code until all of their message are known, and answers their hooks.
+
+The calls of a message are put before the policy together.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +14,7 @@ from adjourn.core.call import Call, tool_body
 from adjourn.core.errors import AdjournError, AlreadyDone, StoreProblem
 from adjourn.core.states import AskState, CallState
 from adjourn.ports.drive import Drive
+from adjourn.runners.batch import Decided, HandedOut, Member, judge_batch
 from adjourn.runners.claude import session, words
 from adjourn.runners.claude.fingerprint import (
     arguments_in,
@@ -19,11 +23,19 @@ from adjourn.runners.claude.fingerprint import (
     input_of,
     reads_only,
 )
-from adjourn.runners.claude.memory import DOCUMENT, Progress
+from adjourn.runners.claude.memory import DOCUMENT, Memory
 from adjourn.runners.claude.protocol import Called, Event, Returned, Said
 from adjourn.runners.claude.questions import ASK_USER, as_asked, questions_in, with_answers
 from adjourn.runners.claude.turns import LOOK, Hooks, Turn, Turns
-from adjourn.runners.hook import Answer, Asked, Request, allow, defer, deny, deny_and_stop
+from adjourn.runners.hook import (
+    Answer,
+    Request,
+    WaitingHook,
+    allow,
+    defer,
+    deny,
+    deny_and_stop,
+)
 
 PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
 LONG_PATIENCE = 30.0  # and the session's file, to tell of a message that did not stream
@@ -34,32 +46,40 @@ LARGEST_DEFERRED = 900_000
 
 # Part of what Claude Code tells a model of a call that a hook kept from running
 _HOOK_ERROR = b"hook error"
-_REFUSED = frozenset({CallState.REJECTED, CallState.EXPIRED})
-_BEGUN = frozenset({CallState.CLAIMED, CallState.EXECUTING, CallState.UNCERTAIN})
+_DECIDED = frozenset(
+    {
+        CallState.APPROVED,
+        CallState.REJECTED,
+        CallState.EXPIRED,
+        CallState.CLAIMED,
+        CallState.EXECUTING,
+        CallState.UNCERTAIN,
+    }
+)
 
 
 class Waiting(msgspec.Struct):
     """A hook that waits for its answer, and since when."""
 
-    asked: Asked
+    hook: WaitingHook
     request: Request
     since: float
 
 
-class Holding:
+class HeldCalls:
     """All calls of one run."""
 
-    def __init__(self, drive: Drive, progress: Progress, *, paths: Callable[[], list[str]]) -> None:
+    def __init__(self, drive: Drive, memory: Memory, *, paths: Callable[[], list[str]]) -> None:
         self._drive = drive
         self._paths = paths  # where the session's file may be
-        self.progress = progress
+        self.memory = memory
         self.turns = Turns()
         self._hooks = Hooks()
         self._waiting: list[Waiting] = []
         # By Claude Code's id: the calls that were judged and may run, or may not
         self._held: dict[str, Held] = {}
-        # What may run now, and the call that was handed out for it
-        self._allowed: dict[str, Call | None] = {}
+        self._let_through: set[str] = set()  # what may run now, or has run
+        self._handed_out = HandedOut(drive)
         self._of_subagents: set[str] = set()
         self._asked: set[str] = set()  # all calls whose hooks have reached us
         self._said = ""
@@ -83,22 +103,22 @@ class Holding:
             case _:
                 pass
 
-    def add(self, asked: Asked) -> None:
+    def add(self, hook: WaitingHook) -> None:
         """Take in a hook that asks."""
-        if asked.request is not None:
-            self._asked.add(asked.request.tool_use_id)
+        if hook.request is not None:
+            self._asked.add(hook.request.tool_use_id)
             self.unheard = None
-            self._waiting.append(Waiting(asked, asked.request, time.monotonic()))
+            self._waiting.append(Waiting(hook, hook.request, time.monotonic()))
 
     def keep(self, **changes: object) -> None:
         """Keep what the next run has to know."""
-        self.progress = msgspec.structs.replace(self.progress, **changes)
-        self._drive.keep(DOCUMENT, msgspec.json.encode(self.progress))
+        self.memory = msgspec.structs.replace(self.memory, **changes)
+        self._drive.keep(DOCUMENT, msgspec.json.encode(self.memory))
 
     def drop(self) -> None:
         """Answer nobody any more, which is a no."""
         for waiting in self._waiting:
-            waiting.asked.drop()
+            waiting.hook.drop()
         self._waiting.clear()
 
     # --- what goes out ----------------------------------------------------------------------------
@@ -108,36 +128,33 @@ class Holding:
 
         Return in how many seconds to look again, if any is left.
         """
-        now = time.monotonic()
-        rests = [
-            rest for waiting in list(self._waiting) if (rest := self._answered(waiting, now)) > 0
-        ]
+        now, rests = time.monotonic(), list[float]()
+        for waiting in list(self._waiting):
+            rest = self._rest(waiting, now)
+            # Of several hooks that change a call, the one that ends last is right: ours waits
+            is_last = not self._hooks.others_run(waiting=len(self._waiting))
+            if rest <= 0 and not is_last and now < waiting.since + PATIENCE_WITH_OTHERS:
+                rest = LOOK
+            if rest > 0:
+                rests.append(rest)
+                continue
+            self._waiting.remove(waiting)
+            if is_last:
+                answer = self._answer_to(waiting.request)
+            else:
+                answer = deny(words.broken("another hook of its settings does not end"))
+            self._hooks.answer(waiting.hook.answer(answer))
         return min(rests, default=None)
 
-    def _answered(self, waiting: Waiting, now: float) -> float:
-        rest = self._rest(waiting, now)
-        if rest > 0:
-            return rest
-        is_last = not self._hooks.others_run(waiting=len(self._waiting))
-        if not is_last and now < waiting.since + PATIENCE_WITH_OTHERS:
-            return LOOK
-        self._waiting.remove(waiting)
-        answer = (
-            self._answer_to(waiting.request)
-            if is_last
-            else deny(words.broken("another hook of its settings does not end"))
-        )
-        self._hooks.answer(waiting.asked.answer(answer))
-        return 0.0
-
     def _rest(self, waiting: Waiting, now: float) -> float:
+        """Return in how many seconds a call can be judged: all of its message must be known."""
         request = waiting.request
         turn = self.turns.turn_of(request.tool_use_id)
         if turn and request.agent_id is None:
             if not turn.streams and not turn.is_settled:
                 self._look_for_the_rest(turn, is_late=now > waiting.since + LONG_PATIENCE)
             return turn.rest()
-        is_known = request.agent_id is not None or request.tool_use_id == self.progress.deferred
+        is_known = request.agent_id is not None or request.tool_use_id == self.memory.deferred
         return 0.0 if is_known else max(0.0, waiting.since + PATIENCE - now)
 
     def _look_for_the_rest(self, turn: Turn, *, is_late: bool) -> None:
@@ -151,22 +168,20 @@ class Holding:
 
     def _answer_to(self, request: Request) -> Answer:
         try:
-            return self._judged(request)
+            return self._judge(request)
         except StoreProblem:
             raise  # that is not for the model to deal with
         except AdjournError as error:
             return deny(words.broken(error.sentence))
 
-    def _judged(self, request: Request) -> Answer:
-        if request.session_id != self.progress.session:
+    def _judge(self, request: Request) -> Answer:
+        if request.session_id != self.memory.session:
             return deny(words.broken("it is a call of another session"))
         if request.agent_id is not None:
             return self._answer_to_subagent(request)
-        if request.tool_use_id == self.progress.deferred and not self.turns.turn_of(
-            request.tool_use_id
-        ):
-            return self._answer_to_deferred(request)
         turn = self.turns.turn_of(request.tool_use_id)
+        if turn is None and request.tool_use_id == self.memory.deferred:
+            return self._answer_to_deferred(request)
         if turn is None or turn.is_abandoned:
             return deny(words.broken("it is not known which other calls belong to it"))
         if not turn.is_judged:
@@ -177,35 +192,51 @@ class Holding:
 
     def _decide(self, turn: Turn, request: Request) -> None:
         """Put all calls of a message before the policy, in one moment."""
-        asked = {waiting.request.tool_use_id: waiting.request for waiting in self._waiting} | {
-            request.tool_use_id: request
-        }
-        requests = [
-            _as_asked(called, asked.get(called.call), like=request) for called in turn.calls
+        asked = {waiting.request.tool_use_id: waiting.request for waiting in self._waiting}
+        asked[request.tool_use_id] = request
+        requests = [_as_asked(each, asked.get(each.call), like=request) for each in turn.calls]
+
+        # What was decided is found by the input as the hook has it, or as the model wrote it
+        pairs = zip(requests, turn.calls, strict=True)
+        inputs = [(each, called) for each, called in pairs if each.tool_name != ASK_USER]
+        members = [
+            Member(
+                self._proposal(each),
+                (
+                    self._fingerprint(each),
+                    self._fingerprint(msgspec.structs.replace(each, tool_input=called.arguments)),
+                ),
+            )
+            for each, called in inputs
         ]
-        found = self._found_again(requests, turn.calls)
-        new = [each for each in requests if found[each.tool_use_id] is None]
-        for each, held in zip(new, self._proposed(new), strict=True):
-            found[each.tool_use_id] = held
-        self._held |= {name: held for name, held in found.items() if held}
-        waits = [each for each in requests if _needs_a_person(found[each.tool_use_id])]
+        held = judge_batch(self._drive, members, decided=self._decided())
+        names = [each.tool_use_id for each, _ in inputs]
+        self._held |= dict(zip(names, held, strict=True))
+
+        # Questions are asked; they have no effect to be judged
+        asks = {
+            each.tool_use_id: self._ask(each) for each in requests if each.tool_name == ASK_USER
+        }
+        self._held |= asks
+        waits = [each for each in requests if _needs_a_person(self._held[each.tool_use_id])]
         if waits:
             self._pause(requests, leader=waits[0])
         turn.is_judged = True
 
-    def _proposed(self, requests: Sequence[Request]) -> list[Held]:
-        """Have the policy judge calls that nobody decided yet.
+    def _decided(self) -> list[Decided]:
+        """Return what was decided while it was held, and the model was told to repeat.
 
-        Questions are asked; they have no effect to be judged.
+        The model may make a call as at first, or as a person has changed it.
         """
-        calls = [request for request in requests if request.tool_name != ASK_USER]
-        judged = iter(
-            self._drive.propose([self._proposal(request) for request in calls]) if calls else []
-        )
+        found = [(mark, self._drive.held(name)) for name, mark in self.memory.untold.items()]
         return [
-            self._ask(request) if request.tool_name == ASK_USER else next(judged)
-            for request in requests
+            Decided(held, frozenset({mark, held.call.digest}))
+            for mark, held in found
+            if held and held.call and held.call.state in _DECIDED
         ]
+
+    def _fingerprint(self, request: Request) -> str:
+        return fingerprint(request, workspace=self._drive.task.spec.workspace)
 
     def _proposal(self, request: Request) -> Proposed:
         arguments = arguments_in(request, workspace=self._drive.task.spec.workspace)
@@ -218,84 +249,39 @@ class Holding:
             editable=editable(arguments),
         )
 
-    def _found_again(
-        self, requests: Sequence[Request], calls: Sequence[Called]
-    ) -> dict[str, Held | None]:
-        """Find the calls that were decided while they were held, where the model makes them again.
-
-        Each counts once.
-        """
-        found: dict[str, Held | None] = {}
-        left = [
-            held
-            for name in self.progress.untold
-            if (held := self._drive.held(name)) and _is_decided(held)
-        ]
-        for request, called in zip(requests, calls, strict=True):
-            raw = msgspec.structs.replace(request, tool_input=called.arguments)
-            held = self._same_among(left, request) or self._same_among(left, raw)
-            found[request.tool_use_id] = held
-            left = [other for other in left if other is not held]
-        return found
-
-    def _same_among(self, decided: Sequence[Held], request: Request) -> Held | None:
-        """Return the call that this is.
-
-        As it was made at first, or as a person has changed it and the model was told.
-        """
-        mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
-        names = {name for name, other in self.progress.untold.items() if other == mark}
-        same = (
-            held
-            for held in decided
-            if held.call and (held.call.tool_call_id in names or held.call.digest == mark)
-        )
-        return next(same, None)
-
     def _pause(self, requests: Sequence[Request], *, leader: Request) -> None:
-        """Write down what is held, and that the session stops at the first call that needs a person."""
-        workspace = self._drive.task.spec.workspace
+        """Keep what is held, and that the session stops at the first call that needs a person."""
         calls = {
-            each.tool_use_id: held.call
+            each.tool_use_id: held.call.tool_call_id
             for each in requests
             if (held := self._held.get(each.tool_use_id)) and held.call
         }
-        named = [
-            (calls[each.tool_use_id].tool_call_id, each)
+        # A call that was taken back is asked for anew
+        counts = {
+            name: mark
+            for name, mark in self.memory.untold.items()
+            if (held := self._drive.held(name))
+            and held.call
+            and held.call.state is not CallState.WITHDRAWN
+        }
+        marks = {
+            calls[each.tool_use_id]: self._fingerprint(each)
             for each in requests
             if each.tool_use_id in calls
-        ]
-        marks = {name: fingerprint(each, workspace=workspace) for name, each in named}
+        }
+        can_be_found = len(msgspec.json.encode(leader.tool_input)) < LARGEST_DEFERRED
         self.keep(
-            deferred=leader.tool_use_id if _fits(leader) else None,
-            calls={name: call.tool_call_id for name, call in calls.items()},
-            untold={
-                name: mark
-                for name, mark in self.progress.untold.items()
-                if self._still_counts(name)
-            }
-            | marks,
+            deferred=leader.tool_use_id if can_be_found else None,
+            calls=calls,
+            untold=counts | marks,
         )
         self.is_pausing = True
 
-    def _still_counts(self, name: str) -> bool:
-        """Say whether the model may still make a call that was held.
-
-        One that was taken back is asked for anew.
-        """
-        held = self._drive.held(name)
-        return (
-            held is not None
-            and held.call is not None
-            and held.call.state is not CallState.WITHDRAWN
-        )
-
     def _answer_to_member(self, request: Request) -> Answer:
         if self.is_pausing:
-            is_leader = request.tool_use_id == self.progress.deferred
+            is_leader = request.tool_use_id == self.memory.deferred
             return defer() if is_leader else deny_and_stop(words.HELD)
-        held = self._held[request.tool_use_id]
-        return self._fate(request, held)
+        return self._fate(request, self._held[request.tool_use_id])
 
     # --- one call ---------------------------------------------------------------------------------
 
@@ -323,53 +309,44 @@ class Holding:
         """
         if not reads_only(request, workspace=self._drive.task.spec.workspace):
             return deny(words.broken("it would look at something else than when it was judged"))
-        return self._let_through(request, None, request.tool_input, context=context)
+        self._let_through.add(request.tool_use_id)
+        return allow(request.tool_input, context=context)
 
     def _hand_out(self, request: Request, held: Held, *, context: str | None) -> Answer:
         assert held.call is not None  # noqa: S101 -- whoever calls this has looked
         try:
-            handed = self._drive.hand_out(held.call)
+            handed = self._handed_out.hand_out(request.tool_use_id, held.call)
         except AlreadyDone:
             return deny(words.begun(held.call))
         if handed is None:  # it is not what was approved any more, and a person is asked again
-            return self._asked_again(request)
+            return self._ask_again(request)
         self._use_up(handed)
         if request.agent_id is None:
             self._note_made(request.tool_use_id, handed)
+        self._let_through.add(request.tool_use_id)
         context = "\n".join(filter(None, (words.edited(held), context))) or None
-        return self._let_through(request, handed, input_of(handed.body), context=context)
-
-    def _let_through(
-        self,
-        request: Request,
-        call: Call | None,
-        arguments: dict[str, object],
-        *,
-        context: str | None,
-    ) -> Answer:
-        self._allowed[request.tool_use_id] = call
-        return allow(arguments, context=context)
+        return allow(input_of(handed.body), context=context)
 
     def _note_made(self, name: str, call: Call) -> None:
         """Remember a call before it is made.
 
         A session that is killed forgets what it has not written yet.
         """
-        if len(self.progress.made) >= _MANY:
-            self.forget_shown(session.read(self.progress.session, self._paths()) or b"")
-        self.keep(made=self.progress.made | {name: call.tool_call_id})
+        if len(self.memory.made) >= _MANY:
+            self.forget_shown(session.read(self.memory.session, self._paths()) or b"")
+        self.keep(made=self.memory.made | {name: call.tool_call_id})
 
     def forget_shown(self, content: bytes) -> None:
         """Forget the calls of which the session itself knows what came."""
         made = {
             name: ours
-            for name, ours in self.progress.made.items()
+            for name, ours in self.memory.made.items()
             if not session.shows_end_of(name, content)
         }
-        if made != self.progress.made:
+        if made != self.memory.made:
             self.keep(made=made)
 
-    def _asked_again(self, request: Request) -> Answer:
+    def _ask_again(self, request: Request) -> Answer:
         newest = next(
             held
             for held in reversed(self._drive.batch())
@@ -383,11 +360,9 @@ class Holding:
     def _use_up(self, call: Call) -> None:
         """Forget a decision that was used: each serves once."""
         name = call.tool_call_id
-        if name in self.progress.untold:
+        if name in self.memory.untold:
             self.keep(
-                untold={
-                    other: mark for other, mark in self.progress.untold.items() if other != name
-                }
+                untold={other: mark for other, mark in self.memory.untold.items() if other != name}
             )
 
     # --- a session that goes on -------------------------------------------------------------------
@@ -395,22 +370,24 @@ class Holding:
     def _answer_to_deferred(self, request: Request) -> Answer:
         """Answer the call that the session had stopped at, by what was decided meanwhile."""
         if request.tool_name == ASK_USER:
-            mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
-            return self._proposed_anew(request, context=self.news(but=mark))
-        held = self._drive.held(self.progress.calls.get(request.tool_use_id, ""))
+            return self._propose_anew(request, context=self.news(but=self._fingerprint(request)))
+        held = self._drive.held(self.memory.calls.get(request.tool_use_id, ""))
         if held is None or held.call is None or held.call.state is CallState.WITHDRAWN:
-            return self._proposed_anew(request)
+            return self._propose_anew(request)
         # What was decided would be done by another tool: the session's file was changed
         if held.call.tool != request.tool_name:
-            return self._proposed_anew(request)
+            return self._propose_anew(request)
         if held.call.state is CallState.PENDING:
             self.is_pausing = True
             return defer()
         return self._fate(request, held, context=self.news(but=held.call.tool_call_id))
 
-    def _proposed_anew(self, request: Request, *, context: str | None = None) -> Answer:
-        """Ask again for a call whose ask was taken back, by an interrupt or a change of what it would do."""
-        held = self._proposed([request])[0]
+    def _propose_anew(self, request: Request, *, context: str | None = None) -> Answer:
+        """Ask again for a call whose ask was taken back, by an interrupt or a change."""
+        if request.tool_name == ASK_USER:
+            held = self._ask(request)
+        else:
+            (held,) = self._drive.propose([self._proposal(request)])
         self._held[request.tool_use_id] = held
         if not _needs_a_person(held):
             return self._fate(request, held, context=context)
@@ -418,15 +395,15 @@ class Holding:
         return self._answer_to_member(request)
 
     def news(self, *, but: str = "") -> str | None:
-        """Tell the model what became of all that was held, but for the call of that name or the questions of that fingerprint."""
-        names = [name for name in self.progress.untold if name != but]
+        """Tell the model what became of all that was held, but for that call or those questions."""
+        names = [name for name in self.memory.untold if name != but]
         held = [each for name in names if (each := self._drive.held(name))]
-        answered = self._answered_questions() if self.progress.questions else {}
-        marks = [mark for mark in self.progress.questions if mark != but]
+        answered = self._answered_questions() if self.memory.questions else {}
+        marks = [mark for mark in self.memory.questions if mark != but]
         answers = [
             answered[key]
             for mark in marks
-            for key in self.progress.questions[mark]
+            for key in self.memory.questions[mark]
             if key in answered
         ]
         return words.news(held, answers) if held or answers else None
@@ -440,7 +417,7 @@ class Holding:
         """Tell the model what became of the calls that its session does not show."""
         lines = [
             words.made_before(name, held)
-            for name, ours in self.progress.made.items()
+            for name, ours in self.memory.made.items()
             if (held := self._drive.held(ours))
         ]
         return "\n".join([words.MADE, *lines]) if lines else None
@@ -464,28 +441,29 @@ class Holding:
 
     def _keys(self, request: Request, count: int) -> tuple[str, ...]:
         """Return the names of questions: those that they were asked under before, or new ones."""
-        mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
-        if mark not in self.progress.questions:
-            first = self.progress.asked + 1
+        mark = self._fingerprint(request)
+        if mark not in self.memory.questions:
+            first = self.memory.asked + 1
             keys = tuple(f"q{number}" for number in range(first, first + count))
             self.keep(
-                asked=self.progress.asked + count, questions=self.progress.questions | {mark: keys}
+                asked=self.memory.asked + count, questions=self.memory.questions | {mark: keys}
             )
-        return self.progress.questions[mark]
+        return self.memory.questions[mark]
 
     def _with_answers(self, request: Request, *, context: str | None) -> Answer:
-        mark = fingerprint(request, workspace=self._drive.task.spec.workspace)
-        keys = self.progress.questions.get(mark, ())
+        mark = self._fingerprint(request)
+        keys = self.memory.questions.get(mark, ())
         answered = self._answered_questions()
         if not keys or any(key not in answered for key in keys):
             return deny(words.UNANSWERED)
         self.keep(
             questions={
-                other: kept for other, kept in self.progress.questions.items() if other != mark
+                other: kept for other, kept in self.memory.questions.items() if other != mark
             }
         )
         arguments = with_answers(request.tool_input, [answered[key] for key in keys])
-        return self._let_through(request, None, arguments, context=context)
+        self._let_through.add(request.tool_use_id)
+        return allow(arguments, context=context)
 
     # --- subagents --------------------------------------------------------------------------------
 
@@ -508,26 +486,16 @@ class Holding:
         One that gave something and was never let through has run past the hook.
         """
         # An interrupted call is asked for again
-        if returned.call == self.progress.deferred and not self.is_stopping:
+        if returned.call == self.memory.deferred and not self.is_stopping:
             self.keep(deferred=None)
-        if returned.call not in self._allowed:
-            self.has_run_unasked = self.has_run_unasked or (
-                None if returned.is_error else returned.call
-            )
-            if (
-                returned.is_error
-                and returned.call not in self._asked
-                and _HOOK_ERROR in returned.content
-            ):
-                self.unheard = returned.call
-            return
-        call = self._allowed[returned.call]
-        self._allowed[returned.call] = None  # the stream may tell of one result twice
-        if call:
+        if returned.call in self._let_through:
             output, left_out = cut(_text_of(returned.content))
-            self._drive.close(
-                call, CallResult(ok=not returned.is_error, output=output, left_out=left_out)
-            )
+            result = CallResult(ok=not returned.is_error, output=output, left_out=left_out)
+            self._handed_out.close(returned.call, result)
+        elif not returned.is_error:
+            self.has_run_unasked = self.has_run_unasked or returned.call
+        elif returned.call not in self._asked and _HOOK_ERROR in returned.content:
+            self.unheard = returned.call
 
     @property
     def has_no_hold(self) -> bool:
@@ -536,20 +504,17 @@ class Holding:
 
     @property
     def has_open_calls(self) -> bool:
-        """Whether a call was handed out of which nobody heard what became of it."""
-        return any(self._allowed.values())
+        """Whether any handed-out call has no result yet."""
+        return bool(self._handed_out.calls)
 
     def close_subagents(self) -> None:
         """Write down that the calls of subagents have ended.
 
         A session that ended well has heard of all of them, we have not.
         """
+        result = CallResult(ok=True, output="(only a subagent was told what came of it)")
         for name in self._of_subagents:
-            if call := self._allowed.get(name):
-                self._allowed[name] = None
-                self._drive.close(
-                    call, CallResult(ok=True, output="(only a subagent was told what came of it)")
-                )
+            self._handed_out.close(name, result)
 
 
 class _Text(msgspec.Struct):
@@ -566,7 +531,7 @@ def _text_of(content: bytes) -> str:
 
 
 def _as_asked(called: Called, asked: Request | None, *, like: Request) -> Request:
-    """Return what the hook says of a call, or what the stream says where the hook has not asked yet."""
+    """Return what the hook says of a call, or the stream if the hook has not asked yet."""
     if asked:
         return asked
     return Request(
@@ -580,11 +545,3 @@ def _as_asked(called: Called, asked: Request | None, *, like: Request) -> Reques
 
 def _needs_a_person(held: Held | None) -> bool:
     return held is not None and held.ask is not None and held.ask.is_open
-
-
-def _is_decided(held: Held) -> bool:
-    return held.call is not None and held.call.state in {CallState.APPROVED, *_REFUSED, *_BEGUN}
-
-
-def _fits(request: Request) -> bool:
-    return len(msgspec.json.encode(request.tool_input)) < LARGEST_DEFERRED

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the next run of a task has to know of this one."""
 
     of: str  # the task's own session: after a restart there is another
@@ -28,7 +28,7 @@ DOCUMENT = "claude"  # under this name the task keeps it
 SESSION = "session"  # and under this one, the copy of the session's file
 
 
-def decode(kept: bytes | None, *, of: str) -> Progress | None:
-    """Read what the run before left, unless the task was restarted since."""
-    progress = msgspec.json.decode(kept, type=Progress) if kept else None
-    return progress if progress and progress.of == of else None
+def memory_of(body: bytes | None, *, session: str) -> Memory | None:
+    """Return what the run before left, unless the task was restarted since."""
+    found = msgspec.json.decode(body, type=Memory) if body else None
+    return found if found and found.of == session else None

@@ -11,10 +11,11 @@ from uuid import UUID
 import msgspec
 
 from adjourn.core.errors import CannotResume, Misuse
+from adjourn.ports.runner import NO_TABLE, ConfigTable
 from adjourn.runners.options import split
 
 PROVIDER = "claude"
-PROGRAM = "ADJOURN_CLAUDE"  # the variable that says which program it is
+VARIABLE = "ADJOURN_CLAUDE"  # the variable that says which program it is
 OLDEST = (2, 1, 89)  # the first that can defer a call
 # The first that takes a broken hook for a no, whatever its permission mode
 OLDEST_THAT_BLOCKS = (2, 1, 295)
@@ -108,17 +109,16 @@ class Setup(
     trust_project: bool = False  # whether what the workspace's own .claude and .mcp.json say counts
 
 
-def read_setup(given: Mapping[str, str], inherited: Mapping[str, str]) -> Setup:
-    """Return the setup that options ask for.
-
-    Which program it is may also be said once and for all, in the environment.
-    """
+def read_options(
+    given: Mapping[str, str], environment: Mapping[str, str], _: ConfigTable = NO_TABLE
+) -> Setup:
+    """Return the setup that options ask for. The environment may name the program."""
     unknown = given.keys() - {"program", "model", "arguments", "trust-project"}
     if unknown:
         way_out = "--option program=PATH, model=NAME, arguments=WORDS, trust-project=true"
         raise Misuse(f"Claude Code has no option {min(unknown)}", way_out=way_out)
     setup = Setup(
-        program=given.get("program") or inherited.get(PROGRAM) or "claude",
+        program=given.get("program") or environment.get(VARIABLE) or "claude",
         arguments=tuple(split(given.get("arguments", ""))),
         model=given.get("model") or None,
         trust_project=_is_yes(given.get("trust-project", "false")),
@@ -139,7 +139,10 @@ def require_fitting(setup: Setup) -> None:
     """Refuse arguments that would take the gate away or choose another session."""
     for word in setup.arguments:
         if word.partition("=")[0] in _REFUSED or _is_short_cluster(word):
-            sentence = f"Claude Code cannot be given {word} here: adjourn holds its gate and chooses its session"
+            sentence = (
+                f"Claude Code cannot be given {word} here: adjourn holds its gate and chooses "
+                "its session"
+            )
             raise Misuse(sentence, way_out="leave it out")
 
 
@@ -223,9 +226,10 @@ def fits_a_word(prompt: str) -> bool:
 
 
 def settings(hook: str) -> str:
-    """Return the settings: one hook on every tool, which no other settings can switch off, and whose failure is a no.
+    """Return the settings: a hook on every tool, whose failure is a no.
 
-    Another hook shows that hooks are on, before the model is asked for anything. It speaks where the model does not hear it.
+    No other settings can switch it off. A second hook shows that hooks are on before the model is
+    asked for anything; it prints where the model does not read.
     """
     command = {"type": "command", "command": hook, "timeout": HOOK_SECONDS, "onFailure": "block"}
     shows = {"type": "command", "command": f"echo '{LISTENS}' >&2"}
@@ -240,12 +244,13 @@ def settings(hook: str) -> str:
 
 
 def hook_command(adjourn: str) -> str:
-    """Return the hook's command: whatever becomes of it, all but a whole decision ends in exit code 2, which alone always blocks.
+    """Return the hook's command: all but a whole decision ends in exit code 2, which always blocks.
 
-    Claude Code takes silence, and words that it cannot read, for no opinion: its own allow rules would count.
+    Claude Code takes silence, and what it cannot read, for no opinion: its own rules would count.
     """
     decisions = "|".join(f"'{_SAYS}{decision}\"'*'}}'" for decision in ("allow", "deny", "defer"))
-    return f'answer=$({shlex.quote(adjourn)} _hook) && case $answer in {decisions}) printf %s "$answer";; *) false;; esac || exit 2'
+    prints = f'case $answer in {decisions}) printf %s "$answer";; *) false;; esac'
+    return f"answer=$({shlex.quote(adjourn)} _hook) && {prints} || exit 2"
 
 
 def environment(setup: Setup, inherited: Mapping[str, str]) -> dict[str, str]:

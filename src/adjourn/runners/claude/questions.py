@@ -1,4 +1,4 @@
-"""AskUserQuestion: what Claude Code asks a person becomes questions of adjourn, and their answers its input."""
+"""AskUserQuestion: what Claude Code asks a person becomes questions of adjourn."""
 
 from typing import Any
 

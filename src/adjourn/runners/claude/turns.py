@@ -82,7 +82,7 @@ class Turns:
                 pass
 
     def complete(self, turn: Turn, calls: Sequence[Called]) -> None:
-        """Take in all calls of a message that did not stream, if they are all that the stream has told of."""
+        """Take in all calls of a message that did not stream, unless the stream told of others."""
         if {known.call for known in turn.calls} <= {called.call for called in calls}:
             for called in calls:
                 self._add(called, turn)

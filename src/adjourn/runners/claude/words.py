@@ -13,22 +13,29 @@ from adjourn.runners.claude.fingerprint import input_of
 
 _LONG = 1_000
 HELD = (
-    "Not run: a person has to decide about a call of this turn first. You will be told when that is done; if you still need this "
+    "Not run: a person has to decide about a call of this turn first. You will be told "
+    "when that is done; if you still need this "
     "call then, make it again with exactly the same input."
 )
 SUBAGENT = (
-    "Not run: this call needs a person's decision, and nobody can be asked from inside a subagent. Report to the main agent what "
+    "Not run: this call needs a person's decision, and nobody can be asked from inside a "
+    "subagent. Report to the main agent what "
     "you would have run, so that it makes the call itself."
 )
 _INTERRUPTED = (
-    "Not run again: it was interrupted when you were paused, and may have taken effect in part. Check what it did; if it is "
+    "Not run again: it was interrupted when you were paused, and may have taken effect "
+    "in part. Check what it did; if it is "
     "still needed, make the call again, and a person is asked."
 )
 PAUSED = (
-    "You were paused and now go on. If a tool call was interrupted, its outcome is unknown: check what it did before "
+    "You were paused and now go on. If a tool call was interrupted, its outcome is "
+    "unknown: check what it did before "
     "you repeat it. Then continue with the task."
 )
-MADE = "You have made these calls already, though you may not see them above. Do not repeat them for that reason:"
+MADE = (
+    "You have made these calls already, though you may not see them above. Do not repeat "
+    "them for that reason:"
+)
 UNANSWERED = (
     "Not answered: nobody has answered these questions. Ask them again if you still need to know."
 )
@@ -36,9 +43,9 @@ DECIDED = "A person has decided about the calls that were held. Continue with th
 
 
 def naming_no_file(text: str) -> str:
-    """Return words for a prompt in which nothing that a model or a tool has said is taken for `@path`.
+    """Return a text for a prompt in which nothing is taken for `@path`.
 
-    Claude Code reads such a file, wherever it is, and asks nobody. In what is JSON it means the same as before.
+    Claude Code reads such a file, wherever it is, and asks nobody. JSON keeps its meaning.
     """
     return text.replace("@", "\\u0040")
 
@@ -51,7 +58,8 @@ def broken(why: str) -> str:
 def begun(call: Call) -> str:
     """Say that a call was handed out before, and that nobody saw it end."""
     return (
-        f"Not run: this very call ({call.tool_call_id}) was started before and nobody saw it end, so it may have taken effect. "
+        f"Not run: this very call ({call.tool_call_id}) was started before and nobody saw "
+        "it end, so it may have taken effect. "
         "Do not repeat it; check what it did, or ask the person."
     )
 
@@ -61,7 +69,10 @@ def carried_out(held: Held) -> str:
     result = held.result or CallResult(ok=False)
     if result.settled_by:
         said = "ran" if result.ok else "did not run"
-        return f"Not run again: it was started before, and {result.settled_by} says that it {said}. Its output is not known."
+        return (
+            f"Not run again: it was started before, and {result.settled_by} says that it "
+            f"{said}. Its output is not known."
+        )
     if result.ok:
         return f"Not run again: it was made before, and succeeded.\n{result.output}".rstrip()
     return f"{_INTERRUPTED}\n{result.output}".rstrip()
@@ -86,7 +97,10 @@ def edited(held: Held) -> str | None:
     if held.original is None or held.call is None:
         return None
     made = _shortened(input_of(held.call.body))
-    return f"A person changed the input of this {held.call.tool} call before approving it: it ran with {made}."
+    return (
+        f"A person changed the input of this {held.call.tool} call before approving it: it "
+        f"ran with {made}."
+    )
 
 
 def news(held: Sequence[Held], answers: Sequence[Ask]) -> str:

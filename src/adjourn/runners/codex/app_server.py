@@ -57,7 +57,7 @@ class _Settings(msgspec.Struct):
 
     @property
     def asking(self) -> dict[str, Any]:
-        """What has Codex ask about each tool of each MCP server, whatever a person or the server itself says of it."""
+        """What makes Codex ask about each tool of each MCP server, whatever its settings say."""
         servers = self.config.mcp_servers or {}
         asks: dict[str, Any] = {
             f"mcp_servers.{name}.default_tools_approval_mode": _ASKS for name in servers
@@ -227,7 +227,7 @@ class Thread:
         )
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> CallResult:
-        """Have a tool of an MCP server called as Codex would have called it, and return what it gave back."""
+        """Call a tool of an MCP server as Codex would have, and return its result."""
         server, tool = self._tools[name]
         params = {"threadId": self.id, "server": server, "tool": tool, "arguments": arguments}
         called = self._ask("mcpServer/tool/call", params, _Called, within=_FOR_EVER)

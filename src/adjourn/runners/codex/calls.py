@@ -1,4 +1,4 @@
-"""The calls of Codex: put before the policy as a batch, handed out once each, and closed with what became of them."""
+"""The calls of Codex: judged as a batch, handed out once each, and closed with their results."""
 
 import os
 from collections.abc import Container, Mapping, Sequence
@@ -10,11 +10,11 @@ from adjourn.core.call import Call, arguments_of, canonical
 from adjourn.core.policy.locations import NOT_TOLD
 from adjourn.core.states import CallState
 from adjourn.ports.drive import Drive
+from adjourn.runners.batch import Decided, HandedOut, Member, judge_batch
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import Thread
 from adjourn.runners.codex.channel import HOOK
-from adjourn.runners.codex.memory import Put, Ran
-from adjourn.runners.codex.memory_keeper import Keeper
+from adjourn.runners.codex.memory import MemoryKeeper, Put, Ran
 from adjourn.runners.codex.protocol import PATCH_TOOL, SHELL_TOOL, Item, Wanted, is_patch
 from adjourn.runners.codex.session import UNKNOWN_DETAILS, Details, Rollout
 
@@ -26,16 +26,18 @@ OUTSIDE = "none"
 _RUNS_ON = "running with session ID"  # what the model is told of a command that has not ended
 
 
-class Calls:
+class HeldCalls:
     """What Codex wants to do, is doing, and has done in one run."""
 
-    def __init__(self, drive: Drive, keeper: Keeper, *, sandbox: str) -> None:
+    def __init__(self, drive: Drive, keeper: MemoryKeeper, *, sandbox: str) -> None:
         self._drive = drive
         self._keeper = keeper
         self._sandbox = sandbox
         self._said = ""
-        self._handed: dict[str, Call] = {}  # what Codex makes now, by its name for it
-        self._call_of: dict[str, str] = {}  # and the call of the model that each is part of
+        self._handed_out = HandedOut(drive)
+        self._call_of: dict[
+            str, str
+        ] = {}  # by its item, the call of the model that each is part of
 
     def take(self, wanted: Sequence[Wanted], rollout: Rollout, *, said: str | None) -> bool:
         """Take a whole batch of calls, if all of them may run now; else none of them runs.
@@ -43,11 +45,14 @@ class Calls:
         `said` are the model's last words.
         """
         self._said = said or ""
-        calls = self._approved_or_put(wanted, rollout)
-        names = [call.tool_call_id for call in calls]
+        members = [
+            Member(self._proposed(each, rollout), (_fingerprint(each.body),)) for each in wanted
+        ]
+        judged = judge_batch(self._drive, members, decided=self._approved_before())
+        calls = [held.call for held in judged if held.call]
         put = [
-            Put(item=each.item, call=rollout.call_of(each.item), name=name)
-            for each, name in zip(wanted, names, strict=True)
+            Put(item=each.item, call=rollout.call_of(each.item), name=call.tool_call_id)
+            for each, call in zip(wanted, calls, strict=True)
         ]
         self._keeper.remember(put=tuple(put))
         self._call_of |= {each.item: each.call for each in put}
@@ -55,10 +60,11 @@ class Calls:
         return may_run and self._hand_out([each.item for each in wanted], calls)
 
     def placed(self, wanted: Wanted, rollout: Rollout) -> Wanted:
-        """Add to a command what its request does not tell: which shell reads it, where, and whether inside the sandbox.
+        """Add to a command what its request does not tell: its shell, its directory, its sandbox.
 
-        Some versions tell a hook the `workdir` of the call, others the directory of the thread, which is the
-        workspace. What a script of the model calls is not in the thread's file: nobody knows how it would run.
+        Some versions tell a hook the `workdir` of the call, others the directory of the thread,
+        which is the workspace. What a script of the model calls is not in the thread's file:
+        nobody knows how it would run.
         """
         if wanted.tool != SHELL_TOOL:
             return wanted
@@ -82,22 +88,11 @@ class Calls:
             return OUTSIDE
         return self._sandbox if asked in {None, "use_default"} else str(asked)
 
-    def _approved_or_put(self, wanted: Sequence[Wanted], rollout: Rollout) -> list[Call]:
-        """Return the call of each.
-
-        One that was approved before and is repeated now, or a new one.
-        """
-        approved = self._approved_before()
-        repeated = {each.item: _taken(approved, each.body) for each in wanted}
-        new = [each for each in wanted if repeated[each.item] is None]
-        held = self._drive.propose([self._proposed(each, rollout) for each in new]) if new else []
-        put = iter([each.call for each in held if each.call])
-        return [repeated[each.item] or next(put) for each in wanted]
-
-    def _approved_before(self) -> list[Call]:
+    def _approved_before(self) -> list[Decided]:
+        """Return the calls that Codex was told to repeat, and has not yet."""
         found = [self._drive.held(name) for name in self._keeper.memory.told]
         return [
-            held.call
+            Decided(held, frozenset({_fingerprint(held.call.body)}))
             for held in found
             if held and held.call and held.call.state is CallState.APPROVED
         ]
@@ -124,17 +119,15 @@ class Calls:
         Before the first is answered nothing runs.
         """
         for item, call in zip(items, calls, strict=True):
-            handed = self._drive.hand_out(call)
-            if handed is None:
-                for earlier in list(self._handed):
-                    self._close(earlier, CallResult(ok=False, error=words.NOT_ASKED))
+            if self._handed_out.hand_out(item, call) is None:
+                for earlier in self._handed_out.calls:
+                    self._handed_out.close(earlier, CallResult(ok=False, error=words.NOT_ASKED))
                 return False
-            self._handed[item] = handed
         return True
 
     def end(self, item: Item, rollout: Rollout) -> bool:
-        """Close a call that has ended; say whether it was one that had been handed out."""
-        name, call = item.id, self._handed.get(item.id)
+        """Close a call that has ended; return whether it was one that had been handed out."""
+        name, call = item.id, self._handed_out.calls.get(item.id)
         if call is None:
             return False
         result, cell = _result(item), rollout.call_of(name)
@@ -146,36 +139,39 @@ class Calls:
                 exit_code=result.exit_code,
             )
             self._keeper.remember(ran=(*self._keeper.memory.ran, ran))
-        self._close(name, result)
+        self._handed_out.close(name, result)
         return True
 
     @property
-    def are_under_way(self) -> bool:
-        """Whether Codex makes calls now of which nobody has heard what became."""
-        return bool(self._handed)
+    def has_open_calls(self) -> bool:
+        """Whether any handed-out call has no result yet."""
+        return bool(self._handed_out.calls)
 
     @property
     def may_be_repeated(self) -> tuple[str, ...]:
         """The names of the calls that Codex was told to repeat, and has not yet."""
-        return tuple(call.tool_call_id for call in self._approved_before())
+        approved = [decided.held.call for decided in self._approved_before()]
+        return tuple(call.tool_call_id for call in approved if call)
 
     def close_refused(self, rollout: Rollout, begun: Container[str]) -> None:
         """Close the calls that Codex itself did not make after all, say a patch that does not fit.
 
         Nothing was begun of them.
         """
-        for item in [name for name in self._handed if name not in begun]:
+        for item in [name for name in self._handed_out.calls if name not in begun]:
             call = self._call_of.get(item, item)
             told = rollout.closed.get(call)
             if told is not None and _RUNS_ON not in told and call not in rollout.aborted:
-                self._close(item, CallResult(ok=False, error=words.REFUSED, output=told))
+                refused = CallResult(ok=False, error=words.REFUSED, output=told)
+                self._handed_out.close(item, refused)
 
     def running(self, rollout: Rollout, items: Mapping[str, Item]) -> list[str]:
-        """Return the calls that are known to run still, some of them while the model has gone on."""
+        """Return the calls that still run, some of them while the model has gone on."""
         return [
             name
-            for name in self._handed
-            if _runs(items.get(name)) or _RUNS_ON in self._told_of(name, rollout)
+            for name in self._handed_out.calls
+            if (name in items and items[name].is_under_way)
+            or _RUNS_ON in self._told_of(name, rollout)
         ]
 
     def _told_of(self, item: str, rollout: Rollout) -> str:
@@ -193,7 +189,8 @@ class Calls:
 
         All, or these; the model hears of each when it goes on.
         """
-        cut_off = {item: self._handed[item] for item in (self._handed if names is None else names)}
+        handed = self._handed_out.calls
+        cut_off = {item: handed[item] for item in (handed if names is None else names)}
         # Where the model has gone on meanwhile, no output can tell it.
         untold = [
             call.tool_call_id for item, call in cut_off.items() if self._told_of(item, rollout)
@@ -201,11 +198,9 @@ class Calls:
         self._keeper.remember(cut=(*self._keeper.memory.cut, *untold))
         for item in cut_off:
             output, left_out = cut(printed.get(item, ""))
-            self._close(item, CallResult(ok=False, error=why, output=output, left_out=left_out))
+            result = CallResult(ok=False, error=why, output=output, left_out=left_out)
+            self._handed_out.close(item, result)
         return list(cut_off.values())
-
-    def _close(self, item: str, result: CallResult) -> None:
-        self._drive.close(self._handed.pop(item), result)
 
     def execute(self, thread: Thread, parts: Sequence[tuple[Put, Held]]) -> bool:
         """Run what was approved, as Codex would have.
@@ -220,7 +215,8 @@ class Calls:
             ):
                 if not self._hand_out([put.item], [held.call]):
                     return False
-                self._close(put.item, _executed(thread, self._handed[put.item]))
+                handed = self._handed_out.calls[put.item]
+                self._handed_out.close(put.item, _executed(thread, handed))
         return True
 
 
@@ -252,21 +248,10 @@ def _editable(arguments: Mapping[str, object]) -> bytes | None:
     return msgspec.json.encode(schema)
 
 
-def _taken(approved: list[Call], body: bytes) -> Call | None:
-    """Take an approved call that is the same out of the list.
-
-    Of several that are, each has an approval of its own.
-    """
-    found = next((call for call in approved if _fingerprint(call.body) == _fingerprint(body)), None)
-    if found:
-        approved.remove(found)
-    return found
-
-
-def _fingerprint(body: bytes) -> bytes:
+def _fingerprint(body: bytes) -> str:
     """Return what two requests for the same call have in common."""
     parts = msgspec.json.decode(body)
-    return canonical([parts["tool"], parts["arguments"]])
+    return canonical([parts["tool"], parts["arguments"]]).decode()
 
 
 def _can_execute(thread: Thread, call: Call) -> bool:
@@ -295,10 +280,6 @@ def _executed(thread: Thread, call: Call) -> CallResult:
             return thread.execute([thread.binary, _APPLIES_PATCH, text], cwd=cwd, is_sandboxed=True)
         case _:
             return CallResult(ok=False, error="it cannot be executed: its words cannot be read")
-
-
-def _runs(item: Item | None) -> bool:
-    return item is not None and item.is_under_way
 
 
 def _result(item: Item) -> CallResult:

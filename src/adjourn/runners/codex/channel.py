@@ -14,9 +14,9 @@ from typing import Any, Self
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.runners.hook import Answer, Asked, Ear, refuse_replaced
+from adjourn.runners.driver import StopRequest
+from adjourn.runners.hook import Answer, HookListener, WaitingHook, refuse_replaced
 from adjourn.runners.installed import find_tool
-from adjourn.system.signals import Signals
 
 HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16
@@ -76,14 +76,14 @@ class Hooks:
     def __init__(self, place: str, *, seal: str) -> None:
         self._place = place
         self._seal = seal
-        self._waiting: dict[str, Asked] = {}
+        self._waiting: dict[str, WaitingHook] = {}
         self._count = 0
         self.open()
 
     def open(self) -> None:
         """Listen, from now on or again."""
         self._selector = selectors.EpollSelector()
-        self._ear = Ear(self._place, self._selector)
+        self._listener = HookListener(self._place, self._selector)
 
     def fileno(self) -> int:
         """Return what to poll."""
@@ -93,7 +93,7 @@ class Hooks:
         """Take in what hooks say; yield those that have said all."""
         for key, _ in self._selector.select(0):
             key.data()
-        for asked in self._ear.take():
+        for asked in self._listener.take():
             self._count += 1
             name = f"{HOOK}-{self._count}"
             self._waiting[name] = asked
@@ -103,11 +103,11 @@ class Hooks:
 
     def refuse_replaced(self) -> None:
         """Raise if hooks find something else in the place of our socket."""
-        refuse_replaced(self._ear)
+        refuse_replaced(self._listener)
 
     def answer(self, name: str, answer: Answer) -> None:
         """Answer a hook."""
-        refuse_replaced(self._ear)
+        refuse_replaced(self._listener)
         self._waiting.pop(name).answer(answer, seal=self._seal)
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Hooks:
         for asked in self._waiting.values():
             asked.drop()
         self._waiting.clear()
-        self._ear.close()
+        self._listener.close()
         self._selector.close()
 
 
@@ -134,7 +134,7 @@ class Channel:
         complaints: str,
         bind: Callable[[], None],
         hooks: Hooks,
-        interrupts: Signals,
+        interrupts: StopRequest,
         is_spoken_to: bool,
     ) -> None:
         self._child = _started(
@@ -252,12 +252,12 @@ class Channel:
 
     @property
     def _stdin(self) -> int:
-        assert self._child.stdin  # noqa: S101 -- it was asked for above, which the type does not say
+        assert self._child.stdin  # noqa: S101 -- it is a pipe
         return self._child.stdin.fileno()
 
     @property
     def _stdout(self) -> int:
-        assert self._child.stdout  # noqa: S101 -- it was asked for above, which the type does not say
+        assert self._child.stdout  # noqa: S101 -- it is a pipe
         return self._child.stdout.fileno()
 
 

@@ -11,7 +11,6 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.runners.codex.channel import HOOK, Message, Silent
-from adjourn.runners.codex.memory import Usage, usage_of
 from adjourn.runners.codex.options import Setup
 from adjourn.runners.codex.protocol import (
     Harmless,
@@ -24,6 +23,7 @@ from adjourn.runners.codex.protocol import (
     read_request,
 )
 from adjourn.runners.codex.session import OpenCall, Rollout
+from adjourn.runners.codex.usage import Usage, usage_of
 
 _QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
 _BESIDE = 1.0  # the same, of a call of another tool that may run beside this one
@@ -122,7 +122,7 @@ class Conversation:
         self.usage: Usage | None = None
 
     def next(self, *, patience: float | None = None) -> Event | None:
-        """Return what has to be acted on next, or nothing if nothing is said for so many seconds."""
+        """Return what has to be acted on next, or None if nothing comes for so many seconds."""
         silence = self._setup.silence
         while True:
             if self._requests and self._is_whole():

@@ -3,58 +3,39 @@
 Starts or resumes its thread, holds its calls, and leaves when a person is needed.
 """
 
-import signal
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.core.review import WANTS_CHANGES
-from adjourn.core.text.render import block
 from adjourn.ports.drive import Drive
+from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
-from adjourn.runners.codex.calls import Calls
+from adjourn.runners.codex.calls import HeldCalls
 from adjourn.runners.codex.channel import Gone, Interrupted, Silent
 from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
 from adjourn.runners.codex.exec_fallback import ExecConversation, ExecThread
 from adjourn.runners.codex.launch import Launch
-from adjourn.runners.codex.memory_keeper import Keeper
+from adjourn.runners.codex.memory import MemoryKeeper
 from adjourn.runners.codex.options import OnApprove, Way, setup_of
 from adjourn.runners.codex.outputs import Deliveries
 from adjourn.runners.codex.protocol import Item, Questions, Wanted
 from adjourn.runners.codex.questions import ask_all, offered
 from adjourn.runners.codex.session import Rollout
-from adjourn.runners.driver import FOR_NOW, INTERRUPTED, was_stopped
-from adjourn.system.signals import Signals
+from adjourn.runners.driver import (
+    FOR_NOW,
+    INTERRUPTED,
+    StopRequest,
+    complain,
+    say,
+    was_stopped,
+)
 
 _GLANCE = 0.2  # seconds between two looks whether the thread is on disk
-
-
-def run_codex(
-    drive: Drive, environment: Mapping[str, str], *, adjourn: str, bind: Callable[[], None]
-) -> int:
-    """Run Codex for a task until it is done, or a person is needed, and return the exit code.
-
-    `bind` has it die with us.
-    """
-    driver = CodexDriver(drive, environment, adjourn=adjourn, bind=bind)
-    try:
-        return driver.run()
-    except StoreProblem:
-        driver.abandon()  # nothing can be put in order
-        raise
-    except Interrupted:
-        return driver.interrupt()
-    except Gone as gone:
-        return driver.lose(gone)
-    except (Stuck, Silent, InUse) as error:
-        return driver.give_up(driver.sentence(error))
-    except AdjournError as error:
-        return driver.fail(driver.sentence(error))
 
 
 class _Live(msgspec.Struct, frozen=True):
@@ -68,32 +49,53 @@ class _Live(msgspec.Struct, frozen=True):
 class CodexDriver:
     """One run of Codex."""
 
-    def __init__(
-        self,
-        drive: Drive,
-        environment: Mapping[str, str],
-        *,
-        adjourn: str,
-        bind: Callable[[], None],
-    ) -> None:
+    def __init__(self, drive: Drive, host: Host) -> None:
         self._drive = drive
         self._setup = setup_of((drive.task.spec.setup or "").encode())
-        self._keeper = Keeper(drive, environment)
-        self._calls = Calls(drive, self._keeper, sandbox=self._setup.sandbox.value)
+        self._keeper = MemoryKeeper(drive, host.environment)
+        self._calls = HeldCalls(drive, self._keeper, sandbox=self._setup.sandbox.value)
         self._has_app_server = self._setup.way is Way.APP_SERVER
         self._launch = Launch(
             self._setup,
             workspace=drive.task.spec.workspace,
-            environment=environment,
+            environment=host.environment,
             place=drive.place,
-            adjourn=adjourn,
-            bind=bind,
-            interrupts=Signals(signal.SIGINT, signal.SIGTERM),
+            adjourn=host.adjourn,
+            bind=host.die_with_us,
+            interrupts=StopRequest(),
         )
         self._live: _Live | None = None
 
-    def run(self) -> int:
-        """Begin or go on, until Codex is done or a person is needed."""
+    def start(self) -> int:
+        """Run Codex until it is done or a person is needed, and return the exit code."""
+        try:
+            return self._run()
+        except StoreProblem:
+            raise
+        except Interrupted:
+            return self._leave_interrupted()
+        except Gone as gone:
+            return self._lose(gone)
+        except (Stuck, Silent, InUse) as error:
+            return self._give_up(self._sentence(error))
+        except AdjournError as error:
+            return self._fail(self._sentence(error))
+
+    def resume(self, ref: str) -> int:
+        """Go on in the thread that the task remembers; `ref` is its name."""
+        del ref
+        return self.start()
+
+    def interrupt(self) -> None:
+        """Have Codex ended at its next word."""
+        self._launch.interrupts.make()
+
+    def kill(self) -> None:
+        """End Codex before we end: a hook without an answer is a no, and its model would go on."""
+        if self._live:
+            self._live.thread.kill()
+
+    def _run(self) -> int:
         while True:
             live = self._opened()
             last_words = live.rollout.read_on().last_words
@@ -239,7 +241,7 @@ class CodexDriver:
 
     def _take_ended(self, live: _Live, item: Item) -> None:
         if item.type == "agentMessage":
-            _say(item.text)
+            say(item.text)
             # At once: nothing else keeps them
             ask_all(self._drive, self._keeper, offered(item), call="")
         if not self._calls.end(item, live.rollout) and item.has_acted:
@@ -253,15 +255,15 @@ class CodexDriver:
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
             sentence = ended.error or f"Codex ended its turn as {ended.status}"
-            return self.fail(sentence) if ended.is_final else self.give_up(sentence)
+            return self._fail(sentence) if ended.is_final else self._give_up(sentence)
         # The model did not wait for the answer
         if any(not each.call for each in self._keeper.memory.queried):
             return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
 
     def _conclude(self, live: _Live, last_words: str) -> int:
-        """End a run that was paused in the moment between the model's last words and the end of its turn."""
-        _say(last_words)
+        """End a run that was paused between the model's last words and the end of its turn."""
+        say(last_words)
         return self._end(live, last_words)
 
     def _leave(self, live: _Live) -> int:
@@ -279,7 +281,7 @@ class CodexDriver:
     def _cut_off(self, live: _Live, running: Sequence[str], *, why: str) -> None:
         """Close what was ended along with Codex, and say so."""
         for call in self._calls.cut_off(live.rollout, live.talk.printed, names=running, why=why):
-            _complain(f"{words.line_of(call)}: {why}")
+            complain(f"{words.line_of(call)}: {why}")
 
     def _let_end(self, live: _Live) -> None:
         """Wait for what still runs: a pause would cut it off.
@@ -292,7 +294,7 @@ class CodexDriver:
             and time.monotonic() < began + self._setup.wait
         ):
             if not is_told:
-                _complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
+                complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
             is_told = True
             event = live.talk.next(patience=_GLANCE)
             if isinstance(event, Ended):
@@ -317,15 +319,7 @@ class CodexDriver:
         self._calls.close_refused(live.rollout.read_on(), live.talk.items)
         self._keeper.keep(live.rollout, told=live.talk.usage)
 
-    def abandon(self) -> None:
-        """End Codex before anything else ends.
-
-        A hook that hears no answer is a no, with which its model would go on.
-        """
-        if self._live:
-            self._live.thread.kill()
-
-    def interrupt(self) -> int:
+    def _leave_interrupted(self) -> int:
         """End Codex, and say of the calls that it was making that they were cut off."""
         live = self._live
         if live:
@@ -334,7 +328,7 @@ class CodexDriver:
             self._keeper.report(live.talk.message)
         return INTERRUPTED
 
-    def sentence(self, error: Exception) -> str:
+    def _sentence(self, error: Exception) -> str:
         """Say what went wrong, with the last words of Codex if it left without a word."""
         if isinstance(error, AdjournError):
             return f"{error.sentence}; {error.way_out}" if error.way_out else error.sentence
@@ -344,41 +338,31 @@ class CodexDriver:
             what = f"Codex left before its turn ended{_how(error.code)}"
         return f"{what}: {said}" if said else what
 
-    def lose(self, gone: Gone) -> int:
+    def _lose(self, gone: Gone) -> int:
         """Leave for now if somebody ended Codex between two calls.
 
         Else it has given up by itself.
         """
-        code = self.fail(self.sentence(gone))
+        code = self._fail(self._sentence(gone))
         return FOR_NOW if self._can_go_on and was_stopped(gone.code) else code
 
-    def give_up(self, sentence: str) -> int:
+    def _give_up(self, sentence: str) -> int:
         """Leave for now where a person is at hand, who can do something about it; else fail."""
-        code = self.fail(sentence)
+        code = self._fail(sentence)
         return FOR_NOW if self._can_go_on and self._drive.task.spec.pause_on_approval else code
 
     @property
     def _can_go_on(self) -> bool:
-        return self._keeper.can_go_on and not self._calls.are_under_way
+        return self._keeper.can_go_on and not self._calls.has_open_calls
 
-    def fail(self, sentence: str) -> int:
+    def _fail(self, sentence: str) -> int:
         """End Codex, and say why. What became of calls that it was making is not known then."""
         if self._live:
             self._stop(self._live)
         self._keeper.report(sentence)
-        _complain(sentence)
+        complain(sentence)
         return exits.FAILED
 
 
 def _how(code: int | None) -> str:
     return "" if not code else f", by signal {-code}" if code < 0 else f", with exit code {code}"
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(block(text) + "\n")
-    sys.stdout.flush()
-
-
-def _complain(text: str) -> None:
-    sys.stderr.write(block(text) + "\n")
-    sys.stderr.flush()

@@ -15,9 +15,9 @@ from adjourn.runners.codex.channel import Channel, Gone, Hooks, Message
 from adjourn.runners.codex.conversation import Conversation, Event, TurnEnded
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
-from adjourn.runners.codex.memory import Usage
 from adjourn.runners.codex.protocol import SHELL_TOOL, Item, Reply, Wanted, shell_arguments
 from adjourn.runners.codex.session import path_of
+from adjourn.runners.codex.usage import Usage
 from adjourn.runners.hook import Answer
 
 _BEGINS = 30.0  # seconds until a thread has its name, and then its file

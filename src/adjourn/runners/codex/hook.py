@@ -1,4 +1,4 @@
-"""The hook at which every call of Codex waits, whatever Codex's own rules and settings would let pass."""
+"""The hook at which every call of Codex waits, whatever Codex's own rules would let pass."""
 
 import msgspec
 
@@ -42,9 +42,10 @@ class Listed(msgspec.Struct):
 
 
 def hook_command(adjourn: str, proof: str) -> str:
-    """Return the line that Codex has a shell run: it ends well only if adjourn prints the proof of the driver's yes.
+    """Return the line that Codex has a shell run: exit code 0 only if adjourn prints the proof.
 
-    Codex takes most failures of a hook for a yes, and silence as well. Exit code 2 with a word on stderr is a no for certain.
+    Codex takes most failures of a hook for a yes, and silence as well. Exit code 2 with a word on
+    stderr is always a no.
     """
     from shlex import quote
 
@@ -53,7 +54,7 @@ def hook_command(adjourn: str, proof: str) -> str:
 
 
 def override(command: str) -> str:
-    """Return the setting that makes Codex run the hook, and trust this very line and no other hook."""
+    """Return the setting that makes Codex run the hook, and trust this line and no other hook."""
     handler = f'{{type="command",command={toml_text(command)},timeout={SECONDS}}}'
     state = f'{{{toml_text(_PLACE)}={{trusted_hash="{_digest(command)}"}}}}'
     return f'hooks={{PreToolUse=[{{matcher="*",hooks=[{handler}]}}],state={state}}}'
@@ -61,4 +62,5 @@ def override(command: str) -> str:
 
 def _digest(command: str) -> str:
     handler = {"async": False, "command": command, "timeout": SECONDS, "type": "command"}
-    return f"sha256:{sha256(canonical({'event_name': 'pre_tool_use', 'hooks': [handler], 'matcher': '*'})).hex()}"
+    described = {"event_name": "pre_tool_use", "hooks": [handler], "matcher": "*"}
+    return f"sha256:{sha256(canonical(described)).hex()}"

@@ -8,9 +8,9 @@ from functools import cached_property
 from adjourn.runners.codex import hook, program
 from adjourn.runners.codex.channel import Channel, Hooks
 from adjourn.runners.codex.options import Setup
+from adjourn.runners.driver import StopRequest
 from adjourn.runners.hook import proof_of
-from adjourn.runners.installed import start_words
-from adjourn.system.signals import Signals
+from adjourn.runners.installed import start_argv
 
 COMPLAINTS = "codex.stderr"
 _NEWEST = 4_000  # characters
@@ -32,7 +32,7 @@ class Launch:
         place: str,
         adjourn: str,
         bind: Callable[[], None],
-        interrupts: Signals,
+        interrupts: StopRequest,
     ) -> None:
         self.setup = setup
         self.workspace = workspace
@@ -88,7 +88,7 @@ class Launch:
         """Start the program with these words, and also with these variables."""
         path = self.environment.get("PATH", os.defpath)
         return Channel(
-            [*start_words(self.binary, path=path, workspace=self.workspace), *words],
+            [*start_argv(self.binary, path=path, workspace=self.workspace), *words],
             cwd=self.workspace,
             env={**self.environment, **(also or {})},
             complaints=self.complaints,

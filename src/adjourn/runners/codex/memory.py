@@ -1,34 +1,19 @@
-"""What a task remembers of its Codex thread between two runs."""
+"""What a task remembers of its Codex thread between two runs, and how it is kept in the store."""
 
-from typing import Any
+import os
+from collections.abc import Mapping
 
 import msgspec
 
+from adjourn.core.agent.calls import Report
+from adjourn.core.errors import CannotResume
+from adjourn.ports.drive import Drive
+from adjourn.runners.codex import program
+from adjourn.runners.codex.session import Rollout, copy_of, put_back
+from adjourn.runners.codex.usage import Usage
+
 DOCUMENT = "codex"
 SESSION = "session"  # names the document with the copy of the thread's file
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Tokens of a whole thread; Codex counts on across resumes."""
-
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_output_tokens: int = 0
-
-    def plus(self, more: "Usage") -> "Usage":
-        """Return both together."""
-        return Usage(
-            **{name: getattr(self, name) + getattr(more, name) for name in self.__struct_fields__}
-        )
-
-    def since(self, before: "Usage") -> "Usage":
-        """Return what was used after another count; a count that went back began anew."""
-        if self.input_tokens < before.input_tokens:
-            return self
-        return Usage(
-            **{name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
-        )
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +74,91 @@ def memory_of(body: bytes | None, *, session: str) -> Memory | None:
     return found if found and found.session == session else None
 
 
-def usage_of(params: dict[str, Any]) -> Usage:
-    """Read the thread's total from a notification."""
-    return msgspec.convert(params["tokenUsage"]["total"], Usage)
+class MemoryKeeper:
+    """The memory of a task's thread, in the store."""
+
+    def __init__(self, drive: Drive, environment: Mapping[str, str]) -> None:
+        self._drive = drive
+        self._home = program.home(environment)
+        self._prompt = drive.task.spec.prompt or ""
+        session = drive.task.session_id
+        self.known: Memory | None = memory_of(drive.document(DOCUMENT), session=session)
+        self.memory = self.known or Memory(session=session, thread="", place="")
+        self._used_before = self.memory.usage
+        self._answers_before = self.memory.answers
+        self.is_resumable = False
+        self.steps = 0
+
+    def remember(self, **changes: object) -> None:
+        """Change what is remembered."""
+        memory = msgspec.structs.replace(self.memory, **changes)
+        if memory != self.memory:
+            self.memory = self.known = memory
+            self._drive.keep(DOCUMENT, msgspec.json.encode(memory))
+
+    def rollout(self, path: str) -> Rollout:
+        """Return the thread's file, to be read."""
+        return Rollout(path, prompt=self._prompt)
+
+    def opened(self, thread: str, rollout: Rollout, *, version: str) -> None:
+        """Remember a thread as soon as its name is known."""
+        self.remember(
+            thread=thread, place=os.path.relpath(rollout.path, self._home), version=version
+        )
+        self.note_session(rollout)
+
+    def bring_back(self) -> None:
+        """See to it that the thread's file is where Codex looks for it, or refuse to go on."""
+        path, copy = os.path.join(self._home, self.memory.place), self._drive.document(SESSION)
+        if copy:
+            put_back(path, copy, prompt=self._prompt)
+        if not self.rollout(path).read_on().has_prompt:
+            why = (
+                f"the file of Codex thread {self.memory.thread} is gone, or the task is not "
+                f"in it: {path}"
+            )
+            raise CannotResume(why, way_out=f"adjourn restart {self._drive.task.id}")
+
+    def note_session(self, rollout: Rollout) -> None:
+        """Say whether the thread could be resumed right now: it is on disk, with the task in it."""
+        self.is_resumable = rollout.read_on().has_prompt
+        self._drive.session(self.memory.thread, resumable=self.is_resumable)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the thread can be resumed.
+
+        As far as this run saw, or as the run before left it.
+        """
+        return self.is_resumable or self._drive.run.resumable
+
+    def keep(self, rollout: Rollout, *, told: Usage | None) -> None:
+        """Keep all of a thread whose app-server has ended.
+
+        What that told of its use comes late, and not at all of the last.
+        """
+        self.note_session(rollout)
+        self.steps = max(self.steps, rollout.answers - self._answers_before)
+        self.remember(
+            usage=rollout.usage if rollout.answers else told or self.memory.usage,
+            answers=rollout.answers,
+        )
+        copy = copy_of(rollout.path)
+        if copy:
+            self._drive.keep(SESSION, copy)
+
+    def report(self, message: str | None) -> None:
+        """Say what the run has done and used; Codex itself counts over all runs of a thread."""
+        used = self.memory.usage.since(self._used_before)
+        self._drive.report(
+            Report(
+                message=message,
+                steps=self.steps,
+                input_tokens=used.input_tokens,
+                output_tokens=used.output_tokens,
+                details={
+                    "cached_input_tokens": used.cached_input_tokens,
+                    "reasoning_output_tokens": used.reasoning_output_tokens,
+                },
+            )
+        )

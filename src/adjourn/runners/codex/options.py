@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from adjourn.core.errors import Misuse
+from adjourn.ports.runner import NO_TABLE, ConfigTable
 from adjourn.runners.options import refuse_wrong, split
 
 PROGRAM = "codex"
@@ -74,11 +75,10 @@ def setup_of(body: bytes) -> Setup:
     return msgspec.json.decode(body or b"{}", type=Setup)
 
 
-def read_setup(given: Mapping[str, str], environment: Mapping[str, str]) -> Setup:
-    """Return the setup that options ask for.
-
-    Which program it is may also be said once and for all, in the environment.
-    """
+def read_options(
+    given: Mapping[str, str], environment: Mapping[str, str], _: ConfigTable = NO_TABLE
+) -> Setup:
+    """Return the setup that options ask for. The environment may name the program."""
     named = {_NAMES.get(name, name): value for name, value in given.items()}
     if unknown := sorted(named.keys() - set(Setup.__struct_fields__)):
         raise Misuse(

@@ -63,7 +63,7 @@ def _vendored(launcher: str) -> Iterator[str]:
 
 
 def overrides(setup: Setup, workspace: str) -> list[str]:
-    """Return the settings that a run without a person at the terminal needs, whatever the user's own say."""
+    """Return the settings that a run without a terminal needs, whatever the user's own say."""
     settings = [
         f"features.{name}={'true' if value else 'false'}" for name, value in _FEATURES.items()
     ]

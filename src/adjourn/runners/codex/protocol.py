@@ -81,7 +81,8 @@ PATCH_TOOL = "apply_patch"
 _SHELL_TEXT = ("-c", "-lc")
 _PATCHES = re.compile(r"\s*(cd\s+\S+\s*&&\s*)?apply_?patch\s")
 _PIECE = re.compile(
-    r"""'(?P<single>[^']*)'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"|\\(?P<one>.)|(?P<plain>[^ \t\r\n'"\\]+)|(?P<blank>[ \t\r\n]+)""",
+    r"""'(?P<single>[^']*)'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"|\\(?P<one>.)"""
+    r"""|(?P<plain>[^ \t\r\n'"\\]+)|(?P<blank>[ \t\r\n]+)""",
     re.DOTALL,
 )
 _ESCAPED = re.compile(r"""\\(["\\])""")
@@ -117,7 +118,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return tool_body(self.tool, self.arguments)
 
     def covers(self, asked: "Wanted") -> bool:
-        """Say whether a later request for the same item is for what a hook was asked about, and for nothing more."""
+        """Return whether a later request for the same item asks for no more than its hook did."""
         if asked.tool == PATCH_TOOL and self.applies_patch:
             return True  # Codex sees through the shell, and makes the change itself
         if asked.tool != SHELL_TOOL or self.tool != SHELL_TOOL:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from adjourn.core.ask import Ask, Question
 from adjourn.ports.drive import Drive
-from adjourn.runners.codex.memory import Queried
-from adjourn.runners.codex.memory_keeper import Keeper
+from adjourn.runners.codex.memory import MemoryKeeper, Queried
 from adjourn.runners.codex.protocol import Item, Offer, Option, Query
 
 
-def ask_all(drive: Drive, keeper: Keeper, queries: Sequence[Query], *, call: str) -> list[Ask]:
+def ask_all(
+    drive: Drive, keeper: MemoryKeeper, queries: Sequence[Query], *, call: str
+) -> list[Ask]:
     """Ask every question of one call, and return the asks."""
     return [_asked(drive, keeper, query, call=call) for query in queries]
 
@@ -29,7 +30,7 @@ def _query(number: int, offer: Offer) -> Query:
     return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
 
 
-def _asked(drive: Drive, keeper: Keeper, query: Query, *, call: str) -> Ask:
+def _asked(drive: Drive, keeper: MemoryKeeper, query: Query, *, call: str) -> Ask:
     memory = keeper.memory
     key = _free_key(query.id, memory.keys)
     ask = drive.ask(Question(prompt=query.prompt, key=key, choices=query.choices))

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.policy.locations import NOT_TOLD
-from adjourn.runners.codex.memory import Usage
+from adjourn.runners.codex.usage import Usage
 from adjourn.system.files import private_directory, write_whole
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})

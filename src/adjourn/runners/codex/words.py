@@ -12,11 +12,20 @@ from adjourn.core.states import AskState, CallState
 from adjourn.runners.codex.memory import Queried, Ran
 from adjourn.runners.codex.protocol import SHELL_TOOL
 
-NOT_ASKED = "Not executed: the run was stopped before it could be. Make the call again if it is still needed."
+NOT_ASKED = (
+    "Not executed: the run was stopped before it could be. Make the call again if it is "
+    "still needed."
+)
 REFUSED = "Not executed: Codex itself refused it."
-LEFT = "Ended: the run left for a person while this command was running. It may have partially run; look before you repeat it."
+LEFT = (
+    "Ended: the run left for a person while this command was running. It may have partially "
+    "run; look before you repeat it."
+)
 DONE_BEFORE = "Ended with the run: this command was still running when Codex was done."
-INTERRUPTED = "Interrupted: the run was paused while this call was running. It may have partially run; look before you repeat it."
+INTERRUPTED = (
+    "Interrupted: the run was paused while this call was running. It may have partially run; "
+    "look before you repeat it."
+)
 
 
 def call_told(held: Held) -> str:
@@ -37,9 +46,15 @@ def call_told(held: Held) -> str:
 
 def _approved(held: Held, call: Call) -> str:
     if held.original is None:
-        return f"Approved by {call.approved_by}, and not executed yet. Repeat the identical call now: it will run without asking."
+        return (
+            f"Approved by {call.approved_by}, and not executed yet. Repeat the identical call "
+            "now: it will run without asking."
+        )
     arguments = msgspec.json.encode(arguments_of(call.body)).decode()
-    return f"Approved by {call.approved_by} with changes, and not executed yet. Make exactly this call now: {arguments}"
+    return (
+        f"Approved by {call.approved_by} with changes, and not executed yet. Make exactly "
+        f"this call now: {arguments}"
+    )
 
 
 def _rejected(held: Held) -> str:
@@ -52,7 +67,10 @@ def _rejected(held: Held) -> str:
 def result_told(result: CallResult) -> str:
     """Write a result as Codex writes the output of a command."""
     if result.settled_by:
-        return f"{'It ran' if result.ok else 'It did not run'}, says {result.settled_by}; its output was lost."
+        return (
+            f"{'It ran' if result.ok else 'It did not run'}, says {result.settled_by}; its "
+            "output was lost."
+        )
     parts = [f"Process exited with code {result.exit_code}"] if result.exit_code is not None else []
     parts += [result.error] if result.error else []
     return "\n".join([*parts, f"Output:\n{result.output}"])

@@ -9,40 +9,43 @@ from adjourn.core.task import Task
 from adjourn.core.trail.events import GENESIS, Event, link_after
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import author_of, event_of, intact_event, name_or_none, short_digest
-from adjourn.stores.postgres.batch import said_about
+from adjourn.stores.postgres.batch import read_about
 from adjourn.stores.postgres.connection import Values
-from adjourn.stores.postgres.tasks import OF_TASK, call_of, run_of, task_of
+from adjourn.stores.postgres.tasks import OF_TASK, EngineRows, call_of, run_of, task_of
 from adjourn.stores.postgres.transaction import (
     FORESEEN,
     Known,
     OutdatedIfMissing,
     Place,
-    Steps,
     expect,
     words,
 )
-from adjourn.stores.rows import BITS, LAST, Asks, Belongings, Trail
-from adjourn.stores.shapes import Shape
+from adjourn.stores.rows import BITS, LAST
+from adjourn.stores.shapes import HEXADECIMAL, Shape
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
-_SLOT = _COLUMNS.index("slot")
 _NEVER_CHANGES = "policy:"  # begins the names of shared documents that are known by their digest
 _WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
 _OF_PLACE = OF_TASK + len(Place._fields)
 _ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
 # Columns of a task, its place and its head, a run, a call and an ask.
 _TO_START = (OF_TASK, len(Place._fields), 1, 7, 9, len(_COLUMNS) + 4)
-_ASKS = Shape(Ask, columns=_COLUMNS, apart=_ASKED, known=("task_id", "number"))
+_ASKS = Shape(
+    Ask,
+    columns=_COLUMNS,
+    apart=_ASKED,
+    known=("task_id", "number"),
+    as_column={"slot": HEXADECIMAL},
+)
 
 
-class AskRows(Asks, Belongings, Steps):
+class AskRows(EngineRows):
     """What is kept of asks, of what a run asked for, and of documents."""
 
     # --- asks -------------------------------------------------------------------------------------
 
     def ask(self, ask_id: str) -> Ask:
-        """Return the ask, or raise NotFound."""
         if ask_id in self._known.asks:
             return self._known.asks[ask_id]
         if self._changes and ask_id not in self._held_asks:
@@ -50,7 +53,6 @@ class AskRows(Asks, Belongings, Steps):
         return self._know_ask(super().ask(ask_id))
 
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
-        """Keep everyone else from changing the tasks of these asks."""
         names = words(ask_ids)
         self._lock_and_look(names, [])
         self._held_asks.update(names)
@@ -66,12 +68,11 @@ class AskRows(Asks, Belongings, Steps):
         if self._foreseen and self._foreseen.is_judged and self._adopt_foreseen(task_id):
             no = self._known.numbers[task_id]
             self.is_guarded = True
-            self._run("guard", no, self._known.tasks[no].version, self._known.heads[no])
+            self._execute("guard", no, self._known.tasks[no].version, self._known.heads[no])
         else:
             self._lock_and_look([], words([task_id]))
 
     def foresee(self, task_id: str) -> None:
-        """Read in one go what a task is judged by, unless that was read a moment ago."""
         if self._foreseen and self._adopt_foreseen(task_id):
             self._known.is_judged = True
         else:
@@ -114,7 +115,7 @@ class AskRows(Asks, Belongings, Steps):
         """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
         self._know_all(
             self._said(
-                [said_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)]
+                [read_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)]
             )[1:]
         )
 
@@ -165,7 +166,6 @@ class AskRows(Asks, Belongings, Steps):
         return None if asks is None else [asks[number] for number in sorted(asks)]
 
     def asks_of_run(self, task_id: str, run: int) -> list[Ask]:
-        """Return the asks that one run opened."""
         if (asks := self._whole(task_id)) is not None and run >= self._known.last_runs[
             self._no(task_id)
         ]:
@@ -173,13 +173,11 @@ class AskRows(Asks, Belongings, Steps):
         return super().asks_of_run(task_id, run)
 
     def open_asks_of(self, task_id: str) -> list[Ask]:
-        """Return the open asks of a task."""
         if (asks := self._whole(task_id)) is not None:
             return [ask for ask in asks if ask.is_open]
         return super().open_asks_of(task_id)
 
     def ask_numbered(self, task_id: str, number: int) -> Ask | None:
-        """Return the n-th ask of a task, if there is one."""
         key = self._key(task_id, number)
         if key in self._known.numbered:
             return self._known.numbered[key]
@@ -187,64 +185,56 @@ class AskRows(Asks, Belongings, Steps):
         return self._know_ask(ask) if ask else None
 
     def expired_asks(self, *, now: int) -> list[Ask]:
-        """Return the open asks whose time is over."""
         if self._changes:
-            self._run("lock_expired_asks", now)
+            self._execute("lock_expired_asks", now)
         found = super().expired_asks(now=now)
         if self._changes and found:
             self.hold_asks([ask.id for ask in found])
         return found
 
     def add_ask(self, ask: Ask) -> None:
-        """Keep a new ask."""
         no = self._key(ask.task_id, ask.number)
-        self._run("insert_ask", no, *_columns(ask), _ASKS.body(ask), _ASKS.apart(ask))
+        self._execute("insert_ask", no, *_ASKS.columns(ask), _ASKS.body(ask), _ASKS.apart(ask))
         self._know_ask(ask)
 
     def save_ask(self, old: Ask, new: Ask) -> None:
-        """Replace an ask."""
         no = self._key(old.task_id, old.number)
         with OutdatedIfMissing(old.id):
             current = self.ask(old.id)
         expect(current.state is old.state, old.id)
         self._know_ask(new)
-        written = [getattr(new, column) for column in _WRITTEN]
-        self._later("write_ask", no >> BITS, no, new.state.value, *written, _ASKS.body(new))
+        written = _ASKS.columns(new, of=("state", *_WRITTEN))
+        self._later("write_ask", no >> BITS, no, *written, _ASKS.body(new))
         if _ASKS.apart(old) != _ASKS.apart(new):
             self._later("update_ask_body", no >> BITS, no, _ASKS.apart(new))
 
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row
-        columns[_SLOT] = columns[_SLOT].hex() if columns[_SLOT] else None
-        return _ASKS.value(tuple(columns), body, apart, task_id=task_id, number=no & LAST)
+        return _ASKS.value(columns, body, apart, task_id=task_id, number=no & LAST)
 
     # --- turns ------------------------------------------------------------------------------------
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
-        """Return what a run asked for and did not get."""
         key = self._run_key(run_id)
         if key in self._known.turns_of:
             return self._known.turns_of[key]
         return [_turn(run_id, kind, thing) for kind, thing in self._all("turns_left_open", key)]
 
     def add_turn(self, turn: Turn) -> None:
-        """Remember a turn."""
         kind = turn.key.partition(":")[0] + ":"
         key = (short_digest(turn.key), kind.encode("utf-8", "surrogatepass"))
         self._known.turns_of.pop(self._run_key(turn.run_id), None)
-        self._run("insert_turn", self._run_key(turn.run_id), *key, turn.thing, turn.left_open)
+        self._execute("insert_turn", self._run_key(turn.run_id), *key, turn.thing, turn.left_open)
 
     def close_turn(self, run_id: str, thing: str) -> None:
-        """Remember that a run got what it had asked for."""
         self._known.turns_of.pop(self._run_key(run_id), None)
         super().close_turn(run_id, thing)
 
     # --- documents --------------------------------------------------------------------------------
 
     def shared_document(self, name: str) -> bytes | None:
-        """Return what the store keeps under that name, if anything."""
         if self._changes and not name.startswith(_NEVER_CHANGES):
-            self._run("lock_shared_document", name)
+            self._execute("lock_shared_document", name)
         return super().shared_document(name)
 
 
@@ -252,13 +242,7 @@ def _turn(run: str, kind: bytes, thing: str) -> Turn:
     return Turn(run_id=run, key=kind.decode("utf-8", "surrogatepass"), thing=thing, left_open=True)
 
 
-def _columns(ask: Ask) -> list[object]:
-    columns = _ASKS.columns(ask)
-    columns[_SLOT] = bytes.fromhex(columns[_SLOT]) if columns[_SLOT] else None
-    return columns
-
-
-class TrailRows(Trail, Steps):
+class PostgresRows(AskRows):
     """What happened.
 
     It is put into the one chain of the store at the end of a transaction, or when somebody reads it
@@ -277,12 +261,10 @@ class TrailRows(Trail, Steps):
         ]
 
     def beginning(self, task_id: str) -> Event | None:
-        """Return the first event of a task."""
         body = self._known.beginnings.get(self._no(task_id))
         return intact_event(task_id, body) if body is not None else super().beginning(task_id)
 
     def told(self, task_id: str, *, limit: int) -> list[Event]:
-        """Return what happened to a task last, newest first."""
         no = self._no(task_id)
         known = self._known.told.get(no)
         if known is None or (len(known) >= FORESEEN and not 0 <= limit <= FORESEEN):
@@ -302,7 +284,6 @@ class TrailRows(Trail, Steps):
         return no, head or GENESIS
 
     def requester(self, task_id: str) -> str:
-        """Return who asked for a task."""
         no = self._no(task_id)
         return (
             self._known.requesters[no]
@@ -311,7 +292,6 @@ class TrailRows(Trail, Steps):
         )
 
     def forget_task(self, task_id: str) -> None:
-        """Drop an ended task and all that belongs to it, except the links of its events."""
         no = self._no(task_id)
         self._write_events()
         link = GENESIS
@@ -321,6 +301,6 @@ class TrailRows(Trail, Steps):
             link = link_after(link, event_of(task_id, body))
             places.append(place)
             links.append(link)
-        self._run("forget_task", no, places, links)
+        self._execute("forget_task", no, places, links)
         self._heads.pop(task_id, None)
         self._known = Known()

@@ -1,15 +1,14 @@
-"""The statements of queries.sql as they are said.
+"""The statements of queries.sql, and what a transaction has still to write.
 
-Plainly, or of one row or many, about the engine's queue of one pool.
+A statement that begins with `-- rows:` writes one row, or many in one go.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from struct import Struct, pack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from adjourn.stores.postgres.connection import Encoded, Statement, Values
+from adjourn.stores.postgres.connection import Statement, Values
 from adjourn.stores.rows import statements_in
 
 SCHEMA = 3  # the version that these statements are about
@@ -26,27 +25,6 @@ SQL = {name: text.encode() for name, text in _TEXTS.items()}
 OF_ROWS = frozenset(name for name, text in _TEXTS.items() if text.startswith(_ROWS))
 
 
-class _Type(NamedTuple):
-    """How PostgreSQL knows a type, and how its values go over the line."""
-
-    oid: int
-    encoded: Callable[[Any], bytes]
-
-
-def _uuid(text: str) -> bytes:
-    return bytes.fromhex(text.replace("-", ""))
-
-
-_TYPES = {
-    "bigint": _Type(20, Struct("!q").pack),
-    "integer": _Type(23, Struct("!i").pack),
-    "double precision": _Type(701, Struct("!d").pack),
-    "text": _Type(25, str.encode),
-    "bytea": _Type(17, bytes),
-    "uuid": _Type(2950, _uuid),
-}
-
-
 @cache
 def _columns(query: str) -> list[tuple[str, str]]:
     """Return the names and types of what a row has."""
@@ -54,61 +32,33 @@ def _columns(query: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, _, kind in (word.partition(" ") for word in words)]
 
 
-@cache
-def _kinds(query: str) -> list[_Type]:
-    """Return the types of what a row has."""
-    return [_TYPES[kind] for _, kind in _columns(query)]
-
-
-def said_of(query: str, pool: str, rows: Sequence[Values]) -> Statement:
-    """Return a statement about rows.
-
-    One alone costs no list; the server knows all types from the statement.
-    """
-    kinds = _kinds(query)
+def write_rows(query: str, pool: str, rows: Sequence[Values]) -> Statement:
+    """Return a statement that writes rows; one alone costs no lists."""
     if len(rows) == 1:
-        values = zip(kinds, rows[0], strict=True)
-        return _of_one(query, pool), Encoded(
-            [None if value is None else kind.encoded(value) for kind, value in values]
-        )
-    columns = zip(kinds, zip(*rows, strict=True), strict=True)
-    return _of_many(query, pool), Encoded([_list(kind, values) for kind, values in columns])
+        return _of_one(query, pool), rows[0]
+    return _of_many(query, pool), tuple(map(list, zip(*rows, strict=True)))
 
 
-def _list(kind: _Type, values: Values) -> bytes:
-    # One dimension, perhaps with nulls, counted from 1
-    parts = [pack("!iIIii", 1, 1, kind.oid, len(values), 1)]
-    for value in values:
-        encoded = None if value is None else kind.encoded(value)
-        parts += [pack("!i", -1)] if encoded is None else [pack("!i", len(encoded)), encoded]
-    return b"".join(parts)
-
-
-def said_about(query: str, *, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> Statement:
+def read_about(query: str, *, asks: Sequence[str] = (), tasks: Sequence[str] = ()) -> Statement:
     """Return a statement about the tasks that are named, or whose asks are.
 
     One alone costs no list.
     """
     if len(asks) + len(tasks) == 1:
-        return _named_by(query, _OF_ASK if asks else _OF_TASK), Encoded(
-            [name.encode() for name in (*asks, *tasks)]
-        )
-    return _named_by(query, _OF_MANY), lists(("text", asks), ("text", tasks))
+        return _named_by(query, _OF_ASK if asks else _OF_TASK), (*asks, *tasks)
+    return _named_by(query, _OF_MANY), (list(asks), list(tasks))
 
 
 _OF_ASK = "= (SELECT no >> 20 FROM adjourn.ask WHERE id = $1::text)"
 _OF_TASK = "= (SELECT no FROM adjourn.task WHERE id = $1::text)"
-_OF_MANY = "= ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1, $2) AS named (task)))"
+_OF_MANY = (
+    "= ANY(ARRAY(SELECT task FROM adjourn.tasks_named($1::text[], $2::text[]) AS named (task)))"
+)
 
 
 @cache
 def _named_by(query: str, names: str) -> bytes:
     return _TEXTS[query].replace("{named}", names).encode()
-
-
-def lists(*kinds_and_values: tuple[str, Sequence[object]]) -> Encoded:
-    """Return lists as a statement's values, each of a type by its name."""
-    return Encoded([_list(_TYPES[kind], tuple(values)) for kind, values in kinds_and_values])
 
 
 @cache
@@ -155,19 +105,19 @@ class _Group(NamedTuple):
 
     query: str
     pool: str
-    rows: dict[int, Values | Encoded]
+    rows: dict[int, Values]
 
     def statement(self) -> Statement:
         """Return what is to be said: of rows, or alone with its values."""
         if self.query in OF_ROWS:
-            return said_of(self.query, self.pool, list(self.rows.values()))
+            return write_rows(self.query, self.pool, list(self.rows.values()))
         return SQL[self.query], self.rows[0]
 
 
-class Unwritten:
-    """What is to be written.
+class Batch:
+    """What is to be written: of one task in order, and rows of many tasks by one statement.
 
-    Of one task in the order in which it was said, and many tasks together.
+    Ten thousand decisions are then a few statements, and a single one is a single round trip.
     """
 
     def __init__(self) -> None:
@@ -190,7 +140,7 @@ class Unwritten:
         self._groups[place].rows[row[0]] = row
         self._last[task] = place
 
-    def add_alone(self, query: str, values: Values | Encoded) -> None:
+    def add_alone(self, query: str, values: Values) -> None:
         """Say something after all that was said before, and before all that is said later."""
         self._groups.append(_Group(query, "", {0: values}))
         self._first = len(self._groups)

@@ -18,13 +18,7 @@ from adjourn.stores.postgres.errors import Named, shown
 Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
 
 
-class Encoded(NamedTuple):
-    """Values as they go over the line, of the types that the statement itself names."""
-
-    parts: list[bytes | None]
-
-
-Statement = tuple[bytes, Values | Encoded]
+Statement = tuple[bytes, Values]
 
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED)
 
@@ -61,7 +55,7 @@ class Line:
                 raise error_from_result(result, self._connection.info.encoding)
         return [self._rows(results[end - 1]) for end in accumulate(counts)]
 
-    def _send(self, statement: bytes, values: Values | Encoded) -> int:
+    def _send(self, statement: bytes, values: Values) -> int:
         """Send a statement, and return how many answers will come."""
         line = self._connection.pgconn
         parts, types, formats = self._encoded(values)
@@ -78,10 +72,8 @@ class Line:
         return 1
 
     def _encoded(
-        self, values: Values | Encoded
+        self, values: Values
     ) -> "tuple[Sequence[pq.abc.Buffer | None], tuple[int, ...], Sequence[int]]":
-        if isinstance(values, Encoded):
-            return values.parts, (), [pq.Format.BINARY] * len(values.parts)
         if not values:
             return (), (), ()
         parts = self._writing.dump_sequence(values, [PyFormat.AUTO] * len(values))

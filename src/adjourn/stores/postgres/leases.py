@@ -25,7 +25,6 @@ class PostgresLeases:
         self._beats = 0
 
     def beat(self, supervisor: str, runs: Collection[str]) -> set[str]:
-        """Renew the leases of a supervisor's runs, of these and no others, and return those that it still has."""
         with self._translated:
             try:
                 return self._beat(supervisor, [task_of_run(name) for name in runs])
@@ -46,10 +45,8 @@ class PostgresLeases:
             self._db.all(SQL["clean_up"], _LEFTOVERS)
 
     def leave(self, supervisor: str) -> None:
-        """Say that a supervisor is gone."""
         with self._translated:
             self._db.all(SQL["leave"], supervisor)
 
     def close(self) -> None:
-        """Let go of the connection."""
         self._db.close()

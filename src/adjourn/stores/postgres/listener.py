@@ -39,11 +39,9 @@ class Ear:
         self._mend()
 
     def fileno(self) -> int:
-        """Return what to poll."""
         return self._poll.fileno()
 
     def drain(self) -> None:
-        """Forget the wake-ups that have come so far, and listen again where the connection broke."""
         self._queued = []
         if self._connection is not None:
             try:
@@ -76,10 +74,6 @@ class Ear:
                 self._queued += [_news.decode(word.extra)] if word.extra else []
 
     def next_queued(self, pool: str) -> str | None:
-        """Return the next task of a pool of which it was heard that it was queued.
-
-        It may be somebody else's by now.
-        """
         return next((tasks.pop(0) for news in self._queued if (tasks := news.get(pool))), None)
 
     def _break(self) -> None:
@@ -90,7 +84,6 @@ class Ear:
             self._connection = None
 
     def close(self) -> None:
-        """Stop listening."""
         self._forget(self)
         self._break()
         self._poll.close()

@@ -1,10 +1,30 @@
+-- part: task
+task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
+FROM adjourn.task JOIN adjourn.task_spec USING (no)
+
+-- part: run
+no, state, version, supervisor, checkpoint_id, pause_reason, body
+FROM adjourn.run
+
+-- part: call
+no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
+FROM adjourn.call JOIN adjourn.call_body USING (no)
+
+-- part: ask
+no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until,
+    ask.body, ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
+FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+
+-- part: last_run
+LEFT JOIN LATERAL (
+    SELECT * FROM adjourn.run WHERE run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY run.no DESC LIMIT 1
+) AS run ON true
+
 -- name: task_by_id
-SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
-FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE id = $1;
+SELECT {task} WHERE id = $1;
 
 -- name: task_in_slot
-SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
-FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE slot = $1;
+SELECT {task} WHERE slot = $1;
 
 -- name: task_no
 SELECT no FROM adjourn.task WHERE id = $1;
@@ -25,9 +45,7 @@ SELECT task.no, id, task.state, task.version, slot, next_call, wish, task.body,
     (SELECT event.body FROM adjourn.event WHERE event.task = task.no ORDER BY event.no LIMIT 1),
     EXISTS (SELECT 1 FROM adjourn.turn WHERE turn.run = run.no AND left_open),
     run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body
-FROM adjourn.task LEFT JOIN LATERAL (
-    SELECT * FROM adjourn.run WHERE run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY run.no DESC LIMIT 1
-) AS run ON true
+FROM adjourn.task {last_run}
 WHERE task.no {named};
 
 -- name: whole_asks
@@ -71,9 +89,7 @@ SELECT task.no, task.id, task.state, task.version, task.slot, next_call, wish, t
 FROM adjourn.task JOIN adjourn.task_spec ON task_spec.no = task.no
 LEFT JOIN adjourn.call ON call.no = (task.no << 20) + next_call
 LEFT JOIN adjourn.call_body ON call_body.no = call.no
-LEFT JOIN LATERAL (
-    SELECT * FROM adjourn.run WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY no DESC LIMIT 1
-) AS run ON true
+{last_run}
 LEFT JOIN LATERAL (
     SELECT * FROM adjourn.ask WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY no DESC LIMIT 1
 ) AS ask ON true
@@ -89,27 +105,22 @@ SELECT task.id FROM adjourn.run JOIN adjourn.task ON task.no = run.no >> 20 WHER
 ORDER BY 1 LIMIT 3;
 
 -- name: tasks_before
-SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
-FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE task.no < $1 ORDER BY task.no DESC LIMIT $2;
+SELECT {task} WHERE task.no < $1 ORDER BY task.no DESC LIMIT $2;
 
 -- name: tasks_in_state_before
-SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
-FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE state = $1 AND task.no < $2 ORDER BY task.no DESC LIMIT $3;
+SELECT {task} WHERE state = $1 AND task.no < $2 ORDER BY task.no DESC LIMIT $3;
 
 -- name: running_tasks
 SELECT task.no, id, task.state, task.version, slot, next_call, wish, task.body, task_spec.body,
     run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body
-FROM adjourn.task JOIN adjourn.task_spec USING (no) LEFT JOIN LATERAL (
-    SELECT * FROM adjourn.run WHERE run.no BETWEEN task.no << 20 AND (task.no << 20) + 1048575 ORDER BY run.no DESC LIMIT 1
-) AS run ON true
+FROM adjourn.task JOIN adjourn.task_spec USING (no) {last_run}
 WHERE task.state = 'running' ORDER BY task.no;
 
 -- name: unwanted_tasks
 SELECT id FROM adjourn.task WHERE state = 'running' AND wish IS NOT NULL;
 
 -- name: queued
-SELECT task.no, id, state, version, slot, next_call, wish, task.body, task_spec.body
-FROM adjourn.task JOIN adjourn.task_spec USING (no) WHERE pool = $1 AND state = 'queued' ORDER BY task.no LIMIT $2;
+SELECT {task} WHERE pool = $1 AND state = 'queued' ORDER BY task.no LIMIT $2;
 
 -- name: insert_task
 SELECT task_no, task_family FROM adjourn.add_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
@@ -122,10 +133,10 @@ SELECT adjourn.write_spec($1, $2);
 SELECT adjourn.write_task(no, state, version, slot, next_call, wish, body, engine_task, engine_run, head) FROM {given};
 
 -- name: run
-SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no = $1;
+SELECT {run} WHERE no = $1;
 
 -- name: runs
-SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run WHERE no BETWEEN $1 AND $2 ORDER BY no;
+SELECT {run} WHERE no BETWEEN $1 AND $2 ORDER BY no;
 
 -- name: runs_like
 SELECT no FROM adjourn.run WHERE checkpoint_id >= $1 AND checkpoint_id < $2 LIMIT 2;
@@ -138,16 +149,13 @@ SELECT adjourn.add_run($1, $2, $3, $4, $5, $6, $7);
 SELECT adjourn.write_run(no, state, version, supervisor, checkpoint_id, pause_reason, body) FROM {given};
 
 -- name: call
-SELECT no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
-FROM adjourn.call JOIN adjourn.call_body USING (no) WHERE no = $1;
+SELECT {call} WHERE no = $1;
 
 -- name: calls
-SELECT no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
-FROM adjourn.call JOIN adjourn.call_body USING (no) WHERE no BETWEEN $1 AND $2 ORDER BY no;
+SELECT {call} WHERE no BETWEEN $1 AND $2 ORDER BY no;
 
 -- name: calls_in
-SELECT no, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
-FROM adjourn.call JOIN adjourn.call_body USING (no)
+SELECT {call}
 WHERE no BETWEEN $1 AND $2 AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain') AND state = $3 ORDER BY no;
 
 -- name: insert_call
@@ -165,65 +173,45 @@ SELECT adjourn.write_call(no, state, version, digest, claimed_by, approved_by, l
 SELECT adjourn.write_call_body(no, body) FROM {given};
 
 -- name: ask_by_id
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE id = $1;
+SELECT {ask} WHERE id = $1;
 
 -- name: ask_by_no
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no = $1;
+SELECT {ask} WHERE no = $1;
 
 -- name: ask_in_slot
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE slot = $1 AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
+SELECT {ask} WHERE slot = $1 AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
 
 -- name: asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 ORDER BY no;
+SELECT {ask} WHERE no BETWEEN $1 AND $2 ORDER BY no;
 
 -- name: asks_of_run
 -- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+SELECT {ask}
 WHERE no > coalesce((SELECT no FROM adjourn.ask WHERE no BETWEEN $1 AND $2 AND run < $3 ORDER BY no DESC LIMIT 1), $1)
     AND no <= $2 AND run = $3
 ORDER BY no;
 
 -- name: open_asks_of
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE no BETWEEN $1 AND $2 AND state = 'pending' ORDER BY no;
+SELECT {ask} WHERE no BETWEEN $1 AND $2 AND state = 'pending' ORDER BY no;
 
 -- name: open_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > ($1, $2)
+SELECT {ask} WHERE state = 'pending' AND (created_at, no) > ($1, $2)
 ORDER BY created_at, no LIMIT $3;
 
 -- name: awake_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+SELECT {ask}
 WHERE state = 'pending' AND (created_at, no) > ($1, $2) AND (snoozed_until IS NULL OR snoozed_until <= $4)
 ORDER BY created_at, no LIMIT $3;
 
 -- name: snoozed_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no) WHERE state = 'pending' AND snoozed_until > $1
+SELECT {ask} WHERE state = 'pending' AND snoozed_until > $1
 ORDER BY snoozed_until, no LIMIT $2;
 
 -- name: count_snoozed_asks
 SELECT count(*) FROM adjourn.ask WHERE state = 'pending' AND snoozed_until > $1;
 
 -- name: expired_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until, ask.body,
-    ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
-FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+SELECT {ask}
 WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY no;
 
 -- name: ask_place

@@ -16,14 +16,14 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.ports.world import StartMark
 from adjourn.stores.copy import Everything
-from adjourn.stores.postgres.asks import AskRows, TrailRows
+from adjourn.stores.postgres.asks import PostgresRows
 from adjourn.stores.postgres.batch import SQL
 from adjourn.stores.postgres.connection import Database, Opening, Values
 from adjourn.stores.postgres.errors import Translated, shown
 from adjourn.stores.postgres.listener import Ear
 from adjourn.stores.postgres.restore_check import Mark, Seen
 from adjourn.stores.postgres.schema import make_roles, require_schema
-from adjourn.stores.postgres.tasks import EngineRows, task_of
+from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.transaction import Known, Trace
 
 LEASE = 30.0  # seconds
@@ -46,10 +46,6 @@ _NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offer
 _FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
 _READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
-
-
-class Rows(EngineRows, AskRows, TrailRows):
-    """All rows of the database: a view inside a read, a change inside a transaction."""
 
 
 class PostgresStore:
@@ -111,24 +107,24 @@ class PostgresStore:
         self._clock = (int(row[0]), time.monotonic())
 
     @contextmanager
-    def read(self) -> Generator[Rows, None, None]:
-        """Open a view of one moment; an older copy of the database can be looked at."""
+    def read(self) -> Generator[PostgresRows, None, None]:
         with self._translated:
             self._db.begin(Opening(*_READ, then=self._looked))
             try:
-                yield Rows(self._db, changes=False, lease=self.lease, foreseen=self._foreseen)
+                yield PostgresRows(
+                    self._db, changes=False, lease=self.lease, foreseen=self._foreseen
+                )
             finally:
                 with suppress(psycopg.Error):
                     self._db.leave()
 
     @contextmanager
-    def change(self) -> Generator[Rows, None, None]:
-        """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+    def change(self) -> Generator[PostgresRows, None, None]:
         with self._changing(self._begun) as rows:
             yield rows
 
     @contextmanager
-    def _changing(self, then: Callable[[Values], None]) -> Generator[Rows, None, None]:
+    def _changing(self, then: Callable[[Values], None]) -> Generator[PostgresRows, None, None]:
         with self._translated:
             begin, look = _CHANGE
             if self.key:
@@ -136,7 +132,7 @@ class PostgresStore:
                     _HEAD, b", set_config('adjourn.key', '%s', true)" % self.key.encode() + _HEAD
                 )
             self._db.begin(Opening(begin, look, then=then))
-            rows = Rows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
+            rows = PostgresRows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
             self._foreseen = None
             self._number = ""
             try:
@@ -192,7 +188,6 @@ class PostgresStore:
     # --- a copy that lacks something --------------------------------------------------------------
 
     def require_ours(self) -> None:
-        """Refuse a copy of the database that lacks what this machine has seen."""
         with self._translated:
             self._require_known_past()
 
@@ -205,7 +200,7 @@ class PostgresStore:
         return None
 
     @contextmanager
-    def accepting(self, era: str) -> Generator[Rows, None, None]:
+    def accepting(self, era: str) -> Generator[PostgresRows, None, None]:
         """Open a transaction in a copy that lacks something.
 
         When it has ended, the copy counts as it is, on all machines.
@@ -226,7 +221,7 @@ class PostgresStore:
             self.require_ours()
             self._seen.keep_synced(name=str(self.name))
 
-    def keep_starts(self, rows: Rows, marks: Mapping[str, StartMark]) -> None:
+    def keep_starts(self, rows: PostgresRows, marks: Mapping[str, StartMark]) -> None:
         """Keep for all machines which calls were started, of which the trail may tell nothing."""
         kept = self._starts(rows.shared_document(STARTED)) | dict(marks)
         rows.keep_shared_document(STARTED, msgspec.json.encode(kept))
@@ -259,7 +254,7 @@ class PostgresStore:
         with suppress(psycopg.Error):
             self._db.roll_back()
 
-    def _commit(self, rows: Rows) -> None:
+    def _commit(self, rows: PostgresRows) -> None:
         """Say the last words and commit.
 
         Where the reply is lost, ask what became of it: the same answer as if it had come.
@@ -277,7 +272,7 @@ class PostgresStore:
                 raise Outdated(f"{self.name} went away while this was saved") from error
             self._read_back(rows, error)
 
-    def _read_back(self, rows: Rows, error: psycopg.Error) -> None:
+    def _read_back(self, rows: PostgresRows, error: psycopg.Error) -> None:
         match self._status_of(self._number, rows.trace):
             case "committed":
                 # A gate opens only if its place in the trail is known; anything else was saved,
@@ -330,10 +325,6 @@ class PostgresStore:
     def next_queued(
         self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]
     ) -> Task | None:
-        """Return a task that was just queued.
-
-        Or take the oldest one of a pool out of its queue, for the length of a lease.
-        """
         with self._translated:
             self._foreseen = None
             if self._may_be_another:
@@ -353,7 +344,7 @@ class PostgresStore:
         Nobody has it until it is claimed.
         """
         while name := next((name for ear in self._ears if (name := ear.next_queued(pool))), None):
-            rows = Rows(self._db, changes=False, lease=self.lease)
+            rows = PostgresRows(self._db, changes=False, lease=self.lease)
             rows.look_at(name)
             no = rows.known.numbers.get(name, 0)
             task = rows.known.tasks.get(no)
@@ -363,7 +354,6 @@ class PostgresStore:
         return None
 
     def listen(self) -> Ear:
-        """Return an ear that hears every commit from now on."""
         ear = Ear(self._listen_url, forget=self._ears.remove)
         self._ears.append(ear)
         return ear
@@ -413,10 +403,6 @@ class PostgresStore:
         return str(name), frozenset(roles) if is_guarded else None
 
     def run_key(self, task_id: str) -> str | None:
-        """Return what the processes of a task show with an agent's login.
-
-        None where the database holds nobody to a role.
-        """
         if self.login[1] is None:
             return None
         with self._translated:
@@ -447,7 +433,6 @@ class PostgresStore:
             return [(name, host, body) for name, _, host, body in self._db.all(SQL["living"])]
 
     def close(self) -> None:
-        """Let go of the store."""
         if self._has_changed:
             with suppress(StoreProblem):  # it was acknowledged: what counts is in the database
                 self._seen.keep_synced(name=str(self.name))

@@ -7,15 +7,18 @@ from adjourn.core.backoff import backoff
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated
 from adjourn.core.states import CallState, TaskState
-from adjourn.core.task import Run, Task, run_id
-from adjourn.stores.bodies import name_or_none, prefix_range, spec_body, spec_of
+from adjourn.core.task import Run, Task
+from adjourn.stores.bodies import name_or_none, spec_body, spec_of
 from adjourn.stores.postgres.connection import Values
-from adjourn.stores.postgres.transaction import OutdatedIfMissing, Place, Steps, expect
-from adjourn.stores.rows import BITS, LAST, Tasks
-from adjourn.stores.shapes import Shape
+from adjourn.stores.postgres.transaction import BatchedRows, OutdatedIfMissing, Place, expect
+from adjourn.stores.rows import BITS, LAST
+from adjourn.stores.shapes import HEXADECIMAL, Shape
 
 _TASKS = Shape(
-    Task, columns=("id", "state", "version", "slot", "next_call", "wish"), known=("spec",)
+    Task,
+    columns=("id", "state", "version", "slot", "next_call", "wish"),
+    known=("spec",),
+    as_column={"slot": HEXADECIMAL},
 )
 _RUNS = Shape(
     Run,
@@ -26,6 +29,7 @@ _CALLS = Shape(
     Call,
     columns=("state", "version", "digest", "claimed_by", "approved_by", "label"),
     known=("task_id", "number", "body"),
+    as_column={"digest": HEXADECIMAL},
 )
 
 OF_TASK = 9  # columns that make a task
@@ -33,7 +37,7 @@ _BACKOFF = 0.5  # seconds before a start that failed is tried again; it doubles
 _LONGEST = 60.0
 
 
-class TaskRows(Tasks, Steps):
+class TaskRows(BatchedRows):
     """What is kept of tasks, runs and calls.
 
     A task that is queued or runs has its row in the engine; any other has none.
@@ -42,7 +46,6 @@ class TaskRows(Tasks, Steps):
     # --- tasks ------------------------------------------------------------------------------------
 
     def task(self, task_id: str) -> Task:
-        """Return the task, or raise NotFound."""
         if (self._changes or task_id in self._known.numbers) and (
             no := self._no(task_id)
         ) in self._known.tasks:
@@ -58,7 +61,6 @@ class TaskRows(Tasks, Steps):
         return task_of(row)
 
     def running(self) -> list[Task]:
-        """Return every task that is running."""
         return [
             self._know_running(row[:OF_TASK], row[OF_TASK:]) for row in self._all("running_tasks")
         ]
@@ -72,12 +74,11 @@ class TaskRows(Tasks, Steps):
         return task
 
     def add_task(self, task: Task) -> None:
-        """Keep a new task."""
         place = (
             _new_place(task.spec.pool) if task.state is TaskState.QUEUED else Place(task.spec.pool)
         )
         columns = [
-            *_task_columns(task),
+            *_TASKS.columns(task),
             place.pool,
             task.parent_task,
             _TASKS.body(task),
@@ -91,7 +92,6 @@ class TaskRows(Tasks, Steps):
             self._enqueue(no, task, place)
 
     def save_task(self, old: Task, new: Task) -> None:
-        """Replace a task."""
         no, current = self._no(old.id), self.task(old.id)
         expect((current.version, current.state) == (old.version, old.state), old.id)
         self._known.tasks[no] = new
@@ -100,14 +100,14 @@ class TaskRows(Tasks, Steps):
             "write_task",
             no,
             no,
-            *_task_columns(new)[1:],
+            *_TASKS.columns(new)[1:],
             _TASKS.body(new),
             place.task,
             place.run,
             None,
         )
         if new.spec is not old.spec:
-            self._run("update_spec", no, spec_body(new.spec))
+            self._execute("update_spec", no, spec_body(new.spec))
 
     def _move_in_engine(self, no: int, old: Task, new: Task) -> Place:
         """Put a task into its queue, back into it, or take it out.
@@ -128,7 +128,7 @@ class TaskRows(Tasks, Steps):
 
     def _enqueue(self, no: int, task: Task, place: Place) -> None:
         if place.pool not in self._db.queues and place.pool not in self.queues:
-            self._run("make_queue", place.pool)
+            self._execute("make_queue", place.pool)
             self.queues.add(place.pool)
         self._later("enqueue", no, no, place.task, place.run, pool=place.pool)
         self._known.places[no] = self._entered[no] = place
@@ -153,38 +153,21 @@ class TaskRows(Tasks, Steps):
 
     # --- runs -------------------------------------------------------------------------------------
 
+    def _run_of(self, task_id: str, row: Values) -> Run:
+        return run_of(task_id, row)
+
     def run(self, task_id: str, number: int) -> Run:
-        """Return one run, or raise NotFound."""
         key = self._key(task_id, number)
         if key not in self._known.runs:
-            row = self._one("run", key)
-            if row is None:
-                raise NotFound(
-                    f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}"
-                )
-            self._known.runs[key] = run_of(task_id, row)
+            self._known.runs[key] = super().run(task_id, number)
         return self._known.runs[key]
 
-    def runs(self, task_id: str) -> list[Run]:
-        """Return all runs of a task."""
-        return [run_of(task_id, row) for row in self._all("runs", *self._span(task_id))]
-
-    def run_of_checkpoint(self, prefix: str) -> Run | None:
-        """Return the one run whose checkpoint the prefix names."""
-        found = self._all("runs_like", *prefix_range(prefix))
-        if len(found) != 1:
-            return None
-        no = found[0][0]
-        return self.run(self._task_id(no >> BITS), no & LAST)
-
     def add_run(self, run: Run) -> None:
-        """Keep a new run."""
         key = self._key(run.task_id, run.number)
         self._known.runs[key] = run
-        self._run("insert_run", key, *_RUNS.columns(run), _RUNS.body(run))
+        self._execute("insert_run", key, *_RUNS.columns(run), _RUNS.body(run))
 
     def save_run(self, old: Run, new: Run) -> None:
-        """Replace a run."""
         key = self._key(old.task_id, old.number)
         with OutdatedIfMissing(old.id):
             current = self.run(old.task_id, old.number)
@@ -195,14 +178,11 @@ class TaskRows(Tasks, Steps):
     # --- calls ------------------------------------------------------------------------------------
 
     def call(self, task_id: str, number: int) -> Call:
-        """Return one call, or raise NotFound."""
         key = self._key(task_id, number)
-        if key in self._known.calls:
-            return self._known.calls[key]
-        row = self._one("call", key)
-        if row is None:
-            raise NotFound(f"no call {task_id}.tc_{number}", way_out=f"adjourn show {task_id}")
-        return self._know_call(call_of(task_id, row))
+        return self._known.calls.get(key) or self._know_call(super().call(task_id, number))
+
+    def _call_of(self, task_id: str, row: Values) -> Call:
+        return call_of(task_id, row)
 
     def _know_call(self, call: Call) -> Call:
         """Remember a call as it stands."""
@@ -212,39 +192,24 @@ class TaskRows(Tasks, Steps):
             self._known.calls_of[no][call.number] = call
         return call
 
-    def calls(self, task_id: str) -> list[Call]:
-        """Return all calls of a task."""
-        return [call_of(task_id, row) for row in self._all("calls", *self._span(task_id))]
-
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
-        """Return the calls of a task in one open state."""
         if (calls := self._known.calls_of.get(self._no(task_id))) is not None:
             return [call for _, call in sorted(calls.items()) if call.state is state]
-        return [
-            call_of(task_id, row)
-            for row in self._all("calls_in", *self._span(task_id), state.value)
-        ]
-
-    def call_labelled(self, task_id: str, label: str) -> Call | None:
-        """Return the call that an agent calls so."""
-        row = self._one("call_labelled", label, *self._span(task_id))
-        return self.call(task_id, row[0] & LAST) if row else None
+        return super().calls_in(task_id, state)
 
     def add_call(self, call: Call) -> None:
-        """Keep a new call."""
         no = self._key(call.task_id, call.number)
-        self._run("insert_call", no, *_call_columns(call), _CALLS.body(call), call.body)
+        self._execute("insert_call", no, *_CALLS.columns(call), _CALLS.body(call), call.body)
         self._know_call(call)
 
     def save_call(self, old: Call, new: Call) -> None:
-        """Replace a call."""
         no = self._key(old.task_id, old.number)
         with OutdatedIfMissing(old.id):
             current = self.call(old.task_id, old.number)
         guard = (current.version, current.state, current.digest, current.claimed_by)
         expect(guard == (old.version, old.state, old.digest, old.claimed_by), old.id)
         self._know_call(new)
-        self._later("write_call", no >> BITS, no, *_call_columns(new), _CALLS.body(new))
+        self._later("write_call", no >> BITS, no, *_CALLS.columns(new), _CALLS.body(new))
         if new.digest != old.digest:
             self._later("update_call_body", no >> BITS, no, new.body)
 
@@ -272,48 +237,31 @@ def _delay(task: Task) -> float:
     return backoff(task.tries, first=_BACKOFF, longest=_LONGEST) if task.tries else 0.0
 
 
-def _task_columns(task: Task) -> list[object]:
-    id_, state, version, slot, next_call, wish = _TASKS.columns(task)
-    return [id_, state, version, bytes.fromhex(slot) if slot else None, next_call, wish]
-
-
 def task_of(row: Values) -> Task:
-    """Put a task together."""
-    _, id_, state, version, slot, next_call, wish, body, spec = row
-    columns = (id_, state, version, slot.hex() if slot else None, next_call, wish)
+    """Return the task that a row holds."""
+    _, *columns, body, spec = row
     return _TASKS.value(columns, body, spec=spec_of(spec))
 
 
 def run_of(task_id: str, row: Values) -> Run:
-    """Put a run together."""
+    """Return the run that a row holds."""
     no, *columns, body = row
-    return _RUNS.value(tuple(columns), body, task_id=task_id, number=no & LAST)
-
-
-def _call_columns(call: Call) -> list[object]:
-    state, version, digest, *rest = _CALLS.columns(call)
-    return [state, version, bytes.fromhex(digest), *rest]
+    return _RUNS.value(columns, body, task_id=task_id, number=no & LAST)
 
 
 def call_of(task_id: str, row: Values) -> Call:
-    """Put a call together."""
-    no, state, version, digest, *rest, body, content = row
-    return _CALLS.value(
-        (state, version, digest.hex(), *rest), body, task_id=task_id, number=no & LAST, body=content
-    )
+    """Return the call that a row holds."""
+    no, *columns, body, content = row
+    return _CALLS.value(columns, body, task_id=task_id, number=no & LAST, body=content)
 
 
-class EngineRows(TaskRows, Steps):
+class EngineRows(TaskRows):
     """Tasks as the engine hands them out.
 
     One holder at a time, for the length of a lease that is renewed.
     """
 
     def hold(self, run: Run) -> None:
-        """Hold a run for its supervisor.
-
-        If another holds it, nothing of this transaction counts.
-        """
         no = self._no(run.task_id)
         place, sentence = (
             self._place(no),
@@ -324,7 +272,6 @@ class EngineRows(TaskRows, Steps):
         )
 
     def fence(self, run: Run) -> None:
-        """Have nothing of this transaction count if the run's supervisor does not hold it any more."""
         no = self._no(run.task_id)
         place, sentence = (
             self._place(no),
@@ -333,10 +280,6 @@ class EngineRows(TaskRows, Steps):
         self._later("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
 
     def wrest(self, run: Run, *, only_if_over: bool) -> None:
-        """Take a run away from its supervisor.
-
-        Or raise Outdated if its lease was renewed meanwhile.
-        """
         no = self._no(run.task_id)
         ((is_taken,),) = self._all("wrest", no, only_if_over)
         self._forget_place(no)
@@ -344,5 +287,4 @@ class EngineRows(TaskRows, Steps):
             raise Outdated(f"run {run.id} is alive after all")
 
     def abandoned(self) -> list[Run]:
-        """Return the runs whose lease is over."""
         return [self.run(task_id, number) for number, task_id in self._all("abandoned")]

@@ -14,9 +14,9 @@ from adjourn.core.task import Run, Task
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
-from adjourn.stores.postgres.batch import SQL, Unwritten, lists
-from adjourn.stores.postgres.connection import Database, Encoded, Statement, Values
-from adjourn.stores.rows import Numbered
+from adjourn.stores.postgres.batch import SQL, Batch
+from adjourn.stores.postgres.connection import Database, Statement, Values
+from adjourn.stores.rows import StoreRows
 
 FORESEEN = 16  # events that are read with a task that is about to start
 _MOST_NAMES = 100
@@ -75,7 +75,7 @@ class Known:
         self.turns_of: dict[int, list[Turn]] = {}
 
 
-class Steps(Numbered):
+class BatchedRows(StoreRows):
     """One view or one transaction.
 
     Whoever changes something of a task holds the row of its family first.
@@ -96,7 +96,7 @@ class Steps(Numbered):
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
         self._known: Known = Known()
-        self._unwritten = Unwritten()
+        self._unwritten = Batch()
         self._entered: dict[int, Place] = {}  # of tasks that came into a queue in this transaction
         # Of those, the ones that are still there, and their pools
         self._queued: dict[str, str] = {}
@@ -119,25 +119,21 @@ class Steps(Numbered):
         return self._db.batch([*unwritten, *statements])[len(unwritten) :]
 
     def flush(self) -> None:
-        """Write what was kept back so far, except events."""
         self._said([])
 
     def _unsaid(self) -> list[Statement]:
-        unwritten, self._unwritten = self._unwritten, Unwritten()
+        unwritten, self._unwritten = self._unwritten, Batch()
         return unwritten.statements()
 
     def _later(self, query: str, task: int, *row: object, pool: str = "") -> None:
         """Write a row before anything else is asked."""
         self._unwritten.add(query, task, row, pool=pool)
 
-    def _run(self, query: str, *values: object) -> None:
+    def _execute(self, query: str, *values: object) -> None:
         """Say something before anything else is asked."""
         self._unwritten.add_alone(query, values)
         if query in _LEAVES_A_TRACE:
             self.trace = Trace(_LEAVES_A_TRACE[query], values[:-1])
-
-    def _run_encoded(self, query: str, values: Encoded) -> None:
-        self._unwritten.add_alone(query, values)
 
     def _no(self, task_id: str) -> int:
         if task_id not in self._known.numbers:
@@ -166,14 +162,13 @@ class Steps(Numbered):
 
         From here on everyone else who tells something waits.
         """
-        tasks, events, links = zip(*self._unsealed, strict=True) if self._unsealed else ((), (), ())
-        self._unsealed = []
+        unsealed, self._unsealed = self._unsealed, []
         self._known.told.clear()
-        if tasks:
+        if unsealed:
+            tasks, events, links = map(list, zip(*unsealed, strict=True))
             bodies = [event_body(event) for event in events]
             self.trace = Trace("trace_of_event", (tasks[-1], bodies[-1]))
-            sealed = lists(("bigint", tasks), ("bytea", bodies), ("bytea", links))
-            self._run_encoded("seal_events", Encoded([*sealed.parts, news.encode()]))
+            self._execute("seal_events", tasks, bodies, links, news)
 
     def finish(self) -> list[Statement]:
         """Return what was kept back until the end: the last words before the commit."""
@@ -183,7 +178,7 @@ class Steps(Numbered):
         if self._unsealed:
             self._seal(self._news())
         else:
-            self._run("notify", self._news())
+            self._execute("notify", self._news())
         return self._unsaid()
 
     def _news(self) -> str:

@@ -1,10 +1,29 @@
+-- part: task
+task.no, body, id, created_at, slot, state, version, session_id, updated_at, runs, calls, asks, tries,
+    next_call, wish, message
+FROM task JOIN task_spec USING (no)
+
+-- part: run
+no, call, session_id, created_at, resumed_from, restart_of, state, version, supervisor, updated_at,
+    shim, exit_code, signal, message, checkpoint_id, paused_at, pause_reason, superseded_by,
+    session_ref, resumable
+FROM run
+
+-- part: call
+no, body, tool, nonce, label, state, version, digest, claimed_by, approved_by, ask, shim, attempt
+FROM call JOIN call_body USING (no)
+
+-- part: ask
+no, body, (SELECT task.id FROM task WHERE task.no = ask.no >> 20),
+    id, kind, run, created_at, slot, call, state, expires_at, settled_at, settled_by, reply, level,
+    snoozed_until
+FROM ask JOIN ask_body USING (no)
+
 -- name: task_by_id
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
-FROM task JOIN task_spec USING (no) WHERE id = ?;
+SELECT {task} WHERE id = ?;
 
 -- name: task_in_slot
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
-FROM task JOIN task_spec USING (no) WHERE slot = ?;
+SELECT {task} WHERE slot = ?;
 
 -- name: task_no
 SELECT no FROM task WHERE id = ?;
@@ -19,23 +38,22 @@ SELECT task.id FROM run JOIN task ON task.no = run.no >> 20 WHERE checkpoint_id 
 ORDER BY 1 LIMIT 3;
 
 -- name: tasks_before
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
-FROM task JOIN task_spec USING (no) WHERE task.no < ? ORDER BY task.no DESC LIMIT ?;
+SELECT {task} WHERE task.no < ? ORDER BY task.no DESC LIMIT ?;
 
 -- name: tasks_in_state_before
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
-FROM task JOIN task_spec USING (no) WHERE state = ? AND task.no < ? ORDER BY task.no DESC LIMIT ?;
+SELECT {task} WHERE state = ? AND task.no < ? ORDER BY task.no DESC LIMIT ?;
 
 -- name: unwanted_tasks
 SELECT id FROM task WHERE state = 'running' AND wish IS NOT NULL;
 
 -- name: queued
-SELECT task.no, id, body, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot
-FROM task JOIN task_spec USING (no) WHERE pool = ? AND state = 'queued' ORDER BY task.no LIMIT ?;
+SELECT {task} WHERE pool = ? AND state = 'queued' ORDER BY task.no LIMIT ?;
 
 -- name: insert_task
-INSERT INTO task (id, state, version, session_id, created_at, updated_at, runs, calls, asks, tries, next_call, wish, message, slot,
-    pool)
+INSERT INTO task (
+    id, created_at, slot, state, version, session_id, updated_at, runs, calls, asks, tries,
+    next_call, wish, message, pool
+)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING no;
 
 -- name: insert_spec
@@ -50,21 +68,20 @@ UPDATE task SET state = ?, version = ?, session_id = ?, updated_at = ?, runs = ?
 WHERE no = ? AND version = ? AND state = ?;
 
 -- name: run
-SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
-    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by, session_ref, resumable
-FROM run WHERE no = ?;
+SELECT {run} WHERE no = ?;
 
 -- name: runs
-SELECT no & 1048575, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
-    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by, session_ref, resumable
-FROM run WHERE no BETWEEN ? AND ? ORDER BY no;
+SELECT {run} WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: runs_like
 SELECT no FROM run WHERE checkpoint_id >= ? AND checkpoint_id < ? LIMIT 2;
 
 -- name: insert_run
-INSERT INTO run (no, state, version, call, supervisor, session_id, created_at, updated_at, shim, exit_code, signal, message,
-    checkpoint_id, paused_at, pause_reason, resumed_from, restart_of, superseded_by, session_ref, resumable)
+INSERT INTO run (
+    no, call, session_id, created_at, resumed_from, restart_of, state, version, supervisor,
+    updated_at, shim, exit_code, signal, message, checkpoint_id, paused_at, pause_reason,
+    superseded_by, session_ref, resumable
+)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_run
@@ -73,24 +90,20 @@ UPDATE run SET state = ?, version = ?, supervisor = ?, updated_at = ?, shim = ?,
 WHERE no = ? AND version = ? AND state = ?;
 
 -- name: call
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
-FROM call JOIN call_body USING (no) WHERE no = ?;
+SELECT {call} WHERE no = ?;
 
 -- name: calls
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
-FROM call JOIN call_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
+SELECT {call} WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: calls_in
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
-FROM call JOIN call_body USING (no)
+SELECT {call}
 WHERE no BETWEEN ? AND ? AND state IN ('pending', 'approved', 'claimed', 'executing', 'uncertain') AND state = ? ORDER BY no;
 
 -- name: call_labelled
-SELECT no & 1048575, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt, body
-FROM call JOIN call_body USING (no) WHERE label = ? AND no BETWEEN ? AND ?;
+SELECT no FROM call WHERE label = ? AND no BETWEEN ? AND ?;
 
 -- name: insert_call
-INSERT INTO call (no, state, version, tool, digest, nonce, claimed_by, approved_by, ask, label, shim, attempt)
+INSERT INTO call (no, tool, nonce, label, state, version, digest, claimed_by, approved_by, ask, shim, attempt)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_call_body
@@ -104,63 +117,43 @@ WHERE no = ? AND version = ? AND state = ? AND digest = ? AND claimed_by IS ?;
 UPDATE call_body SET body = ?2 WHERE no = ?1;
 
 -- name: ask_by_id
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE id = ?;
+SELECT {ask} WHERE id = ?;
 
 -- name: ask_by_no
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE no = ?;
+SELECT {ask} WHERE no = ?;
 
 -- name: ask_in_slot
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE slot = ? AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
+SELECT {ask} WHERE slot = ? AND state != 'withdrawn' ORDER BY no DESC LIMIT 1;
 
 -- name: asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? ORDER BY no;
+SELECT {ask} WHERE no BETWEEN ? AND ? ORDER BY no;
 
 -- name: asks_of_run
 -- Runs ask one after the other: looked for from the end, what the newest one asked costs no history.
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no)
+SELECT {ask}
 WHERE no > coalesce((SELECT no FROM ask WHERE no BETWEEN ?1 AND ?2 AND run < ?3 ORDER BY no DESC LIMIT 1), ?1) AND no <= ?2 AND run = ?3
 ORDER BY no;
 
 -- name: open_asks_of
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE no BETWEEN ? AND ? AND state = 'pending' ORDER BY no;
+SELECT {ask} WHERE no BETWEEN ? AND ? AND state = 'pending' ORDER BY no;
 
 -- name: open_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
+SELECT {ask} WHERE state = 'pending' AND (created_at, no) > (?, ?) ORDER BY created_at, no LIMIT ?;
 
 -- name: awake_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no)
+SELECT {ask}
 WHERE state = 'pending' AND (created_at, no) > (?1, ?2) AND (snoozed_until IS NULL OR snoozed_until <= ?4)
 ORDER BY created_at, no LIMIT ?3;
 
 -- name: snoozed_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND snoozed_until IS NOT NULL AND snoozed_until > ?
+SELECT {ask} WHERE state = 'pending' AND snoozed_until IS NOT NULL AND snoozed_until > ?
 ORDER BY snoozed_until, no LIMIT ?;
 
 -- name: count_snoozed_asks
 SELECT count(*) FROM ask WHERE state = 'pending' AND snoozed_until IS NOT NULL AND snoozed_until > ?;
 
 -- name: expired_asks
-SELECT no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until, body,
-    (SELECT task.id FROM task WHERE task.no = ask.no >> 20)
-FROM ask JOIN ask_body USING (no) WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY no;
+SELECT {ask} WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY no;
 
 -- name: ask_place
 SELECT created_at, no FROM ask WHERE id = ?;
@@ -172,7 +165,10 @@ SELECT count(*) FROM ask WHERE state = 'pending';
 SELECT id FROM ask WHERE id >= ? AND id < ? ORDER BY id LIMIT 3;
 
 -- name: insert_ask
-INSERT INTO ask (no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, reply, level, snoozed_until)
+INSERT INTO ask (
+    no, id, kind, run, created_at, slot, call, state, expires_at, settled_at, settled_by, reply,
+    level, snoozed_until
+)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_ask_body

@@ -21,12 +21,12 @@ from adjourn.core.errors import (
 from adjourn.core.task import Task
 from adjourn.core.text.render import command_line
 from adjourn.core.trail.events import GENESIS
-from adjourn.stores.no_leases import NoLeases, oldest_fitting
+from adjourn.stores.no_leases import oldest_fitting
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
 from adjourn.stores.sqlite.database import Database
 from adjourn.stores.sqlite.open_files import OpenFiles
-from adjourn.stores.sqlite.rows import AskRows, CallRows, TaskRows, TrailRows
+from adjourn.stores.sqlite.rows import SqliteRows
 from adjourn.stores.sqlite.wake import SocketListener, wake_all
 from adjourn.system.files import disk_full, private_directory
 
@@ -55,10 +55,6 @@ class About(msgspec.Struct, frozen=True):
     damage: str
 
 
-class Rows(TaskRows, CallRows, AskRows, TrailRows, NoLeases):
-    """All rows of the database: a view inside a read, a change inside a transaction."""
-
-
 class SqliteStore:
     """Keeps tasks in a directory of its own.
 
@@ -83,7 +79,7 @@ class SqliteStore:
             )
             self._db = self._open(path)
             self._files = OpenFiles(path)
-        self._rows = Rows(self._db)
+        self._rows = SqliteRows(self._db)
 
     def _open(self, path: str) -> Database:
         db = Database(path)
@@ -98,8 +94,7 @@ class SqliteStore:
         return db
 
     @contextmanager
-    def read(self) -> Generator[Rows, None, None]:
-        """Open a view of one moment."""
+    def read(self) -> Generator[SqliteRows, None, None]:
         with _translated(self.root):
             self._db.do("BEGIN")
             try:
@@ -108,8 +103,7 @@ class SqliteStore:
                 self._roll_back()  # unless SQLite has done so, because of what the view ran into
 
     @contextmanager
-    def change(self) -> Generator[Rows, None, None]:
-        """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+    def change(self) -> Generator[SqliteRows, None, None]:
         with _translated(self.root), self._turn():
             self._begin()
             try:
@@ -159,7 +153,6 @@ class SqliteStore:
                 raise
 
     def require_ours(self) -> None:
-        """Refuse a store that is not bound to this machine and user, or lacks what was acknowledged here."""
         try:
             self._require_ours_by_a_view()
         except StoreOlder:
@@ -206,7 +199,7 @@ class SqliteStore:
             return self._binding.missing(rows)
 
     @contextmanager
-    def taking_over(self, *, adopts: bool) -> Generator[Rows, None, None]:
+    def taking_over(self, *, adopts: bool) -> Generator[SqliteRows, None, None]:
         """Open a transaction in a store that lacks something, or is not ours.
 
         When it has ended, the store is ours as it is.
@@ -291,7 +284,6 @@ class SqliteStore:
         supervisor: str,  # noqa: ARG002 -- a name of the port
         fits: Callable[[Task], bool],
     ) -> Task | None:
-        """Return the oldest task of a pool that can be started and that fits."""
         with self.read() as view:
             return oldest_fitting(view, pool, fits)
 
@@ -300,7 +292,6 @@ class SqliteStore:
             return SocketListener(private_directory(os.path.join(self.root, "wake")))
 
     def run_key(self, task_id: str) -> str | None:  # noqa: ARG002 -- a store of one machine has no logins
-        """Return nothing: whoever can write to the store is its owner."""
         return None
 
     def back_up(self, target: str) -> None:
@@ -350,7 +341,6 @@ class SqliteStore:
             take_in(self._db, self._rows, content)
 
     def close(self) -> None:
-        """Let go of the store."""
         self._db.close()
         os.close(self._lock)
 

@@ -38,7 +38,7 @@ def _datagram_socket() -> "socket.socket":
     import socket
 
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    made.setblocking(False)
+    made.settimeout(0)
     return made
 
 

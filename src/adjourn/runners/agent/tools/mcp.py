@@ -17,15 +17,14 @@ from mcp_types import Tool as Described
 
 from adjourn.core.errors import Misuse
 from adjourn.runners.agent.options import Server
-from adjourn.runners.agent.tools.plugins import Foreign
-from adjourn.runners.agent.tools.tool import Arguments, ToolFailed
+from adjourn.runners.agent.tools.tool import Arguments, ForeignTool, ToolFailed
 
 _START_SECONDS = 60.0
 _MOST_PAGES = 50
 _Answer = TypeVar("_Answer")
 
 
-def tools_of(name: str, server: Server, *, workspace: str) -> list[Foreign]:
+def tools_of(name: str, server: Server, *, workspace: str) -> list[ForeignTool]:
     """Ask a server for its tools."""
     try:
         described = _with(server, _listed, workspace=workspace, seconds=_START_SECONDS)
@@ -36,8 +35,8 @@ def tools_of(name: str, server: Server, *, workspace: str) -> list[Foreign]:
     return [_foreign(name, tool) for tool in described]
 
 
-def _foreign(server: str, tool: Described) -> Foreign:
-    return Foreign(
+def _foreign(server: str, tool: Described) -> ForeignTool:
+    return ForeignTool(
         name=f"{server}__{tool.name}",
         description=tool.description or tool.name,
         schema=tool.input_schema,
@@ -125,5 +124,5 @@ def _client(server: Server, *, workspace: str) -> Client:
 
 
 def _filled(text: str) -> str:
-    """Put variables of the environment in their places, so that secrets need not be written down."""
+    """Put in the variables of the environment, so that no file has to hold secrets."""
     return re.sub(r"\$\{(\w+)\}", lambda found: os.environ.get(found[1], ""), text)

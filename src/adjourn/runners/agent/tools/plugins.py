@@ -14,30 +14,23 @@ import msgspec
 from adjourn.core.errors import Misuse
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.bounds import Place
-from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed
+from adjourn.runners.agent.tools.tool import Arguments, ForeignTool, Tool, ToolFailed
 
 _LONGEST_NAME = 64
 
 
-class Foreign(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool of somebody else: how the model knows it, and how its owner does."""
-
-    name: str
-    description: str
-    schema: dict[str, object]
-    owned_name: str
-    server: str | None = None  # the MCP server that has it; none for a Python function
-
-
-def look_up(setup: Setup, *, workspace: str) -> list[Foreign]:
-    """Ask every server and every installed package which tools it has, or say which one cannot be asked."""
-    found: list[Foreign] = []
+def look_up(setup: Setup, *, workspace: str) -> list[ForeignTool]:
+    """Return the tools of every server and every installed package, or raise Misuse."""
+    found: list[ForeignTool] = []
     for name, server in setup.servers.items():
         try:
             # Brings the mcp package, so only where there is a server
             from adjourn.runners.agent.tools import mcp
         except ModuleNotFoundError as error:
-            sentence = f"the MCP server {name} needs what is not installed: {error.name}; pip install 'adjourn[mcp]'"
+            sentence = (
+                f"the MCP server {name} needs what is not installed: {error.name}; pip "
+                "install 'adjourn[mcp]'"
+            )
             raise Misuse(sentence, way_out="pip install 'adjourn[mcp]'") from error
         found += mcp.tools_of(name, server, workspace=workspace)
     if setup.functions:
@@ -45,16 +38,16 @@ def look_up(setup: Setup, *, workspace: str) -> list[Foreign]:
     return _renamed(found)
 
 
-def _renamed(found: Iterable[Foreign]) -> list[Foreign]:
+def _renamed(found: Iterable[ForeignTool]) -> list[ForeignTool]:
     """Give each a name that every model takes, and no two the same."""
-    by_name: dict[str, Foreign] = {}
+    by_name: dict[str, ForeignTool] = {}
     for each in found:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", each.name)[:_LONGEST_NAME]
         by_name.setdefault(name, msgspec.structs.replace(each, name=name))
     return list(by_name.values())
 
 
-def as_tool(foreign: Foreign, setup: Setup) -> Tool:
+def as_tool(foreign: ForeignTool, setup: Setup) -> Tool:
     """Return a tool of somebody else as one of the agent's."""
 
     def act(place: Place, arguments: Arguments) -> str:
@@ -76,20 +69,20 @@ def as_tool(foreign: Foreign, setup: Setup) -> Tool:
     )
 
 
-def encoded(found: list[Foreign]) -> bytes:
+def encoded(found: list[ForeignTool]) -> bytes:
     """Return tools as they are kept with a task."""
     return msgspec.json.encode(found)
 
 
-def decoded(body: bytes) -> list[Foreign]:
+def decoded(body: bytes) -> list[ForeignTool]:
     """Read them back."""
-    return msgspec.json.decode(body, type=list[Foreign])
+    return msgspec.json.decode(body, type=list[ForeignTool])
 
 
 GROUP = "adjourn.tools"
 
 
-def tools() -> list[Foreign]:
+def tools() -> list[ForeignTool]:
     """Describe every function that is installed."""
     return [
         _described(entry)
@@ -97,7 +90,7 @@ def tools() -> list[Foreign]:
     ]
 
 
-def _described(entry: EntryPoint) -> Foreign:
+def _described(entry: EntryPoint) -> ForeignTool:
     try:
         function = entry.load()
         (shape,), parts = msgspec.json.schema_components([_shape(function)])
@@ -109,7 +102,7 @@ def _described(entry: EntryPoint) -> Foreign:
     own = parts.pop(shape["$ref"].rpartition("/")[2])
     schema: dict[str, object] = {**own, **({"$defs": parts} if parts else {})}
     schema.pop("title", None)
-    return Foreign(
+    return ForeignTool(
         name=entry.name,
         description=inspect.getdoc(function) or entry.name,
         schema=schema,

@@ -28,6 +28,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     prepare: Callable[[Place, Arguments], Arguments] | None = None
 
 
+class ForeignTool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool of somebody else: how the model knows it, and how its owner does."""
+
+    name: str
+    description: str
+    schema: dict[str, object]
+    owned_name: str
+    server: str | None = None  # the MCP server that has it; none for a Python function
+
+
 def require_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that the tool does not take."""
     found = list(problems(arguments, tool.schema)) if tool.is_checked else []
@@ -61,4 +71,7 @@ def capped(words: str, limit: int, *, of: str) -> str:
         return words
     tail = limit // 4
     left_out = len(words) - limit
-    return f"{words[: limit - tail]}\n[{left_out} of {len(words)} characters of {of} left out here]\n{words[-tail:]}"
+    return (
+        f"{words[: limit - tail]}\n[{left_out} of {len(words)} characters of {of} left out "
+        f"here]\n{words[-tail:]}"
+    )

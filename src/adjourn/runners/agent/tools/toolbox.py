@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from adjourn.core.agent.transcript import ToolCall
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.bounds import OutOfBounds, Place
-from adjourn.runners.agent.tools.plugins import Foreign, as_tool
+from adjourn.runners.agent.tools.plugins import as_tool
 from adjourn.runners.agent.tools.read import LOOKING
 from adjourn.runners.agent.tools.tool import (
     Arguments,
+    ForeignTool,
     Tool,
     ToolFailed,
     require_arguments,
@@ -39,7 +40,10 @@ ASK = Tool(
 )
 RUN_COMMAND = Tool(
     name="run_command",
-    description="Run a command line with /bin/sh in the workspace. Its input is empty; output and exit code come back.",
+    description=(
+        "Run a command line with /bin/sh in the workspace. Its input is empty; output and "
+        "exit code come back."
+    ),
     schema=schema(
         ["command"],
         command=text("the command line"),
@@ -65,7 +69,7 @@ class Toolbox:
         self._by_name = {tool.name: tool for tool in tools}
 
     def prepared(self, call: ToolCall) -> tuple[Tool, Arguments]:
-        """Return the tool of a call, and its arguments with what a person should see, or say why it cannot be made."""
+        """Return the tool of a call, and its arguments with what a person should see, or raise."""
         tool = self.named(call.name)
         if isinstance(call.arguments, str):
             raise ToolFailed(f"the arguments of {call.name} are not a JSON object")
@@ -96,7 +100,7 @@ class Toolbox:
 
 def toolbox(
     setup: Setup,
-    foreign: Sequence[Foreign],
+    foreign: Sequence[ForeignTool],
     *,
     workspace: str,
     directories: Sequence[str] = (),

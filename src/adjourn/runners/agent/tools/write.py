@@ -86,7 +86,8 @@ def _edited(words: str, arguments: Arguments) -> str:
         raise ToolFailed(f"{arguments['path']} does not hold the text to replace")
     if found > 1 and not arguments.get("all"):
         raise ToolFailed(
-            f"{arguments['path']} holds the text to replace {found} times; give more of it, or say all"
+            f"{arguments['path']} holds the text to replace {found} times; give more of "
+            "it, or say all"
         )
     return words.replace(old, new)
 
@@ -180,7 +181,9 @@ WRITING = (
     ),
     Tool(
         name="edit_file",
-        description="Replace a text in a file. The old text must be in it exactly once, unless all is true.",
+        description=(
+            "Replace a text in a file. The old text must be in it exactly once, unless all is true."
+        ),
         schema=schema(
             ["path", "old", "new"],
             path=text("the file"),

@@ -5,6 +5,12 @@ import stat
 from collections.abc import Collection, Iterator
 
 STORE = ".adjourn"
+ADDRESS = "database.json"  # in the directory of files of a store that machines share
+
+
+def is_shared(root: str) -> bool:
+    """Return whether the store is a database that machines share."""
+    return os.path.lexists(os.path.join(root, ADDRESS))
 
 
 def nearest_store(start: str) -> str | None:

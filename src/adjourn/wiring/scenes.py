@@ -1,0 +1,129 @@
+"""Gathers what views lay out: a task with all that belongs to it, a conversation, a plan's tasks."""
+
+import msgspec
+
+from adjourn.clarifications.exchange import why_refused
+from adjourn.controller.controller import Controller
+from adjourn.core.agent.transcript import BEGAN, Message, decoded
+from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc, resumability_doc, spelled
+from adjourn.core.errors import Conflict
+from adjourn.core.plan.plan import ItemState, Progress
+from adjourn.core.scene import Scene
+from adjourn.core.states import ENDED, TaskState
+from adjourn.core.task import Task
+from adjourn.core.text.redact import Redactor
+from adjourn.core.trail.events import Event
+from adjourn.supervision.workspace_notes import head_at_pause, note_changes, note_left
+from adjourn.views.commands import CommandWriter
+from adjourn.views.next_step import resume_hint
+from adjourn.wiring import has_responses
+from adjourn.wiring.runners import looks_at
+from adjourn.workspace.git import changed_since, head_of
+
+_MOST_PATHS = 50  # of a workspace
+
+
+class WholeTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with its surroundings and its past, as `show` shows it."""
+
+    scene: Scene
+    workspace: WorkspaceDoc | None  # what changed there since the task paused
+    resumability: ResumabilityDoc | None  # of an agent whose session lies outside of the store
+    refused_response: str | None  # why a response file that lies there was not taken
+    events: list[Event]
+    calls: list[tuple[Call, bytes | None]]  # each with what it was before somebody edited it
+
+
+def gather_task(
+    controller: Controller, root: str, task: Task, *, commands: CommandWriter, shows_all: bool
+) -> WholeTask:
+    """Return a task with all that there is to show of it. What it changed is noted for a review."""
+    note_changes(controller, task)
+    scene = controller.scene(task.id)
+    with controller.store.read() as view:
+        events = view.events(task.id)
+        calls = view.calls(task.id)
+    return WholeTask(
+        scene=scene,
+        workspace=workspace_since(controller, scene, shows_all=shows_all),
+        resumability=resumability_of(controller, scene.task, commands=commands),
+        refused_response=why_refused(root, task.id) if has_responses(root) else None,
+        events=events,
+        calls=[
+            (call, controller.kept(task.id, f"{ORIGINAL}{call.tool_call_id}")) for call in calls
+        ],
+    )
+
+
+def workspace_since(
+    controller: Controller, scene: Scene, *, shows_all: bool = False
+) -> WorkspaceDoc | None:
+    """Return what changed since a task paused. Nothing of the repository is run for it."""
+    run, workspace = scene.run, scene.task.spec.workspace
+    is_paused = scene.task.state in {TaskState.WAITING, TaskState.PAUSED}
+    if not is_paused or run is None or run.paused_at is None:
+        return None
+    then, now = head_at_pause(controller, scene.task), head_of(workspace)
+    changes = changed_since(workspace, run.paused_at)
+    shown = changes.paths if shows_all else changes.paths[:_MOST_PATHS]
+    return WorkspaceDoc(
+        head_then=then.commit if then else None,
+        head_now=now.commit if now else None,
+        ref_then=then.ref if then else None,
+        ref_now=now.ref if now else None,
+        changed=tuple(map(spelled, shown)),
+        changed_count=len(changes.paths),
+        looked_at=changes.looked_at,
+        is_whole=changes.is_whole,
+    )
+
+
+def resumability_of(
+    controller: Controller, task: Task, *, commands: CommandWriter
+) -> ResumabilityDoc | None:
+    """Check all that a resume of an agent would need; None for a command."""
+    if not task.spec.is_driven:
+        return None
+    return resumability_doc(looks_at(controller, task), restart=commands("restart", task.id))
+
+
+def kept_transcript(controller: Controller, task: Task, *, shows_all: bool) -> list[Message]:
+    """Return the conversation of the built-in agent, without what it had before it was forked."""
+    began = 0 if shows_all else int(controller.kept(task.id, BEGAN) or 0)
+    bodies = controller.messages(task.id, after=began)
+    if not bodies:
+        raise Conflict(f"task {task.id} has no conversation", way_out=f"adjourn logs {task.id}")
+    return [decoded(body) for body in bodies]
+
+
+def note_paused_items(controller: Controller, progress: Progress) -> list[Scene]:
+    """Note how the paused tasks of a plan leave their workspaces, and return their scenes."""
+    scenes: list[Scene] = []
+    for stand in progress.stands:
+        if stand.task and stand.state in {ItemState.WAITING, ItemState.PAUSED}:
+            note_left(controller, stand.task)
+            scenes.append(controller.scene(stand.task.id))
+    return scenes
+
+
+def item_hints(
+    controller: Controller, progress: Progress, *, commands: CommandWriter
+) -> dict[str, str]:
+    """Return the command that goes on with each unfinished task of a plan, by the task's id."""
+    tasks = [stand.task for stand in progress.stands if stand.task]
+    return {
+        task.id: resume_hint(controller.scene(task.id), commands)
+        for task in tasks
+        if task.state not in ENDED
+    }
+
+
+def redacted_progress(progress: Progress, redactor: Redactor) -> Progress:
+    """Return a plan's state without secrets in the messages of its tasks."""
+    replace = msgspec.structs.replace
+    stands = tuple(
+        replace(stand, task=redactor.task(stand.task)) if stand.task else stand
+        for stand in progress.stands
+    )
+    return replace(progress, stands=stands)
