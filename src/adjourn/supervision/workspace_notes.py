@@ -11,7 +11,7 @@ from adjourn.workspace.git import Head, head_of
 HEAD = "head"
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class PausedHead(msgspec.Struct, frozen=True, kw_only=True):
     """What a workspace had checked out when a run paused."""
 
     run: int
@@ -23,14 +23,16 @@ def note_left(controller: Controller, task: Task) -> None:
     if task.state in {TaskState.WAITING, TaskState.PAUSED}:
         head = head_of(task.spec.workspace)
         if head and head_at_pause(controller, task) is None:
-            controller.keep(task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head)))
+            controller.keep(
+                task.id, HEAD, msgspec.json.encode(PausedHead(run=task.runs, head=head))
+            )
     note_changes(controller, task)
 
 
 def head_at_pause(controller: Controller, task: Task) -> Head | None:
     """Return what the workspace had checked out when the last run paused, if that was noted."""
     kept = controller.kept(task.id, HEAD)
-    left = msgspec.json.decode(kept, type=Left) if kept else None
+    left = msgspec.json.decode(kept, type=PausedHead) if kept else None
     return left.head if left and left.run == task.runs else None
 
 

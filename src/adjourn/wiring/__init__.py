@@ -14,9 +14,9 @@ from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.process import processes
-from adjourn.process.ancestry import Unreadable, find_enclosing_run
-from adjourn.process.processes import About, LocalSupervisors
+from adjourn.process import supervisors
+from adjourn.process.ancestry import AncestryUnreadable, find_enclosing_run
+from adjourn.process.supervisors import LocalSupervisors, SupervisorRecord
 from adjourn.settings.find_store import (
     ADDRESS,
     STORE,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # a shared store does without
 __all__ = [
     "ADDRESS",
     "STORE",
-    "About",
+    "SupervisorRecord",
     "find_root",
     "has_responses",
     "has_worker",
@@ -106,17 +106,17 @@ def enclosing_run() -> str | None:
     """
     try:
         return find_enclosing_run()
-    except Unreadable:
+    except AncestryUnreadable:
         return None
 
 
-def living(root: str) -> dict[str, About]:
+def living(root: str) -> dict[str, SupervisorRecord]:
     """Return the supervisors that are alive, on all machines, and what each says of itself."""
     if is_shared(root):
         from adjourn.wiring.shared import living_everywhere
 
         return living_everywhere(root)
-    return processes.living(root)
+    return supervisors.living(root)
 
 
 def has_worker(root: str, pool: str) -> bool:
@@ -171,7 +171,7 @@ def _open_shared_desk(root: str) -> Desk:
         store,
         clock=store.now,
         new_id=new_id,
-        supervisors=processes.SharedSupervisors(root),
+        supervisors=supervisors.SharedSupervisors(root),
         look=_look,
         authoriser=DatabaseAuthoriser(root, store),
     )

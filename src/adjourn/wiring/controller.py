@@ -64,7 +64,7 @@ def _left_by(root: str, task_id: str) -> Left | None:
     """Return what a process asked by files. Seldom: most write none."""
     if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
         return None
-    from adjourn.clarifications.files import left_by
+    from adjourn.clarifications.protocol_files import left_by
 
     return left_by(root, task_id)
 

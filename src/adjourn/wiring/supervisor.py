@@ -13,7 +13,7 @@ from adjourn.core.task import TRIES
 from adjourn.core.text.redact import Redactor
 from adjourn.ports.leases import Heart
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import About
+from adjourn.process.supervisors import SupervisorRecord
 from adjourn.runners import DEFAULT_AGENT
 from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
@@ -47,12 +47,12 @@ _ENTRY = "adjourn.cli.app:run"
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
     """Fork the fork server, then open the store: what is forked must not hold it."""
     return open_supervising(
-        root, About(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES
+        root, SupervisorRecord(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES
     )
 
 
 def open_supervising(
-    root: str, about: About, *, tries: int, is_worker: bool = False
+    root: str, about: SupervisorRecord, *, tries: int, is_worker: bool = False
 ) -> tuple[Controller, Supervisor]:
     """Make a supervisor, and the controller that it uses."""
     forks = ForkServer.start()
@@ -120,7 +120,7 @@ def open_worker(
     redactor: Redactor,
 ) -> tuple[Controller, Supervisor, Worker]:
     """Make a worker for a pool of the store."""
-    about = About(
+    about = SupervisorRecord(
         pid=os.getpid(),
         started_at=now(),
         pool=pool,
