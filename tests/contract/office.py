@@ -51,7 +51,12 @@ class Office:
             new_id=new_id or Ids(),
             find_runner=find_runner,
             processes=self.processes,
-            open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
+            open_gate=lambda: PolicyGate(
+                self.rules,
+                self.disk.look,
+                lambda: self.now,
+                runs_own_calls=lambda runner: find_runner(runner).needs_session,
+            ),
             **(everybody() | trust),
         )
 

@@ -69,7 +69,12 @@ HEAVY = {
         f"adjourn.core.{part}"
         for part in ("judgement", "resumption", "scene", "settings", "signed")
     ),
-    *("adjourn.views.next_step", "adjourn.views.task"),
+    *(
+        "adjourn.views.next_step",
+        "adjourn.views.ask",
+        "adjourn.views.task",
+        "adjourn.wiring.scenes",
+    ),
     *(
         "adjourn.clarifications.exchange",
         "adjourn.supervision.workspace_notes",

@@ -58,6 +58,7 @@ def test_a_process_is_handed_no_call_whose_approver_lost_its_role(
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     with contextlib.closing(PostgresStore(as_role("bot", of="agent"))) as store:
         agent = Office(store, new_id=new_id, authoriser=DatabaseAuthoriser(str(tmp_path), store))
+        agent.now = store.now()
         run = worker.begin(worker.start()).run
         store.key = worker_store.run_key(run.task_id)
         ask, _ = agent.controller.propose(run.id, deploy)

@@ -20,7 +20,7 @@ from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Change
 from adjourn.ports.world import Vanished
 from adjourn.stores.postgres.leases import PostgresLeases
-from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.listener import NotifyListener
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.testing.open_stores import is_awake
 from adjourn.testing.values import a_task
@@ -163,7 +163,7 @@ def test_workers_are_offered_different_tasks_oldest_first(opened: Open) -> None:
     assert other.next_queued("default", supervisor="b", fits=anything) is None
 
 
-def heard(store: PostgresStore, ear: Ear, *, supervisor: str) -> Task:
+def heard(store: PostgresStore, ear: NotifyListener, *, supervisor: str) -> Task:
     """Return the task that was just queued, offered because it was heard of."""
 
     def is_heard() -> bool:

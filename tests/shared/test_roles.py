@@ -31,6 +31,7 @@ def office_of(store: PostgresStore) -> Office:
     """Return an office whose people are logins of the database."""
     office = desk(store)
     office.me = Principal(name=f"db:{store.login[0]}")
+    office.now = store.now()  # the database believes in no other time
     return office
 
 
@@ -393,7 +394,8 @@ NAMED_BY = {
 }
 SEAL = b"""
 SELECT adjourn.seal_events(
-    2, ARRAY[(SELECT no FROM adjourn.task ORDER BY state = 'running' DESC LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea]
+    (SELECT max(version) FROM adjourn.schema_version),
+    ARRAY[(SELECT no FROM adjourn.task ORDER BY state = 'running' DESC LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea]
 )
 """
 
@@ -415,7 +417,7 @@ def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(
         }
         told |= {("ask_approved", by): set() for by in ("adjourn", "policy", "file:uid:0")}
         for (kind, by), may in told.items():
-            body = event_body(Event(task_id=task.id, kind=kind, by=by, at=1))
+            body = event_body(Event(task_id=task.id, kind=kind, by=by, at=office.now))
             with (
                 contextlib.nullcontext()
                 if role in may
@@ -487,7 +489,9 @@ FORGERIES = {
     "its own, and the trail does not tell": "'db:' || session_user, 'L1'",
 }
 APPROVE = """
-SELECT adjourn.write_ask(no, 'approved', call, expires_at, 1, {}, NULL, body) FROM adjourn.ask WHERE state = 'pending'
+SELECT adjourn.write_ask(
+    no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {}, NULL, body
+) FROM adjourn.ask WHERE state = 'pending'
 """
 
 

@@ -12,9 +12,10 @@ from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import Cut, prose
+from adjourn.process.ancestry import enclosing_run
 from adjourn.views.block import Block, Command, lines
 from adjourn.views.commands import Commands, cut_of
-from adjourn.wiring import enclosing_run, find_root, has_responses, open_desk
+from adjourn.wiring import find_root, has_responses, open_desk
 
 TYPE_CHECKING = False
 

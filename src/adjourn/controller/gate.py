@@ -43,7 +43,6 @@ from adjourn.ports.store import View
 from adjourn.ports.world import Clock
 
 _NO_RULE = "nobody approved it, and no rule lets it start by itself"
-_STARTED_BY_US = frozenset({"command", "agent"})  # all others run what was let through themselves
 
 Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
 
@@ -77,13 +76,21 @@ class PolicyGate:
     """
 
     def __init__(
-        self, policies: Policies, observe: Observe, clock: Clock, *, resolve: Resolve | None = None
+        self,
+        policies: Policies,
+        observe: Observe,
+        clock: Clock,
+        *,
+        resolve: Resolve | None = None,
+        runs_own_calls: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._policies = policies
         self._observe = observe
         self._clock = clock
         # Without it, a call that names a directory or a link counts as one that nobody knows
         self._resolve = resolve
+        # Which runners run what was let through themselves: nobody can pin their files
+        self._runs_own_calls = runs_own_calls
 
     def opening(self, spec: Spec) -> Opening:
         """Look at a new task's command and judge it."""
@@ -167,7 +174,7 @@ class PolicyGate:
             if words
             else NOTHING_SEEN
         )
-        if words and task.spec.runner not in _STARTED_BY_US:
+        if words and self._runs_own_calls(task.spec.runner):
             seen = without_pins(seen)
         real = self._real_paths(tool, arguments, workspace)
         links = links_among(tool, arguments, real, workspace=workspace)

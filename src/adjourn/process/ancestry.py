@@ -146,3 +146,14 @@ def _map(name: str) -> str:
         return " ".join(os.read(fd, 4096).decode("ascii", "replace").split())
     finally:
         os.close(fd)
+
+
+def enclosing_run() -> str | None:
+    """Return the run that this process is known to be part of, if any.
+
+    Where /proc hides the answer it is None. The authoriser checks again before a decision.
+    """
+    try:
+        return find_enclosing_run()
+    except AncestryUnreadable:
+        return None

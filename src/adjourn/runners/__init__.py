@@ -107,3 +107,9 @@ def find_runner(name: str) -> Runner:
         needs_session=kind.has_session,
         makes_calls=kind.makes_calls,
     )
+
+
+def runs_own_calls(name: str) -> bool:
+    """Return whether the agent of that runner makes the calls that are let through itself."""
+    kind = find_kind(name)
+    return bool(kind.driver) and kind.makes_calls

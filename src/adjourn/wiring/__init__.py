@@ -15,7 +15,6 @@ from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.process import supervisors
-from adjourn.process.ancestry import AncestryUnreadable, find_enclosing_run
 from adjourn.process.supervisors import LocalSupervisors, SupervisorRecord
 from adjourn.settings.find_store import (
     ADDRESS,
@@ -65,7 +64,7 @@ def new_id() -> str:
 
 
 def find_root(given: str | None, *, start: str | None = None) -> str:
-    """Return the store's directory: the one given, the nearest upwards from here or a start, or where a new one belongs.
+    """Return the store's directory: the given or nearest one, or where a new one belongs.
 
     Of a store that machines share, it is the place of its files on this machine.
     """
@@ -97,17 +96,6 @@ def postgres_is_there() -> Generator[None, None, None]:
             f"PostgreSQL needs what is not installed: {error.name}",
             way_out="pip install 'adjourn[postgres]'",
         ) from error
-
-
-def enclosing_run() -> str | None:
-    """Return the run that this process is known to be part of, if any: clearing the environment does not leave it.
-
-    Where /proc hides the answer it is None. So whoever decides is asked again, in the transaction, by the authoriser.
-    """
-    try:
-        return find_enclosing_run()
-    except AncestryUnreadable:
-        return None
 
 
 def living(root: str) -> dict[str, SupervisorRecord]:

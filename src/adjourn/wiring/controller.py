@@ -76,16 +76,3 @@ def name_of(root: str) -> str:
     from adjourn.wiring.shared import named
 
     return named(root)
-
-
-def back_up(controller: Controller, target: str) -> None:
-    """Copy the store into a new file, which is a store of one machine."""
-    from adjourn.stores.sqlite.store import SqliteStore
-
-    store = controller.store
-    if isinstance(store, SqliteStore):
-        store.back_up(target)
-        return
-    from adjourn.wiring.migration import back_up_shared
-
-    back_up_shared(store, target)

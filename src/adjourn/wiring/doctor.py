@@ -16,6 +16,7 @@ from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
 from adjourn.ports.runner import RunnerKind
 from adjourn.ports.store import Store
+from adjourn.process.ancestry import enclosing_run
 from adjourn.process.cgroup import usable_folder
 from adjourn.runners import RunnerNames, find_kind
 from adjourn.settings.config import read_config
@@ -27,7 +28,7 @@ from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system import lock
 from adjourn.system.run_files import LOCK, run_directory, run_names
-from adjourn.wiring import enclosing_run, living
+from adjourn.wiring import living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.notifications import configured

@@ -13,12 +13,12 @@ from adjourn.controller.controller import Controller
 from adjourn.core.errors import Conflict, Misuse, NotFound, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
-from adjourn.ports.store import Store
 from adjourn.stores.copy import Everything
 from adjourn.stores.sqlite.directory import DATABASE, FENCED, MOVING
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.files import private_directory, sync_directory, write_whole
 from adjourn.wiring import ADDRESS, URLS, is_shared, living, new_id, open_sqlite
+from adjourn.wiring.controller import open_controller
 
 MOVED = f"{DATABASE}.moved"
 ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker")
@@ -206,8 +206,6 @@ def _no_store(source: str) -> NotFound:
 
 def _settle_the_dead(source: str) -> None:
     """Have the store know what became of runs whose supervisor is gone, as in a backup that was made while they ran."""
-    from adjourn.wiring.controller import open_controller
-
     controller = open_controller(source)
     try:
         controller.recover()
@@ -233,23 +231,23 @@ def make_roles(controller: Controller) -> None:
     controller.store.make_roles()
 
 
-def back_up_shared(store: Store, target: str) -> None:
-    """Copy a database, as of one moment, into a new file that is a store of one machine."""
-    from adjourn.stores.postgres.store import PostgresStore
+def back_up(controller: Controller, target: str) -> None:
+    """Copy the store, as of one moment, into a new file that is a store of one machine."""
+    store = controller.store
+    if isinstance(store, SqliteStore):
+        store.back_up(target)
+        return
+    from adjourn.stores.postgres.store import PostgresStore  # psycopg is optional
 
     assert isinstance(store, PostgresStore)  # noqa: S101 -- there is no third kind
     draft = mkdtemp(dir=os.path.dirname(target), prefix=".adjourn-backup-")
     try:
         with store.everything() as content:
-            _fill(draft, target, content)
+            copy = SqliteStore(os.path.join(draft, ".adjourn"))
+            try:
+                copy.take_in(content)
+                copy.back_up(target)
+            finally:
+                copy.close()
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _fill(draft: str, target: str, content: Everything) -> None:
-    copy = SqliteStore(os.path.join(draft, ".adjourn"))
-    try:
-        copy.take_in(content)
-        copy.back_up(target)
-    finally:
-        copy.close()

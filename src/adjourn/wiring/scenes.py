@@ -1,4 +1,4 @@
-"""Gathers what views lay out: a task with all that belongs to it, a conversation, a plan's tasks."""
+"""Gathers what views lay out: a task with all that belongs to it, a conversation, a plan."""
 
 import msgspec
 

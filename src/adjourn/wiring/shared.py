@@ -17,6 +17,7 @@ from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefuse
 from adjourn.core.text.render import command_line
 from adjourn.ports.leases import Heart
 from adjourn.ports.store import Change, View
+from adjourn.process.ancestry import enclosing_run
 from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import SupervisorRecord
 from adjourn.stores.postgres.errors import shown
@@ -24,7 +25,7 @@ from adjourn.stores.postgres.schema import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.system.files import private_directory, write_whole
 from adjourn.system.user_state import state_directory
-from adjourn.wiring import ADDRESS, URLS, enclosing_run
+from adjourn.wiring import ADDRESS, URLS
 from adjourn.wiring.authority import FileAuthoriser
 
 NOWHERE = "off"

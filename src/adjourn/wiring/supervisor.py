@@ -87,12 +87,10 @@ def open_supervising(
         from adjourn.process.forks.warm import WarmForks  # only workers need it
 
         modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
-        supervisor.keep_warm(
-            WarmForks(
-                forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code_files
-            ),
-            runner=DEFAULT_AGENT,
+        warm = WarmForks(
+            forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code_files
         )
+        supervisor.keep_warm(warm, runner=DEFAULT_AGENT)
     return controller, supervisor
 
 

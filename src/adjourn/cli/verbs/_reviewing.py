@@ -18,7 +18,10 @@ from adjourn.views.ask import ask_blocks
 
 _STDIN = 0
 _LINE = 1 << 16
-_QUESTION = "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]), later (Enter)? "
+_QUESTION = (
+    "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]),"
+    " later (Enter)? "
+)
 _WHAT = "say what to change, as in: c name the version"
 _PASTED = "Several lines came at once, so none of them counts. Type one line."
 _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}

@@ -25,7 +25,8 @@ from adjourn.core.states import AskState
 @click.option(
     "--key",
     metavar="NAME",
-    help="The question's name; by default a digest of its text. The n-th ask of a name gets the n-th answer.",
+    help="The question's name; by default a digest of its text."
+    " The n-th ask of a name gets the n-th answer.",
 )
 @click.option(
     "--expires-after",

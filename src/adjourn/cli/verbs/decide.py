@@ -12,8 +12,9 @@ from adjourn.core.authority.signed import read_file
 from adjourn.core.authority.webhook import read_request, reply_of, require_genuine
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, NotAllowed, NotFound
+from adjourn.process.ancestry import enclosing_run
 from adjourn.settings.principals import secret_of_webhook
-from adjourn.wiring import enclosing_run, now
+from adjourn.wiring import now
 
 _LARGEST = 1024 * 1024
 

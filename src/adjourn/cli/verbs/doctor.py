@@ -4,7 +4,7 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.text.render import prose
-from adjourn.wiring import enclosing_run
+from adjourn.process.ancestry import enclosing_run
 from adjourn.wiring.doctor import Finding, examine
 
 

@@ -9,7 +9,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush
 from adjourn.cli.verbs._reviewing import can_review, review_now
 from adjourn.cli.verbs.plan import graph_of
-from adjourn.cli.verbs.run import enclosing_run
+from adjourn.cli.verbs.run import find_parent_run
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Principal
@@ -43,9 +43,10 @@ _EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": e
 def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     """Execute the tasks of PLAN, one at a time, each when those that it needs have succeeded.
 
-    It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing else can go on. Ctrl+C
-    pauses the task that runs, and starts no other. Said again, it goes on with what is ready; what was begun is not begun
-    twice. PLAN is a file, plan.toml if none is named:
+    It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing
+    else can go on. Ctrl+C pauses the task that runs, and starts no other. Said again, it goes on
+    with what is ready; what was begun is not begun twice. PLAN is a file, plan.toml if none is
+    named:
 
     \b
     [[task]]
@@ -61,7 +62,7 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     found = open_plan(plan)
     session.find_root(start=found.workspace)
-    outer = enclosing_run(session)
+    outer = find_parent_run(session)
     specs = specs_of(found, review=review, parent_run=outer)
     with (
         supervising(session) as (controller, supervisor),

@@ -55,9 +55,8 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
             {"schema_version": 1, "pruned": pruned, "locks_removed": locks, "dry_run": dry_run}
         )
         return
-    session.print(
-        f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {'task' if len(old) == 1 else 'tasks'}."
-    )
+    noun = "task" if len(old) == 1 else "tasks"
+    session.print(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {noun}.")
     if locks:
         noun = "lock of a dead supervisor" if locks == 1 else "locks of dead supervisors"
         session.print(f"{'Would remove' if dry_run else 'Removed'} {locks} {noun}.")

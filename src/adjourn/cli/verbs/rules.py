@@ -81,7 +81,8 @@ def _lines(rule: Allowance, late: list[LateCall] | None) -> Iterator[str]:
     ended = "" if now() < rule.until else "  (over: it no longer counts)"
     yield f"rule {rule.id}{ended}"
     yield from (f"  {line}" for line in what_it_matches(rule))
-    yield f"  in the {'task' if rule.task else 'workspace'} {visible(rule.task or rule.workspace or '')}"
+    where = visible(rule.task or rule.workspace or "")
+    yield f"  in the {'task' if rule.task else 'workspace'} {where}"
     yield f"  until {stamp(rule.until)}, by {visible(rule.by)} at {stamp(rule.at)}"
     if late is not None:
         calls = matched(rule, late)
@@ -108,7 +109,8 @@ def what_it_matches(rule: Allowance) -> Iterator[str]:
         f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items())
     )
     if by_path := sorted({*rule.programs.values()} - rule.files.keys()):
-        yield f"by path  {', '.join(map(visible, by_path))}: the rule holds also if the content changes"
+        paths = ", ".join(map(visible, by_path))
+        yield f"by path  {paths}: the rule holds also if the content changes"
 
 
 def _tool(rule: Allowance) -> str:
@@ -193,7 +195,8 @@ def add(
 def _left_open(wanted: Wanted) -> Iterator[str]:
     """Say which files of a new rule may change without an end to the rule."""
     if operands := operands_of(wanted):
-        yield f"  not pinned: {', '.join(map(visible, operands))}: the rule holds also if the content changes"
+        paths = ", ".join(map(visible, operands))
+        yield f"  not pinned: {paths}: the rule holds also if the content changes"
 
 
 def _in_vain(judgement: Judgement) -> Iterator[str]:

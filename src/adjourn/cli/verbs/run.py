@@ -134,7 +134,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         grace=given["grace"],
         pool=given["pool"],
         expires_after=given["expires"],
-        parent_run=enclosing_run(session),
+        parent_run=find_parent_run(session),
         pause_on_approval=given["pause_on_approval"],
     )
     # Names what a script starts, so that the script finds it again when it is run again
@@ -193,7 +193,7 @@ def _nothing() -> NoReturn:
     raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
 
 
-def enclosing_run(session: Session) -> str | None:
+def find_parent_run(session: Session) -> str | None:
     """Return the run that this command is part of, unless that one is kept in another store."""
     outer = os.environ.get("ADJOURN_STORE", "")
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None

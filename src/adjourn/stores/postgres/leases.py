@@ -7,7 +7,7 @@ import psycopg
 
 from adjourn.core.task import run_id, task_of_run
 from adjourn.stores.postgres.batch import SQL
-from adjourn.stores.postgres.connection import Database
+from adjourn.stores.postgres.connection import PostgresConnection
 from adjourn.stores.postgres.errors import Translated
 
 _LEFTOVERS = 3600  # seconds that a row of the engine stays that nobody took out
@@ -19,7 +19,7 @@ class PostgresLeases:
 
     def __init__(self, url: str, *, length: float, machine: str, host: str, about: bytes) -> None:
         self.length = length
-        self._db = Database(url, prepares=False)
+        self._db = PostgresConnection(url, prepares=False)
         self._translated = Translated(self._db.name)
         self._self = (machine, host, about)
         self._beats = 0

@@ -21,13 +21,13 @@ News = dict[str, list[str]]  # of pools, the tasks that came into their queues
 _news = msgspec.json.Decoder(News)
 
 
-class Ear:
+class NotifyListener:
     """A connection that listens.
 
     Where it cannot, it stays silent, and the slow look of whoever polls makes up for it.
     """
 
-    def __init__(self, url: str | None, *, forget: "Callable[[Ear], None]") -> None:
+    def __init__(self, url: str | None, *, forget: "Callable[[NotifyListener], None]") -> None:
         self._url = url
         self._forget = forget
         # What is polled stays the same, whatever becomes of the connection

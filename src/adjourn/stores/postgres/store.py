@@ -18,13 +18,13 @@ from adjourn.ports.world import StartMark
 from adjourn.stores.copy import Everything
 from adjourn.stores.postgres.asks import PostgresRows
 from adjourn.stores.postgres.batch import SQL
-from adjourn.stores.postgres.connection import Database, Opening, Values
+from adjourn.stores.postgres.connection import PostgresConnection, TransactionStart, Values
 from adjourn.stores.postgres.errors import Translated, shown
-from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.listener import NotifyListener
 from adjourn.stores.postgres.restore_check import Mark, Seen
 from adjourn.stores.postgres.schema import make_roles, require_schema
 from adjourn.stores.postgres.tasks import task_of
-from adjourn.stores.postgres.transaction import Known, Trace
+from adjourn.stores.postgres.transaction import CommitEvidence, IdentityMap
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -66,12 +66,12 @@ class PostgresStore:
         # prepared statements.
         self.name = shown(url)
         self._translated = Translated(self.name)
-        self._db = Database(url, prepares=listen_url is None)
-        self._ears: list[Ear] = []
+        self._db = PostgresConnection(url, prepares=listen_url is None)
+        self._listeners: list[NotifyListener] = []
         self._clock = (0, float("-inf"))
         self._number = ""  # of the transaction that is open
         self._known = 0  # the connection on which the past was looked at
-        self._foreseen: Known | None = None  # what was read of the task that was taken last
+        self._prefetched: IdentityMap | None = None  # what was read of the task that was taken last
         # What is behind a pooler may change without a word
         self._is_pooled = listen_url is not None
         self._seen = Seen(seen)
@@ -99,20 +99,20 @@ class PostgresStore:
         """
         if time.monotonic() - self._clock[1] > _FRESH:
             with self._translated:
-                self._look_at_the_clock(self._db.all(_MOMENT)[0])
+                self._set_clock(self._db.all(_MOMENT)[0])
         moment, seen = self._clock
         return moment + int((time.monotonic() - seen) * 1000)
 
-    def _look_at_the_clock(self, row: Values) -> None:
+    def _set_clock(self, row: Values) -> None:
         self._clock = (int(row[0]), time.monotonic())
 
     @contextmanager
     def read(self) -> Generator[PostgresRows, None, None]:
         with self._translated:
-            self._db.begin(Opening(*_READ, then=self._looked))
+            self._db.begin(TransactionStart(*_READ, then=self._looked))
             try:
                 yield PostgresRows(
-                    self._db, changes=False, lease=self.lease, foreseen=self._foreseen
+                    self._db, changes=False, lease=self.lease, prefetched=self._prefetched
                 )
             finally:
                 with suppress(psycopg.Error):
@@ -131,9 +131,11 @@ class PostgresStore:
                 look = look.replace(
                     _HEAD, b", set_config('adjourn.key', '%s', true)" % self.key.encode() + _HEAD
                 )
-            self._db.begin(Opening(begin, look, then=then))
-            rows = PostgresRows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
-            self._foreseen = None
+            self._db.begin(TransactionStart(begin, look, then=then))
+            rows = PostgresRows(
+                self._db, changes=True, lease=self.lease, prefetched=self._prefetched
+            )
+            self._prefetched = None
             self._number = ""
             try:
                 yield rows
@@ -154,13 +156,13 @@ class PostgresStore:
     def _looked(self, seen: Values) -> None:
         """Remember how far the database is, unless another one than before may have answered."""
         moment, place, seal, accepted = seen
-        self._look_at_the_clock((moment,))
+        self._set_clock((moment,))
         if not self._may_be_another and (place or 0) >= self._seen.place:
             self._seen.note_look(place, seal, accepted)
 
     def _begun(self, seen: Values) -> None:
         moment, place, seal, accepted, number, *_ = seen
-        self._look_at_the_clock((moment,))
+        self._set_clock((moment,))
         self._number = str(number)
         if self._may_be_another or (place or 0) < self._seen.place:
             self._require_known_past()
@@ -247,7 +249,7 @@ class PostgresStore:
         return msgspec.json.decode(body, type=dict[str, StartMark]) if body else {}
 
     def _begun_to_accept(self, seen: Values) -> None:
-        self._look_at_the_clock((seen[0],))
+        self._set_clock((seen[0],))
         self._number = str(seen[4])
 
     def _roll_back(self) -> None:
@@ -273,7 +275,7 @@ class PostgresStore:
             self._read_back(rows, error)
 
     def _read_back(self, rows: PostgresRows, error: psycopg.Error) -> None:
-        match self._status_of(self._number, rows.trace):
+        match self._status_of(self._number, rows.evidence):
             case "committed":
                 # A gate opens only if its place in the trail is known; anything else was saved,
                 # whatever fails now.
@@ -293,17 +295,17 @@ class PostgresStore:
                     way_out="adjourn tasks, to see whether it counts, before you say it again",
                 ) from error
 
-    def _status_of(self, number: str, trace: Trace | None) -> str | None:
+    def _status_of(self, number: str, evidence: CommitEvidence | None) -> str | None:
         deadline = time.monotonic() + _READ_BACK
         pause = 0.05
         while True:
-            status = self._seen_status(number, trace)
+            status = self._seen_status(number, evidence)
             if status in {"committed", "aborted"} or time.monotonic() > deadline:
                 return status
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
 
-    def _seen_status(self, number: str, trace: Trace | None) -> str | None:
+    def _seen_status(self, number: str, evidence: CommitEvidence | None) -> str | None:
         """Return what became of a transaction.
 
         One that died with the server is no more, and its number may be another's.
@@ -311,7 +313,9 @@ class PostgresStore:
         try:
             ((status,),) = self._db.all(_STATUS, number)
             is_another = (
-                status == "committed" and trace is not None and not self._has_left(trace, number)
+                status == "committed"
+                and evidence is not None
+                and not self._has_left(evidence, number)
             )
         except psycopg.OperationalError:
             return None
@@ -319,14 +323,14 @@ class PostgresStore:
             return "aborted"  # a copy of the database that never heard of it
         return "aborted" if is_another else str(status)
 
-    def _has_left(self, trace: Trace, number: str) -> bool:
-        return bool(self._db.all(SQL[trace.query], number, *trace.values))
+    def _has_left(self, evidence: CommitEvidence, number: str) -> bool:
+        return bool(self._db.all(SQL[evidence.query], number, *evidence.values))
 
     def next_queued(
         self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]
     ) -> Task | None:
         with self._translated:
-            self._foreseen = None
+            self._prefetched = None
             if self._may_be_another:
                 self._require_known_past()
             if task := self._just_queued(pool, fits):
@@ -343,19 +347,21 @@ class PostgresStore:
 
         Nobody has it until it is claimed.
         """
-        while name := next((name for ear in self._ears if (name := ear.next_queued(pool))), None):
+        while name := next(
+            (name for ear in self._listeners if (name := ear.next_queued(pool))), None
+        ):
             rows = PostgresRows(self._db, changes=False, lease=self.lease)
-            rows.look_at(name)
+            rows.prefetch(name)
             no = rows.known.numbers.get(name, 0)
             task = rows.known.tasks.get(no)
             if task and task.state is TaskState.QUEUED and fits(task):
-                self._foreseen = rows.known
+                self._prefetched = rows.known
                 return task
         return None
 
-    def listen(self) -> Ear:
-        ear = Ear(self._listen_url, forget=self._ears.remove)
-        self._ears.append(ear)
+    def listen(self) -> NotifyListener:
+        ear = NotifyListener(self._listen_url, forget=self._listeners.remove)
+        self._listeners.append(ear)
         return ear
 
     @contextmanager

@@ -14,18 +14,18 @@ from adjourn.core.task import Run, Task
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
-from adjourn.stores.postgres.batch import SQL, Batch
-from adjourn.stores.postgres.connection import Database, Statement, Values
+from adjourn.stores.postgres.batch import SQL, WriteBatch
+from adjourn.stores.postgres.connection import PostgresConnection, Statement, Values
 from adjourn.stores.rows import StoreRows
 
-FORESEEN = 16  # events that are read with a task that is about to start
+PREFETCHED = 16  # events that are read with a task that is about to start
 _MOST_NAMES = 100
 _LEAVES_A_TRACE = {"insert_document": "trace_of_document", "insert_message": "trace_of_message"}
 _CHANGED = "{} was changed by someone else at the same moment"
 _LONGEST_NEWS = 8000  # bytes that NOTIFY takes
 
 
-class Place(NamedTuple):
+class QueueEntry(NamedTuple):
     """Where the engine keeps a task.
 
     In the queue of a pool, and under which names of its own, if it is there.
@@ -36,7 +36,7 @@ class Place(NamedTuple):
     run: str | None = None
 
 
-class Trace(NamedTuple):
+class CommitEvidence(NamedTuple):
     """What is to be found of a transaction once it has been committed.
 
     A row of its own, by its number and these values.
@@ -46,7 +46,7 @@ class Trace(NamedTuple):
     values: Values
 
 
-class Known:
+class IdentityMap:
     """What a transaction has read or written of tasks that nobody else can change.
 
     It is true until the end.
@@ -64,9 +64,9 @@ class Known:
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
         self.beginnings: dict[int, bytes] = {}  # first events
-        # The newest events that are written, as many as are foreseen
+        # The newest events that are written, as many as are prefetched
         self.told: dict[int, list[bytes]] = {}
-        self.places: dict[int, Place] = {}
+        self.entries: dict[int, QueueEntry] = {}
         # Of tasks that were looked at as a whole: asks that are open or of the last run, open
         # calls, what that run did not get.
         self.last_runs: dict[int, int] = {}
@@ -82,28 +82,35 @@ class BatchedRows(StoreRows):
     """
 
     def __init__(
-        self, db: Database, *, changes: bool, lease: float, foreseen: Known | None = None
+        self,
+        db: PostgresConnection,
+        *,
+        changes: bool,
+        lease: float,
+        prefetched: IdentityMap | None = None,
     ) -> None:
         self._db = db
         self._changes = changes
         self._lease = lease
-        self._foreseen = foreseen
-        # Whether nothing of it counts if what was foreseen is not so any more
+        self._prefetched = prefetched
+        # Whether nothing of it counts if what was prefetched is not so any more
         self.is_guarded = False
         self.opens_gate = False  # whether a call starts once this is committed
-        self.trace: Trace | None = None  # of this transaction, if it leaves any
+        self.evidence: CommitEvidence | None = None  # of this transaction, if it leaves any
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
-        self._known: Known = Known()
-        self._unwritten = Batch()
-        self._entered: dict[int, Place] = {}  # of tasks that came into a queue in this transaction
+        self._known: IdentityMap = IdentityMap()
+        self._batch = WriteBatch()
+        self._entered: dict[
+            int, QueueEntry
+        ] = {}  # of tasks that came into a queue in this transaction
         # Of those, the ones that are still there, and their pools
         self._queued: dict[str, str] = {}
         self.queues: set[str] = set()  # that were made, or found
 
     @property
-    def known(self) -> Known:
+    def known(self) -> IdentityMap:
         """All that was read or written so far."""
         return self._known
 
@@ -112,28 +119,28 @@ class BatchedRows(StoreRows):
 
     def _each(self, *queries: tuple[str, Values]) -> list[list[Values]]:
         """Ask several things in one go, after saying what is still to be written."""
-        return self._said([(SQL[query], values) for query, values in queries])
+        return self._send([(SQL[query], values) for query, values in queries])
 
-    def _said(self, statements: list[Statement]) -> list[list[Values]]:
-        unwritten = self._unsaid()
+    def _send(self, statements: list[Statement]) -> list[list[Values]]:
+        unwritten = self._take_batch()
         return self._db.batch([*unwritten, *statements])[len(unwritten) :]
 
     def flush(self) -> None:
-        self._said([])
+        self._send([])
 
-    def _unsaid(self) -> list[Statement]:
-        unwritten, self._unwritten = self._unwritten, Batch()
+    def _take_batch(self) -> list[Statement]:
+        unwritten, self._batch = self._batch, WriteBatch()
         return unwritten.statements()
 
-    def _later(self, query: str, task: int, *row: object, pool: str = "") -> None:
+    def _write(self, query: str, task: int, *row: object, pool: str = "") -> None:
         """Write a row before anything else is asked."""
-        self._unwritten.add(query, task, row, pool=pool)
+        self._batch.add(query, task, row, pool=pool)
 
     def _execute(self, query: str, *values: object) -> None:
         """Say something before anything else is asked."""
-        self._unwritten.add_alone(query, values)
+        self._batch.add_alone(query, values)
         if query in _LEAVES_A_TRACE:
-            self.trace = Trace(_LEAVES_A_TRACE[query], values[:-1])
+            self.evidence = CommitEvidence(_LEAVES_A_TRACE[query], values[:-1])
 
     def _no(self, task_id: str) -> int:
         if task_id not in self._known.numbers:
@@ -167,19 +174,19 @@ class BatchedRows(StoreRows):
         if unsealed:
             tasks, events, links = map(list, zip(*unsealed, strict=True))
             bodies = [event_body(event) for event in events]
-            self.trace = Trace("trace_of_event", (tasks[-1], bodies[-1]))
+            self.evidence = CommitEvidence("trace_of_event", (tasks[-1], bodies[-1]))
             self._execute("seal_events", tasks, bodies, links, news)
 
     def finish(self) -> list[Statement]:
         """Return what was kept back until the end: the last words before the commit."""
         for no, head in self._heads.values():
-            if not self._unwritten.complete("write_task", no, head):
-                self._later("update_head", no, no, head)
+            if not self._batch.complete("write_task", no, head):
+                self._write("update_head", no, no, head)
         if self._unsealed:
             self._seal(self._news())
         else:
             self._execute("notify", self._news())
-        return self._unsaid()
+        return self._take_batch()
 
     def _news(self) -> str:
         """Return which tasks came into which queues, so that a worker need not look for them.
@@ -217,6 +224,6 @@ def expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard re
         raise Outdated(_CHANGED.format(name))
 
 
-def words(texts: Sequence[str]) -> list[str]:
+def valid_names(texts: Sequence[str]) -> list[str]:
     """Return those names that can name something."""
     return [found for text in texts if (found := name_or_none(text)) is not None]

@@ -22,7 +22,7 @@ from adjourn.stores.bodies import (
 from adjourn.stores.no_leases import NoLeases
 from adjourn.stores.rows import BITS, LAST, StoreRows, Values, statements_in
 from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, Shape
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 
 with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
     SQL = statements_in(_file.read())
@@ -93,7 +93,7 @@ class SqliteRows(StoreRows, NoLeases):
     The same object serves every transaction of a connection: `discard` ends one.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: SqliteConnection) -> None:
         self._db = db
         self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, bytes]] = {}

@@ -24,7 +24,7 @@ from adjourn.core.trail.events import GENESIS
 from adjourn.stores.no_leases import oldest_fitting
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 from adjourn.stores.sqlite.open_files import OpenFiles
 from adjourn.stores.sqlite.rows import SqliteRows
 from adjourn.stores.sqlite.wake import SocketListener, wake_all
@@ -46,7 +46,7 @@ _SPILL_PAGES = 8192
 _SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
-class About(msgspec.Struct, frozen=True):
+class DatabaseSettings(msgspec.Struct, frozen=True):
     """How a database is kept."""
 
     version: str
@@ -81,8 +81,8 @@ class SqliteStore:
             self._files = OpenFiles(path)
         self._rows = SqliteRows(self._db)
 
-    def _open(self, path: str) -> Database:
-        db = Database(path)
+    def _open(self, path: str) -> SqliteConnection:
+        db = SqliteConnection(path)
         if _known_version(db, path) < SCHEMA:
             with self._turn():
                 _migrate(db, path, self._binding)
@@ -307,11 +307,11 @@ class SqliteStore:
             os.unlink(target)
             raise
 
-    def about(self) -> About:
+    def about(self) -> DatabaseSettings:
         """Say how the database is kept, and what is wrong with it, if anything."""
         with _translated(self.root):
             damage = [str(row[0]) for row in self._db.all("PRAGMA quick_check(1)")]
-            return About(
+            return DatabaseSettings(
                 version=apsw.sqlite_lib_version(),
                 journal=str(self._db.all("PRAGMA journal_mode")[0][0]),
                 synchronous=_SYNCHRONOUS.get(self._db.number("synchronous"), "unknown"),
@@ -360,7 +360,7 @@ def _lost(path: str, root: str, *, is_committed: bool = False) -> StoreProblem:
     )
 
 
-def _known_version(db: Database, path: str) -> int:
+def _known_version(db: SqliteConnection, path: str) -> int:
     """Return the schema's version, or refuse a file that is not ours or newer than we are, before writing anything."""
     # In this order: whoever makes the store meanwhile puts its name and its tables into one
     # transaction.
@@ -379,7 +379,7 @@ def _known_version(db: Database, path: str) -> int:
     return version
 
 
-def _migrate(db: Database, path: str, binding: Binding | None) -> None:
+def _migrate(db: SqliteConnection, path: str, binding: Binding | None) -> None:
     """Bring the schema up to date, each step in a transaction of its own.
 
     A new store is bound in the one that makes it.
@@ -414,12 +414,12 @@ def _schema(number: int) -> str:
         return file.read()
 
 
-def _require_own_schema(db: Database, root: str) -> None:
+def _require_own_schema(db: SqliteConnection, root: str) -> None:
     """Refuse a database with tables, triggers or views that are not ours.
 
     They could change what is written.
     """
-    ours = Database(":memory:")
+    ours = SqliteConnection(":memory:")
     for number in range(1, SCHEMA + 1):
         ours.do(_schema(number))
     objects = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY 1, 2"
