@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from adjourn.clarifications import exchange, files
+from adjourn.clarifications import exchange, protocol_files
 from adjourn.controller import context
 from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
@@ -129,7 +129,7 @@ class Scene:
     def end(self, code: int) -> Task:
         """End the run as a supervisor does."""
         exchange.clear_taken(self.controller, self.root, self.task.id)
-        left = files.left_by(self.root, self.task.id)
+        left = protocol_files.left_by(self.root, self.task.id)
         ended = self.controller.runs.finish(self.claimed.run, Exit(code=code, left=left))
         exchange.close_run(self.controller, self.root, ended)
         return ended
@@ -145,7 +145,7 @@ class Scene:
 
     def answer_by_file(self, content: str | None = None) -> Path:
         """Put a response where it is looked for."""
-        path = Path(files.response_path(self.root, self.task.id))
+        path = Path(protocol_files.response_path(self.root, self.task.id))
         answers = "".join(f"  - question_id: Q{n}\n    answer: answer {n}\n" for n in (1, 2, 3))
         path.write_text(
             content or f"agent_id: {self.task.id}\nresponses:\n{answers}resume_signal: true\n"
@@ -156,7 +156,7 @@ class Scene:
         """Look for responses as a worker does; return what was refused."""
         refused: list[str] = []
         exchange.take_responses(
-            self.controller, self.root, refuse=exchange.once(self.root, refused.append)
+            self.controller, self.root, refuse=exchange.report_once(self.root, refused.append)
         )
         return refused
 

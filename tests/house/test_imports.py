@@ -80,7 +80,7 @@ HEAVY = {
         "adjourn.supervision.workspace_notes",
         "adjourn.ports.world",
         "adjourn.process.processes",
-        "adjourn.workspace.files",
+        "adjourn.workspace.command_files",
         "adjourn.wiring.controller",
     ),
 }

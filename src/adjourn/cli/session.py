@@ -98,9 +98,11 @@ class Session:
                 self.write_manifest(controller.scene(task.id))
         if has_responses(self.root):
             # Seldom: most answers are given to a verb
-            from adjourn.clarifications.exchange import once, take_responses
+            from adjourn.clarifications.exchange import report_once, take_responses
 
-            refuse = once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            refuse = report_once(
+                self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
+            )
             # A copy can be looked at; whoever wants to change it is told
             with suppress(StoreRefused):
                 take_responses(controller, self.root, refuse=refuse)

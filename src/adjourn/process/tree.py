@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from adjourn.process.cgroup import Cgroup
-from adjourn.process.identity import Pinned, Seen, boot_id, look_at
+from adjourn.process.identity import Pinned, ProcStat, boot_id, look_at
 from adjourn.process.shim import ShimRecord, holds_lock, read_record
 
 CHILDREN = "/proc/self/task/{}/children"
@@ -75,13 +75,13 @@ def remove_group(run_dir: str) -> None:
         Cgroup(record.cgroup).remove()
 
 
-def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
+def kill_all(is_ours: Callable[[ProcStat], bool]) -> set[ProcStat]:
     """Kill the processes that pass the test and all below them; return them.
 
     All are stopped before the first is killed: the stopped neither fork nor reap, so none is missed
     and no pid changes hands.
     """
-    frozen: dict[Seen, Pinned] = {}
+    frozen: dict[ProcStat, Pinned] = {}
     # A member that was not stopped yet may fork: look again until a round finds nobody new
     while _freeze_more(frozen, is_ours):
         pass
@@ -118,12 +118,12 @@ def _strike(reap: Callable[[], bool], spare: Collection[int]) -> bool:
     return True
 
 
-def _freeze_more(frozen: dict[Seen, Pinned], is_ours: Callable[[Seen], bool]) -> bool:
+def _freeze_more(frozen: dict[ProcStat, Pinned], is_ours: Callable[[ProcStat], bool]) -> bool:
     """Stop the members that were not found before; return whether there were any."""
     known = {process.pid: pinned for process, pinned in frozen.items()}
     before = len(frozen)
 
-    def belongs(process: Seen) -> bool:
+    def belongs(process: ProcStat) -> bool:
         parent = known.get(process.parent)
         return is_ours(process) or (parent is not None and not parent.gone())
 
@@ -138,18 +138,18 @@ def _freeze_more(frozen: dict[Seen, Pinned], is_ours: Callable[[Seen], bool]) ->
     return len(frozen) > before
 
 
-def _others() -> Iterator[Seen]:
+def _others() -> Iterator[ProcStat]:
     """Yield every living process but this one, parents mostly before their children."""
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):
         if pid != os.getpid() and (process := look_at(pid)):
             yield process
 
 
-def _member_of(record: ShimRecord | None, run_id: str) -> Callable[[Seen], bool]:
+def _member_of(record: ShimRecord | None, run_id: str) -> Callable[[ProcStat], bool]:
     """Return the test that only members of the run pass."""
     mark = f"ADJOURN_RUN_ID={run_id}".encode()
 
-    def is_member(process: Seen) -> bool:
+    def is_member(process: ProcStat) -> bool:
         if mark in _environment(process.pid):
             return True
         if record is None:
@@ -160,7 +160,7 @@ def _member_of(record: ShimRecord | None, run_id: str) -> Callable[[Seen], bool]
     return is_member
 
 
-def _is_in_session(process: Seen, record: ShimRecord) -> bool:
+def _is_in_session(process: ProcStat, record: ShimRecord) -> bool:
     """Return whether the process is in the child's session.
 
     The number alone proves nothing: a later session may have got it. So either its leader is still

@@ -15,7 +15,7 @@ from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import Shim, ShimSpec
 from adjourn.system.files import private_directory
 from adjourn.system.user_state import state_directory
-from adjourn.workspace.files import search_path
+from adjourn.workspace.command_files import search_path
 
 if TYPE_CHECKING:  # only workers have one, and starting a command is a hot path
     from adjourn.process.forks.warm import WarmForks

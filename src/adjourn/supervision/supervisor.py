@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from adjourn.clarifications import exchange
-from adjourn.clarifications.files import left_by
+from adjourn.clarifications.protocol_files import left_by
 from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
@@ -23,8 +23,9 @@ from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import Heart
 from adjourn.ports.world import Ended, NeverStarted, NewId
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import About, LocalProcesses, set_aside, supervisor_lock
+from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
+from adjourn.process.supervisors import SupervisorRecord, supervisor_lock
 from adjourn.supervision import workspace_notes
 from adjourn.supervision.shims import RUN_KEY, ActiveRun, Shims
 from adjourn.supervision.wait import require_workspace, wait_until
@@ -60,7 +61,7 @@ class Supervisor:
         root: str,
         new_id: NewId,
         own: str | None,
-        about: About,
+        about: SupervisorRecord,
         tries: int = TRIES,
         start_leases: Callable[[str], Heart] | None = None,
     ) -> None:

@@ -10,7 +10,7 @@ from adjourn.core.task import Task
 from adjourn.workspace.git import Head, head_of
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class PausedHead(msgspec.Struct, frozen=True, kw_only=True):
     """What a workspace had checked out when a run paused."""
 
     run: int
@@ -22,15 +22,15 @@ def note_left(controller: Controller, task: Task) -> None:
     if task.state in {TaskState.WAITING, TaskState.PAUSED}:
         head = head_of(task.spec.workspace)
         if head and head_at_pause(controller, task) is None:
-            left = msgspec.json.encode(Left(run=task.runs, head=head))
-            controller.documents.keep(task.id, HEAD, left)
+            paused = msgspec.json.encode(PausedHead(run=task.runs, head=head))
+            controller.documents.keep(task.id, HEAD, paused)
     note_changes(controller, task)
 
 
 def head_at_pause(controller: Controller, task: Task) -> Head | None:
     """Return what the workspace had checked out when the last run paused, if that was noted."""
     kept = controller.documents.read(task.id, HEAD)
-    left = msgspec.json.decode(kept, type=Left) if kept else None
+    left = msgspec.json.decode(kept, type=PausedHead) if kept else None
     return left.head if left and left.run == task.runs else None
 
 

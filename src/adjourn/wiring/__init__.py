@@ -13,6 +13,8 @@ from adjourn.controller.decisions import Decisions
 from adjourn.core.errors import Misuse, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
+from adjourn.process import supervisors
+from adjourn.process.supervisors import SupervisorRecord
 from adjourn.settings.find_store import (
     ADDRESS,
     STORE,
@@ -28,13 +30,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # starting is a hot path
     from adjourn.core.clarification import Left
     from adjourn.ports.world import Gate, Processes, Runner
-    from adjourn.process.processes import About
     from adjourn.stores.postgres.store import PostgresStore
     from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = [
     "ADDRESS",
     "STORE",
+    "SupervisorRecord",
     "find_root",
     "has_responses",
     "has_worker",
@@ -98,16 +100,13 @@ def postgres_is_there() -> Generator[None, None, None]:
         ) from error
 
 
-def living(root: str) -> "dict[str, About]":
+def living(root: str) -> dict[str, SupervisorRecord]:
     """Return the supervisors that are alive, on all machines, and what each says of itself."""
     if is_shared(root):
         from adjourn.wiring.shared import living_everywhere
 
         return living_everywhere(root)
-    # Loaded here: a short command needs no processes
-    from adjourn.process.processes import living as living_here
-
-    return living_here(root)
+    return supervisors.living(root)
 
 
 def has_worker(root: str, pool: str) -> bool:
@@ -197,7 +196,7 @@ def _left_by(root: str, task_id: str) -> "Left | None":
     """Return what a process asked by files. Loaded here: most write none."""
     if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
         return None
-    from adjourn.clarifications.files import left_by
+    from adjourn.clarifications.protocol_files import left_by
 
     return left_by(root, task_id)
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from adjourn.clarifications import exchange, files, log
+from adjourn.clarifications import exchange, log, protocol_files
 from adjourn.clarifications.text import read_request
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
@@ -46,7 +46,7 @@ from adjourn.system.yaml import NotYet
 from adjourn.wiring import find_root, now
 from adjourn.wiring.controller import open_controller
 
-TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
+TOO_LARGE = protocol_files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
 
 # Sleeps at most so many seconds; says whether something changed in the store
@@ -151,7 +151,9 @@ class Inside:
         asks: Sequence[Ask],
         meanwhile: Iterable[Callable[[], object]],
     ) -> list[Ask]:
-        files.write_request(self._root, self._task_id, open_redactor().copied(clarification))
+        protocol_files.write_request(
+            self._root, self._task_id, open_redactor().copied(clarification)
+        )
         self._say(log.POLLING)
         start = self._clock()
         for work in meanwhile:
@@ -311,7 +313,7 @@ def read_request_of(content: bytes, *, name: str) -> Request:
 
 def _require_size(content: bytes) -> None:
     if len(content) >= TOO_LARGE:
-        raise Misuse(f"it has more than {files.LARGEST} bytes", way_out="write less")
+        raise Misuse(f"it has more than {protocol_files.LARGEST} bytes", way_out="write less")
 
 
 def draft_of(request: Request, checkpoint: bytes | None) -> Draft:

@@ -8,9 +8,10 @@ from adjourn.core.namespaces import PLACES, Place, difference, known_places, wit
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Change, View
+from adjourn.process import supervisors
 from adjourn.process.ancestry import (
     Ancestor,
-    Unreadable,
+    AncestryUnreadable,
     came_from_outside,
     enclosing_shim,
     is_initial,
@@ -82,7 +83,7 @@ def place_if_any() -> Place | None:
     """Return where this process lives, or None where /proc does not say it."""
     try:
         return read_place()
-    except Unreadable:
+    except AncestryUnreadable:
         return None
 
 
@@ -93,7 +94,7 @@ def _ancestors(verb: str) -> list[Ancestor] | None:
     """
     try:
         ancestors = read_ancestors()
-    except Unreadable:
+    except AncestryUnreadable:
         ancestors = None
     if mark_of_run() or (ancestors and enclosing_shim(ancestors)):
         sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
@@ -123,7 +124,7 @@ def _require_known_place(
     """Refuse a local user outside of the places from which the store was used while nothing ran."""
     try:
         place = read_place()
-    except Unreadable as error:
+    except AncestryUnreadable as error:
         raise _refused(verb, str(error), running[0]) from error
     differs = difference(place, known_places(view.shared_document(PLACES)))
     if differs:
@@ -143,10 +144,7 @@ def _all_run_in(root: str, view: View, place: Place, running: list[Task]) -> boo
     if is_initial(place):
         return False
     for task in running:
-        # Loaded here: most decide while no run is alive, and `approve` is a hot path
-        from adjourn.process import processes
-
-        about = processes.about_of(root, view.run(task.id, task.runs).supervisor)
+        about = supervisors.about_of(root, view.run(task.id, task.runs).supervisor)
         theirs = about.place if about else None
         if theirs is None or (theirs.pid_namespace, theirs.first_process) != (
             place.pid_namespace,
@@ -161,10 +159,7 @@ def _runs_here(root: str) -> bool:
 
     A supervisor or a shim holds its lock.
     """
-    # Loaded here: most decide while no run is alive, and `approve` is a hot path
-    from adjourn.process import processes
-
-    if processes.living(root):
+    if supervisors.living(root):
         return True
     return any(
         lock.is_held(os.path.join(run_directory(root, name), LOCK)) for name in run_names(root)

@@ -28,7 +28,7 @@ from adjourn.settings.allow_rules import change_allowances, read_allowances
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.views.policy import Explained
 from adjourn.wiring import new_id, now
-from adjourn.workspace.files import look_at, search_path
+from adjourn.workspace.command_files import look_at, search_path
 
 
 def open_gate(root: str) -> PolicyGate:

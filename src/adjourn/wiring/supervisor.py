@@ -6,15 +6,14 @@ from functools import partial
 
 import msgspec
 
-from adjourn.clarifications.exchange import once, recover, take_responses
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
-from adjourn.core.task import TRIES, Task
+from adjourn.core.task import TRIES
 from adjourn.core.text.redact import Redactor
 from adjourn.ports.leases import Heart
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import About
+from adjourn.process.supervisors import SupervisorRecord
 from adjourn.runners import DEFAULT_AGENT
 from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
@@ -48,12 +47,12 @@ _ENTRY = "adjourn.cli.app:run"
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
     """Fork the fork server, then open the store: what is forked must not hold it."""
     return open_supervising(
-        root, About(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES
+        root, SupervisorRecord(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES
     )
 
 
 def open_supervising(
-    root: str, about: About, *, tries: int, is_worker: bool = False
+    root: str, about: SupervisorRecord, *, tries: int, is_worker: bool = False
 ) -> tuple[Controller, Supervisor]:
     """Make a supervisor, and the controller that it uses."""
     forks = ForkServer.start()
@@ -119,7 +118,7 @@ def open_worker(
     redactor: Redactor,
 ) -> tuple[Controller, Supervisor, Worker]:
     """Make a worker for a pool of the store."""
-    about = About(
+    about = SupervisorRecord(
         pid=os.getpid(),
         started_at=now(),
         pool=pool,
@@ -139,16 +138,6 @@ def open_worker(
         if isinstance(controller.store, SqliteStore):
             controller.store.require_in_place()
 
-    is_noted = False
-
-    def settle() -> list[Task]:
-        """Settle what dead supervisors left; note once from where this worker uses the store."""
-        nonlocal is_noted
-        settled = recover(controller, root)
-        is_noted = is_noted or controller.decisions.note_place(controller.decisions.principal())
-        return settled
-
-    refuse = once(root, lambda sentence: log("response_refused", error=sentence))
     worker = Worker(
         controller,
         supervisor,
@@ -157,8 +146,6 @@ def open_worker(
         root=root,
         commands=commands,
         redactor=redactor,
-        recover=settle,
-        look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
         check_store=check_store,
         pool=pool,
     )

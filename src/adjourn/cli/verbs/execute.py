@@ -17,7 +17,7 @@ from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import Progress, Stand
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
-from adjourn.supervision.plan import Execution
+from adjourn.supervision.plan_execution import Execution
 from adjourn.supervision.supervisor import Watcher
 from adjourn.system.signals import Signals, deferred_signals
 from adjourn.views.block import BLANK

@@ -5,7 +5,7 @@ import shutil
 
 import click
 
-from adjourn.clarifications import files
+from adjourn.clarifications import protocol_files
 from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
@@ -13,7 +13,7 @@ from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
-from adjourn.process.processes import remove_dead
+from adjourn.process.supervisors import remove_dead
 from adjourn.system.run_files import run_directory, run_names
 
 _DAY_MS = 86_400_000
@@ -103,7 +103,7 @@ def _remove_files(root: str, task: Task) -> None:
     shutil.rmtree(os.path.join(session, task.id), ignore_errors=True)
     if _is_about(os.path.join(session, "pause.json"), task):
         os.unlink(os.path.join(session, "pause.json"))
-    files.remove_all(root, task.id)
+    protocol_files.remove_all(root, task.id)
 
 
 def _is_about(manifest: str, task: Task) -> bool:

@@ -14,7 +14,13 @@ from typing import NoReturn, Self, TypeVar
 
 import msgspec
 
-from adjourn.process.forks.wire import Request, Warming, receive_reply, send_request, send_warming
+from adjourn.process.forks.wire import (
+    ForkRequest,
+    WarmRequest,
+    receive_reply,
+    send_request,
+    send_warming,
+)
 from adjourn.process.identity import Pinned
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim import MachineFailed, Ready, Shim, ShimFailed, ShimSpec
@@ -85,7 +91,7 @@ class ForkServer:
         try:
             try:
                 with self._turn:
-                    pinned = Pinned(self._exchange(Request(spec, reading, reporting)))
+                    pinned = Pinned(self._exchange(ForkRequest(spec, reading, reporting)))
             except TimeoutError:
                 self._abandon()
                 sentence = f"the fork server did not answer within {_SERVER_LIMIT:g} s"
@@ -169,7 +175,7 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         try:
             with self._turn:
-                send_warming(self._channel, Warming(list(modules), rehearsal, theirs.fileno()))
+                send_warming(self._channel, WarmRequest(list(modules), rehearsal, theirs.fileno()))
                 pinned = receive_reply(self._channel)
         except BaseException as error:
             ours.close()
@@ -206,7 +212,7 @@ class ForkServer:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
 
-    def _exchange(self, request: Request) -> int:
+    def _exchange(self, request: ForkRequest) -> int:
         """Send a request and return the pidfd in its reply, or raise OSError."""
         try:
             send_request(self._channel, request)
@@ -278,14 +284,14 @@ def _be_server(channel: socket.socket) -> NoReturn:
         os.setsid()
         reset_signals()
         # Here, for the supervisor has no use for it
-        from adjourn.process.forks.server import Server
+        from adjourn.process.forks.server import ForkServerLoop
 
         os.chdir("/")
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
         close_all_but(channel.fileno())
-        Server(channel).serve()
+        ForkServerLoop(channel).serve()
         os._exit(0)
     except BaseException:  # noqa: BLE001 nobody above could be told
         import traceback  # seldom needed, and slow to import

@@ -12,7 +12,13 @@ from typing import NoReturn
 
 from adjourn.process import linux
 from adjourn.process.cgroup import remove_stale, usable_folder
-from adjourn.process.forks.wire import Request, Warming, receive_request, send_refusal, send_reply
+from adjourn.process.forks.wire import (
+    ForkRequest,
+    WarmRequest,
+    receive_request,
+    send_refusal,
+    send_reply,
+)
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim_side.life import live
 from adjourn.process.tree import children, kill_children
@@ -25,7 +31,7 @@ _HARMLESS = frozenset(
 )
 
 
-class Server:
+class ForkServerLoop:
     """Serves one supervisor; once that is gone, stays only as long as a shim of its lives."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -90,12 +96,12 @@ class Server:
             if request is None:
                 self._listening = False
                 self._poll.unregister(self._channel)
-            elif isinstance(request, Warming):
+            elif isinstance(request, WarmRequest):
                 self._fork_warm_server(request)
             else:
                 self._fork_shim(request)
 
-    def _fork_warm_server(self, warming: Warming) -> None:
+    def _fork_warm_server(self, warming: WarmRequest) -> None:
         """Fork a copy of this server that imports modules and then serves a channel of its own."""
         try:
             pid = os.fork()
@@ -109,7 +115,7 @@ class Server:
         self._warm_ones.add(pid)
         self._reply(pid)
 
-    def _be_warm(self, warming: Warming) -> NoReturn:
+    def _be_warm(self, warming: WarmRequest) -> NoReturn:
         """Import what was asked for, with nothing of the environment at hand, and serve."""
         status = _UNEXPECTED
         try:
@@ -125,12 +131,12 @@ class Server:
             if _is_alone():
                 channel = socket.socket(fileno=warming.channel)
                 channel.send(b"!")
-                Server(channel).serve()
+                ForkServerLoop(channel).serve()
                 status = 0
         finally:
             os._exit(status)
 
-    def _fork_shim(self, request: Request) -> None:
+    def _fork_shim(self, request: ForkRequest) -> None:
         try:
             pid = os.fork()
             if pid == 0:
