@@ -19,6 +19,7 @@ from adjourn.process.processes import About, LocalSupervisors
 from adjourn.settings.find_store import (
     ADDRESS,
     STORE,
+    URLS,
     is_shared,
     nearest_store,
     place_for_a_new_store,
@@ -45,7 +46,6 @@ __all__ = [
     "open_desk",
 ]
 
-URLS = ("postgresql://", "postgres://")  # of stores that machines share
 # How a database is named elsewhere
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
 _MOMENT_MS = 2_000  # that a detached supervisor may need to take its task
