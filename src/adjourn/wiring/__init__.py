@@ -18,6 +18,7 @@ from adjourn.process.supervisors import SupervisorRecord
 from adjourn.settings.find_store import (
     ADDRESS,
     STORE,
+    URLS,
     is_shared,
     nearest_store,
     place_for_a_new_store,
@@ -47,7 +48,6 @@ __all__ = [
     "open_decisions",
 ]
 
-URLS = ("postgresql://", "postgres://")  # of stores that machines share
 # How a database is named elsewhere
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
 _MOMENT_MS = 2_000  # that a detached supervisor may need to take its task

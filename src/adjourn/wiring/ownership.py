@@ -148,9 +148,9 @@ def accept_shared(root: str) -> Taken:
 
 
 def _wait_for_leases(store: "PostgresStore", root: str) -> set[str]:
-    """Wait until no supervisor holds a run; return those that ended on this machine, whoever still holds them.
+    """Wait until no supervisor holds a run; return the runs that ended on this machine.
 
-    A supervisor that finds out that it works on an older copy renews the lease of a run until the run has ended.
+    A supervisor that finds that it works on an older copy renews a run's lease until it has ended.
     """
     deadline = time.monotonic() + store.lease + 1
     while True:
@@ -224,7 +224,10 @@ def deleted_stores(paths: tuple[str, ...] = ()) -> list[KnownStore]:
         if kept.fate is Fate.THERE:
             way_out = command_line(["adjourn", "doctor", "--store", path])
             raise Conflict(f"the store {path} is there", way_out=way_out)
-        sentence = f"{path} cannot be seen, and {kept.fate.value}. If you are sure, remove {kept.entry} yourself"
+        sentence = (
+            f"{path} cannot be seen, and {kept.fate.value}. "
+            f"If you are sure, remove {kept.entry} yourself"
+        )
         raise Conflict(sentence, way_out=command_line(["ls", "-la", kept.entry]))
     return [store for store in gone if store.path in wanted]
 

@@ -1,4 +1,10 @@
-"""Asks, turns and documents, as rows."""
+"""Asks, turns, documents and the trail in PostgreSQL, and the identity map of a transaction.
+
+Whoever holds the lock of a task's family is the only one who can change it. So what was read of
+it once is true until the end of the transaction, and is not read again: `lock_families` and the
+`whole_*` statements read a task, its open asks and calls and its last run in one round trip.
+Without this a decision would take ten round trips, and ten thousand of them longer than 10 s.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -112,7 +118,7 @@ class AskRows(EngineRows):
             self._known.told[no] = [bytes(body) for (body,) in newest]
 
     def _lock_and_read(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
-        """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
+        """Lock the families of tasks, and read in one go what a decision will need of them."""
         self._remember_all(
             self._send(
                 [read_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)]

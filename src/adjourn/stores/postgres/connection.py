@@ -23,9 +23,9 @@ Statement = tuple[bytes, Values]
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED)
 
 
-# psycopg has a pipeline, too, but it hands libpq one statement at a time and so wakes the server for
-# each. A decision and its claim then take 2.1 ms of CPU here instead of 0.9 ms, and the best tenth of
-# `bench/shared_claim.py` 2.8 to 4.2x raw instead of 2.7x, where the goal is 3.5x.
+# psycopg has a pipeline, too, but it hands libpq one statement at a time and so wakes the server
+# for each. A decision and its claim then take 2.1 ms of CPU here instead of 0.9 ms, and the best
+# tenth of `bench/shared_claim.py` is at 2.8 to 4.2x raw instead of 2.7x. The goal is 3.5x.
 class Pipeline:
     """Sends a batch of prepared statements over one connection in one round trip."""
 
@@ -73,7 +73,11 @@ class Pipeline:
     ) -> "tuple[Sequence[pq.abc.Buffer | None], tuple[int, ...], Sequence[int]]":
         if not values:
             return (), (), ()
-        parts = self._writing.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        # By itself psycopg sends lists as text, and bytes in them as hexadecimal digits.
+        formats = [
+            PyFormat.BINARY if value and type(value) is list else PyFormat.AUTO for value in values
+        ]
+        parts = self._writing.dump_sequence(values, formats)
         return parts, self._writing.types or (), self._writing.formats or ()
 
     def _rows(self, result: pq.abc.PGresult) -> list[Values]:
@@ -99,7 +103,7 @@ _SILENCE_MS = 20_000
 
 
 class TransactionStart(NamedTuple):
-    """How a transaction begins: a statement, a first look, and who is told what that saw."""
+    """How a transaction begins: a statement, a first query, and what takes the query's row."""
 
     begin: bytes
     look: bytes
@@ -119,7 +123,7 @@ class PostgresConnection:
         self._is_rolling_back = False
         self.queues: set[str] = set()  # pools whose queue is known to be there
         if not (log := getLogger("psycopg")).handlers:
-            log.addHandler(NullHandler())  # what goes wrong is told by us, once, and as a sentence
+            log.addHandler(NullHandler())  # our own errors say what went wrong, once
 
     @property
     def name(self) -> DatabaseName:
@@ -178,7 +182,7 @@ class PostgresConnection:
         return self._made
 
     def begin(self, start: TransactionStart) -> None:
-        """Have a transaction begin with the next statement: both go out in one go."""
+        """Begin a transaction together with the next statement, in one round trip."""
         self._start = start
 
     def open(self) -> None:
@@ -203,10 +207,7 @@ class PostgresConnection:
         return rows
 
     def commit(self, statements: Sequence[Statement]) -> list[list[Values]]:
-        """Run the last statements and commit, never a second time.
-
-        What begins only here has seen enough, and does not look.
-        """
+        """Run the last statements and commit; nothing is sent a second time."""
         start, self._start = self._start, None
         begin: list[Statement] = [(start.begin, ())] if start else []
         return self._send([*begin, *statements, (b"COMMIT", ())])[len(begin) : -1]
@@ -242,11 +243,7 @@ class PostgresConnection:
             self.all(b"ROLLBACK")
 
     def leave(self) -> None:
-        """Leave a view.
-
-        Nobody waits for the server's word on that: it is heard before its word on the next
-        statement.
-        """
+        """End a view without waiting: the server's answer is read before the next statement."""
         start, self._start = self._start, None
         if start is None and self.is_in_transaction:
             self.connection.pgconn.send_query(b"ROLLBACK")

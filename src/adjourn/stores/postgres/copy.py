@@ -6,6 +6,9 @@ from adjourn.stores.postgres.connection import PostgresConnection
 
 _TASKS = b"SELECT no, id, head FROM adjourn.task ORDER BY no"
 _TURNS = b"SELECT run, key, kind, thing, left_open FROM adjourn.turn ORDER BY no"
+_ADD_TURN = (
+    b"INSERT INTO adjourn.turn (run, key, kind, thing, left_open) VALUES ($1, $2, $3, $4, $5)"
+)
 _DOCUMENTS = b'SELECT task, name, body FROM adjourn.document ORDER BY task, name COLLATE "C"'
 _SHARED = b'SELECT name, body FROM adjourn.shared_document ORDER BY name COLLATE "C"'
 _EVENTS = b"SELECT no, task, body, link, seal FROM adjourn.event ORDER BY no"
@@ -47,8 +50,7 @@ def take_in(db: PostgresConnection, rows: PostgresRows, content: Everything) -> 
 
 def _take_in_rows(db: PostgresConnection, content: Everything) -> None:
     for run, key, kind, thing, left_open in content.turns:
-        statement = b"INSERT INTO adjourn.turn (run, key, kind, thing, left_open) VALUES ($1, $2, $3, $4, $5)"
-        db.all(statement, run, key, kind.encode("utf-8", "surrogatepass"), thing, left_open)
+        db.all(_ADD_TURN, run, key, kind.encode("utf-8", "surrogatepass"), thing, left_open)
     for document in content.documents:
         db.all(b"INSERT INTO adjourn.document (task, name, body) VALUES ($1, $2, $3)", *document)
     for message in content.messages:

@@ -1,4 +1,4 @@
-"""Says that supervisors are alive, on a connection of its own, so that nothing that a transaction waits for stops it."""
+"""Renews leases on a connection of its own, so that no transaction can hold it up."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -15,7 +15,7 @@ _BEATS_A_CLEANING = 100
 
 
 class PostgresLeases:
-    """The leases of one supervisor, and what it says of itself to all machines."""
+    """The leases of one supervisor, and what all machines can read about it."""
 
     def __init__(self, url: str, *, length: float, machine: str, host: str, about: bytes) -> None:
         self.length = length

@@ -29,7 +29,7 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def decode_eras(body: bytes | None) -> tuple[str, ...]:
-    """Return the ids of the eras that began when somebody accepted the database, the newest last."""
+    """Return the ids of the eras that began with `store accept`, the newest last."""
     return msgspec.json.decode(body, type=tuple[str, ...]) if body else ()
 
 
@@ -70,7 +70,7 @@ class Seen:
         return self._eras
 
     def require(self, seal: bytes | None, accepted: bytes | None, *, name: str) -> None:
-        """Refuse a database that has something else, or nothing, where this machine has seen the newest seal.
+        """Refuse a database without the newest seal that this machine has seen.
 
         If it was accepted since then, on whichever machine, it counts as it is from now on.
         """
@@ -83,9 +83,10 @@ class Seen:
             return
         has = "nothing there" if seal is None else "something else there"
         raise StoreOlder(
-            f"{name} is an older copy, or another database: this machine has seen place {newest.place} of its trail, "
-            f"and it has {has}. What ran since then could run a second time. It can be looked at; nothing in it is "
-            "started or decided",
+            f"{name} is an older copy, or another database: "
+            f"this machine has seen place {newest.place} of its trail, and it has {has}. "
+            "What ran since then could run a second time. "
+            "It can be looked at; nothing in it is started or decided",
             way_out=self._accepting,
         )
 
@@ -112,7 +113,7 @@ class Seen:
         return (*known, era)
 
     def note(self, place: int | None, seal: bytes | None) -> None:
-        """Remember how far the database is, in the era that it was in when it was last looked at."""
+        """Remember how far the database is, in the era that was read last."""
         is_later = (
             self._newest is None
             or self._newest.era != self._era
@@ -157,9 +158,12 @@ class Seen:
             self._write(synced=True)
         except OSError as error:
             raise StoreProblem(
-                f"{self._path} cannot be written: {error.strerror}. This machine must remember how far {name} is "
+                f"{self._path} cannot be written: {error.strerror}. "
+                f"This machine must remember how far {name} is "
                 "before it starts anything",
-                way_out="free some space, or set XDG_STATE_HOME to a directory that you can write to",
+                way_out=(
+                    "free some space, or set XDG_STATE_HOME to a directory that you can write to"
+                ),
             ) from error
 
     def _write(self, *, synced: bool) -> None:

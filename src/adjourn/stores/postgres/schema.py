@@ -1,4 +1,4 @@
-"""Puts the schema into a database, ours and the engine's, and refuses what this program does not know."""
+"""Installs our schema and the engine's, and refuses versions that this program does not know."""
 
 import os
 from collections.abc import Generator
@@ -51,8 +51,10 @@ def require_engine(db: PostgresConnection) -> None:
     found = _engine_version(db)
     if found != ENGINE:
         raise StoreProblem(
-            f"{db.name} has Absurd {found or 'of an unknown version'}, and this program knows {ENGINE}",
-            way_out=f"use the adjourn that fits it, or bring it there: absurdctl migrate --to {ENGINE}",
+            f"{db.name} has Absurd {found or 'of an unknown version'}, "
+            f"and this program knows {ENGINE}",
+            way_out="use the adjourn that fits it, "
+            f"or bring it there: absurdctl migrate --to {ENGINE}",
         )
 
 
@@ -109,7 +111,8 @@ def _engine_schema() -> str:
     brought: Any = import_module("absurdctl")  # it says nothing of its types
     if brought.ABSURD_SCHEMA_TARGET_VERSION != ENGINE:
         raise StoreProblem(
-            f"absurdctl {brought.ABSURD_SCHEMA_TARGET_VERSION} is installed, and this program knows {ENGINE}",
+            f"absurdctl {brought.ABSURD_SCHEMA_TARGET_VERSION} is installed, "
+            f"and this program knows {ENGINE}",
             way_out=f"pip install 'absurdctl=={ENGINE}'",
         )
     return str(brought.BUNDLED_SCHEMA_SQL)

@@ -24,11 +24,14 @@ from adjourn.stores.postgres.listener import NotifyListener
 from adjourn.stores.postgres.restore_check import Mark, Seen
 from adjourn.stores.postgres.schema import make_roles, require_schema
 from adjourn.stores.postgres.tasks import task_of
-from adjourn.stores.postgres.transaction import CommitEvidence, IdentityMap
+from adjourn.stores.postgres.transaction import IdentityMap
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-_HEAD = b" FROM (VALUES (1)) AS one LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
+_HEAD = (
+    b" FROM (VALUES (1)) AS one LEFT JOIN "
+    b"(SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
+)
 _ERAS = b"(SELECT body FROM adjourn.shared_document WHERE name = 'store/accepted')"
 _PLACE = b", no, seal, " + _ERAS
 _READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + _PLACE + _HEAD)
@@ -275,7 +278,7 @@ class PostgresStore:
             self._read_back(rows, error)
 
     def _read_back(self, rows: PostgresRows, error: psycopg.Error) -> None:
-        match self._status_of(self._number, rows.evidence):
+        match self._find_commit_status(rows):
             case "committed":
                 # A gate opens only if its place in the trail is known; anything else was saved,
                 # whatever fails now.
@@ -295,36 +298,31 @@ class PostgresStore:
                     way_out="adjourn tasks, to see whether it counts, before you say it again",
                 ) from error
 
-    def _status_of(self, number: str, evidence: CommitEvidence | None) -> str | None:
+    def _find_commit_status(self, rows: PostgresRows) -> str | None:
+        """Return "committed" or "aborted" for the open transaction, or None if it stays unknown."""
         deadline = time.monotonic() + _READ_BACK
         pause = 0.05
         while True:
-            status = self._seen_status(number, evidence)
-            if status in {"committed", "aborted"} or time.monotonic() > deadline:
-                return status
+            try:
+                ((status,),) = self._db.all(_STATUS, self._number)
+                if status == "aborted":
+                    return "aborted"
+                if status == "committed":
+                    # A transaction that died with the server is gone, and its number may be
+                    # another's by now: so a row that only ours wrote has to be there.
+                    left = rows.evidence
+                    is_ours = left is None or self._db.all(
+                        SQL[left.query], self._number, *left.values
+                    )
+                    return "committed" if is_ours else "aborted"
+            except psycopg.OperationalError:
+                pass  # it is not there yet
+            except psycopg.Error:
+                return "aborted"  # a copy of the database that never had it
+            if time.monotonic() > deadline:
+                return None
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
-
-    def _seen_status(self, number: str, evidence: CommitEvidence | None) -> str | None:
-        """Return what became of a transaction.
-
-        One that died with the server is no more, and its number may be another's.
-        """
-        try:
-            ((status,),) = self._db.all(_STATUS, number)
-            is_another = (
-                status == "committed"
-                and evidence is not None
-                and not self._has_left(evidence, number)
-            )
-        except psycopg.OperationalError:
-            return None
-        except psycopg.Error:
-            return "aborted"  # a copy of the database that never heard of it
-        return "aborted" if is_another else str(status)
-
-    def _has_left(self, evidence: CommitEvidence, number: str) -> bool:
-        return bool(self._db.all(SQL[evidence.query], number, *evidence.values))
 
     def next_queued(
         self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]
@@ -373,9 +371,10 @@ class PostgresStore:
             yield everything_in(self._db, rows)
 
     def take_in(self, content: Everything, *, move: str = "") -> None:
-        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts.
+        """Keep all that another store keeps, in an empty database or one that has just that.
 
-        A move that was committed before, which its name tells, changes nothing: others may have gone on since.
+        What was written is compared before the commit. A move that was committed before is known
+        by its name and changes nothing: others may have gone on since.
         """
         from adjourn.stores.postgres.copy import everything_in, take_in
 
