@@ -206,7 +206,7 @@ def true_links(db: Any) -> dict[int, bytes]:
     for place, task, name, body, link in db.execute(EVENTS).fetchall():
         if body is not None:
             kind, by, at, facts = msgspec.msgpack.decode(body)
-            link = sha256(  # noqa: PLW2901
+            link = sha256(  # noqa: PLW2901 -- the chain goes on from it
                 last.get(task, GENESIS)
                 + canonical(Event(task_id=name or "", kind=kind, by=by, at=at, facts=facts))
             )

@@ -214,7 +214,7 @@ def test_a_decision_whose_reply_is_lost_gives_the_same_receipt(wired: tuple[Wire
 @pytest.mark.parametrize("hears", [True, False])
 def test_a_connection_cut_at_any_statement_of_a_decision_leaves_all_or_nothing(
     wired: tuple[Wire, Machine],
-    hears: bool,  # noqa: FBT001
+    hears: bool,  # noqa: FBT001 -- a case of the test
 ) -> None:
     """By the program for some, below for all."""
     laid, here = wired

@@ -457,7 +457,7 @@ def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(
 
 def test_the_roles_are_as_good_when_an_administrator_makes_them_for_the_owner(
     postgres: Server,
-    as_role: Roles,  # noqa: ARG001
+    as_role: Roles,  # noqa: ARG001 -- a fixture
 ) -> None:
     """A queue that comes later is the owner's, and so is the right to do everything."""
     postgres.make_login("adj")
