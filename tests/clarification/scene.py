@@ -15,7 +15,7 @@ from adjourn.core.task import ProcessId, Spec, Task
 from adjourn.ports.world import ShimState, StartMark, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.testing.memory_store import MemoryStore
-from adjourn.wiring.inside import Draft, Inside
+from adjourn.wiring.inside import Draft, InsideRun
 from tests.authorities import everybody
 from tests.stateful.world import Disk, Rulebook
 
@@ -109,7 +109,7 @@ class Scene:
             self.at.pop(self.seconds)()
         return bool(planned)
 
-    def begin(self) -> Inside:
+    def begin(self) -> InsideRun:
         """Start the task's next run."""
         claimed = self.controller.runs.claim(self.task.id, supervisor="s")
         assert isinstance(claimed, Claimed)
@@ -117,7 +117,7 @@ class Scene:
         exchange.prepare_run(self.controller, self.root, self.claimed.run, place=self.root)
         self.controller.runs.execute(self.claimed.run, shim=SHIM)
         exchange.announce_resumed(self.controller, self.root, self.claimed.run)
-        return Inside(
+        return InsideRun(
             self.controller,
             root=self.root,
             run_id=self.claimed.run.id,

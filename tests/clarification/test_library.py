@@ -11,7 +11,7 @@ from adjourn.core.ask import AskKind, Proposal, Reply, Verb, Verdict
 from adjourn.core.call import digest_of, tool_body
 from adjourn.core.errors import Misuse
 from adjourn.core.states import CallState
-from adjourn.wiring.inside import Inside, proposal_of
+from adjourn.wiring.inside import InsideRun, proposal_of
 from tests.clarification.scene import ADA, Scene
 
 DROP = {"table": "users", "rows": 3}
@@ -22,7 +22,7 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-def approved(inside: Inside, arguments: dict[str, object] | None = None, **settings: str) -> str:
+def approved(inside: InsideRun, arguments: dict[str, object] | None = None, **settings: str) -> str:
     with inside.approval(
         proposal_of("Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"))
     ) as value:
@@ -41,7 +41,7 @@ def calls(scene: Scene) -> list[CallState]:
         return [call.state for call in view.calls(scene.task.id) if call.tool == "drop"]
 
 
-def ask_first(scene: Scene, verb: Verb = Verb.APPROVE, text: str | None = None) -> Inside:
+def ask_first(scene: Scene, verb: Verb = Verb.APPROVE, text: str | None = None) -> InsideRun:
     """Have the call asked for and decided, and start the next run."""
     with pytest.raises(SystemExit) as left:
         approved(scene.begin())

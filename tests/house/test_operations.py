@@ -1,5 +1,7 @@
 """One controller below every surface: it alone moves tasks, by operations that have their names."""
 
+import ast
+
 import pytest
 
 from adjourn.controller.plans import Plans
@@ -32,3 +34,17 @@ def test_only_the_controller_and_what_is_beneath_it_writes_to_the_store() -> Non
     assert [
         str(path.relative_to(PACKAGE)) for path in files if ".change()" in path.read_text()
     ] == ["supervision/notify_loop.py"]
+
+
+def test_the_parts_of_the_controller_inherit_from_nothing() -> None:
+    """Composition: a part is given what it needs, and no method hides in a base class."""
+    shapes = {"msgspec.Struct", "TypedDict", "Protocol"}
+    bases = {
+        f"{node.name}({ast.unparse(base)})"
+        for path in (PACKAGE / "controller").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if ast.unparse(base) not in shapes
+    }
+    assert bases == set()

@@ -65,10 +65,10 @@ class Agents:
         with self._context.store.read() as view:
             return batches.held(view, task_id)
 
-    def held_call(self, task_id: str, name: str) -> Held | None:
+    def held_call(self, task_id: str, tool_call_id: str) -> Held | None:
         """Return a call of an agent by its name, as it stands."""
         with self._context.store.read() as view:
-            call = view.call_labelled(task_id, name)
+            call = view.call_labelled(task_id, tool_call_id)
             return batches.held_call(view, call) if call else None
 
     def lets_run(self, task_id: str, proposed: Proposed) -> bool:

@@ -65,7 +65,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     tokens_burned: int
 
 
-class Inside:
+class InsideRun:
     """A process inside a run, and the store it speaks through."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Inside:
 
     @classmethod
     @contextmanager
-    def open(cls, *, verbose: bool | None = None) -> Generator["Inside", None, None]:
+    def open(cls, *, verbose: bool | None = None) -> Generator["InsideRun", None, None]:
         """Open the store of the run that this process is part of."""
         run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
         if not run_id or not store:
