@@ -22,7 +22,7 @@ from adjourn.core.ask import Question
 from adjourn.core.errors import Misuse
 from adjourn.core.outcome import Completed, Failed, Interrupted, Waits
 from adjourn.core.policy.judgement import Effect
-from adjourn.ports.notifier import NotifierKind, Prepared
+from adjourn.ports.notifier import NotifierKind, PreparedNotifier
 from adjourn.ports.runner import RunnerKind
 
 
@@ -113,7 +113,7 @@ class FileNotifier:
 
 def prepare(values, settings):
     path = values["append_to"]
-    return Prepared(notifier=FileNotifier(path), name="file", shown=path)
+    return PreparedNotifier(notifier=FileNotifier(path), name="file", shown=path)
 
 
 NOTIFIER = NotifierKind(

@@ -16,14 +16,20 @@ from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
 from adjourn.runners.codex.calls import HeldCalls
-from adjourn.runners.codex.channel import Gone, Interrupted, Silent
-from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
+from adjourn.runners.codex.channel import Gone, Silent, StopRequested
+from adjourn.runners.codex.conversation import (
+    Conversation,
+    ItemEnded,
+    RequestBatch,
+    Stuck,
+    TurnEnded,
+)
 from adjourn.runners.codex.exec_fallback import ExecConversation, ExecThread
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.memory import MemoryKeeper
-from adjourn.runners.codex.options import OnApprove, Way, setup_of
+from adjourn.runners.codex.options import Interface, OnApprove, setup_of
 from adjourn.runners.codex.outputs import Outputs
-from adjourn.runners.codex.protocol import Item, Questions, Wanted
+from adjourn.runners.codex.protocol import Questions, ThreadItem, WantedCall
 from adjourn.runners.codex.questions import ask_all, offered
 from adjourn.runners.codex.session import Rollout
 from adjourn.runners.driver import (
@@ -54,7 +60,7 @@ class CodexDriver:
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = MemoryKeeper(drive, host.environment)
         self._calls = HeldCalls(drive, self._keeper, sandbox=self._setup.sandbox.value)
-        self._has_app_server = self._setup.way is Way.APP_SERVER
+        self._has_app_server = self._setup.way is Interface.APP_SERVER
         self._launch = Launch(
             self._setup,
             workspace=drive.task.spec.workspace,
@@ -72,7 +78,7 @@ class CodexDriver:
             return self._run()
         except StoreProblem:
             raise
-        except Interrupted:
+        except StopRequested:
             return self._leave_interrupted()
         except Gone as gone:
             return self._lose(gone)
@@ -184,15 +190,15 @@ class CodexDriver:
             match event:
                 case None:
                     continue
-                case Ended(item):
+                case ItemEnded(item):
                     self._take_ended(live, item)
                 case TurnEnded():
                     return self._finish(live, event)
-                case Batch(requests):
+                case RequestBatch(requests):
                     if not self._take_batch(live, requests):
                         return self._leave_or_stop(live)
 
-    def _take_batch(self, live: _Live, requests: Sequence[Wanted | Questions]) -> bool:
+    def _take_batch(self, live: _Live, requests: Sequence[WantedCall | Questions]) -> bool:
         """Put all that Codex wants before the policy and before people.
 
         Say whether all of it could be answered now.
@@ -200,7 +206,7 @@ class CodexDriver:
         wanted = [
             self._calls.placed(request, live.rollout)
             for request in requests
-            if isinstance(request, Wanted)
+            if isinstance(request, WantedCall)
         ]
         asked = [request for request in requests if isinstance(request, Questions)]
         asks = [
@@ -227,7 +233,7 @@ class CodexDriver:
         self._stop_in_time(live)
         return None
 
-    def _take_ended(self, live: _Live, item: Item) -> None:
+    def _take_ended(self, live: _Live, item: ThreadItem) -> None:
         if item.type == "agentMessage":
             say(item.text)
             # At once: nothing else keeps them
@@ -280,7 +286,7 @@ class CodexDriver:
                 complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
             is_told = True
             event = live.talk.next(patience=_GLANCE)
-            if isinstance(event, Ended):
+            if isinstance(event, ItemEnded):
                 self._take_ended(live, event.item)
 
     def _stop(self, live: _Live) -> None:
