@@ -20,7 +20,7 @@ from adjourn.core.call import Call, command_of
 from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.ports.world import Ended, NeverStarted, NewId
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import About, LocalProcesses, set_aside, supervisor_lock
@@ -61,7 +61,7 @@ class Supervisor:
         own: str | None,
         about: About,
         tries: int = TRIES,
-        start_heart: Callable[[str], Heart] | None = None,
+        start_leases: Callable[[str], RunLeases] | None = None,
     ) -> None:
         self._controller = controller
         self._shims = Shims(forks, root=root, own=own)
@@ -73,7 +73,7 @@ class Supervisor:
         self._lock_path = supervisor_lock(root, self.name)
         self._lock = lock.hold(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
-        self._leases = start_heart(self.name) if start_heart else None
+        self._leases = start_leases(self.name) if start_leases else None
         self._unopened: list[Run] = []
         # The owner of this supervisor may want to know these
         self.on_started: Callable[[], None] = lambda: None

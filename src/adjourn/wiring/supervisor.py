@@ -11,7 +11,7 @@ from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
 from adjourn.core.task import TRIES, Task
 from adjourn.core.text.redact import Redactor
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import About
 from adjourn.runners import DEFAULT_AGENT
@@ -76,7 +76,7 @@ def open_supervising(
         own=own_program(),
         about=about,
         tries=tries,
-        start_heart=partial(_start_heart, root, _as_all_know(about, controller))
+        start_leases=partial(_start_leases, root, _as_all_know(about, controller))
         if is_shared(root)
         else None,
     )
@@ -118,10 +118,10 @@ def _as_all_know(about: About, controller: Controller) -> About:
     return msgspec.structs.replace(about, started_at=controller.now())
 
 
-def _start_heart(root: str, about: About, supervisor: str) -> Heart:
-    from adjourn.wiring.shared import start_heart
+def _start_leases(root: str, about: About, supervisor: str) -> RunLeases:
+    from adjourn.wiring.shared import start_leases
 
-    return start_heart(root, about, supervisor=supervisor)
+    return start_leases(root, about, supervisor=supervisor)
 
 
 def open_worker(
